@@ -1,0 +1,37 @@
+package org.gradientsync;
+
+/**
+ * The upper half of a binary32 in a {@code short}: conversions for {@link DataType#BFLOAT16}
+ * buffers.
+ */
+public final class BFloat16 {
+  /** The canonical quiet NaN. */
+  public static final short NAN = 0x7fc0;
+
+  private BFloat16() {}
+
+  /**
+   * The value of a bfloat16; exact.
+   *
+   * @param bits the number's 16 bits
+   * @return the same number as a float
+   */
+  public static float toFloat(short bits) {
+    return Float.intBitsToFloat(bits << 16);
+  }
+
+  /**
+   * Rounds a float to bfloat16, to nearest even.
+   *
+   * @param value any float
+   * @return its 16 bits; {@link #NAN} for NaN
+   */
+  public static short fromFloat(float value) {
+    int bits = Float.floatToRawIntBits(value);
+    if ((bits & 0x7fffffff) > 0x7f800000) {
+      return NAN;
+    }
+    int tieToEven = bits >>> 16 & 1;
+    return (short) (bits + 0x7fff + tieToEven >>> 16);
+  }
+}

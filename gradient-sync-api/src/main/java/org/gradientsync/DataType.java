@@ -1,0 +1,45 @@
+package org.gradientsync;
+
+/** The element types that gradients can have. */
+public enum DataType {
+  /** IEEE 754 binary16, five exponent and ten fraction bits; held in a {@code short} in Java. */
+  FLOAT16(2, true),
+  /**
+   * The upper half of a binary32, eight exponent and seven fraction bits; held in a {@code short}.
+   */
+  BFLOAT16(2, true),
+  /** IEEE 754 binary32, Java's {@code float}. */
+  FLOAT32(4, true),
+  /** IEEE 754 binary64, Java's {@code double}. */
+  FLOAT64(8, true),
+  /** 32-bit two's complement, Java's {@code int}. */
+  INT32(4, false),
+  /** 64-bit two's complement, Java's {@code long}. */
+  INT64(8, false);
+
+  private final int sizeInBytes;
+  private final boolean floatingPoint;
+
+  DataType(int sizeInBytes, boolean floatingPoint) {
+    this.sizeInBytes = sizeInBytes;
+    this.floatingPoint = floatingPoint;
+  }
+
+  /**
+   * The size of one element.
+   *
+   * @return 2, 4 or 8 bytes
+   */
+  public int sizeInBytes() {
+    return sizeInBytes;
+  }
+
+  /**
+   * Whether elements are floating-point numbers; the others are integers, which have no average.
+   *
+   * @return true for the four floating-point types
+   */
+  public boolean isFloatingPoint() {
+    return floatingPoint;
+  }
+}

@@ -1,0 +1,351 @@
+package org.gradientsync;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Settings;
+
+/**
+ * Averages gradients over ranks: what training code uses.
+ *
+ * <pre>{@code
+ * try (GradientSync sync = GradientSync.create()) {
+ *   DeviceBuffer gradients = sync.allocate(DataType.FLOAT32, 10_000);
+ *   gradients.copyFrom(hostArray);
+ *   sync.average(gradients); // in place, on every rank
+ *   gradients.copyTo(hostArray);
+ * }
+ * }</pre>
+ *
+ * <p>{@link #create()} finds out how this process was started (under mpirun, or alone), which
+ * device it can have, and the fastest reducer that every rank can use. The same calls must be made
+ * by all ranks in the same order; see {@link Communicator} for what happens otherwise.
+ *
+ * <p>Calls from several threads on one sync are carried out one after the other. {@link #close()}
+ * waits for a running call.
+ */
+public final class GradientSync implements AutoCloseable {
+  private final GroupCommunicator communicator;
+  private final Group group;
+  private final BackendDevice device;
+  private final Reducer reducer;
+  private boolean closed;
+
+  GradientSync(Group group, GroupCommunicator communicator, BackendDevice device, Reducer reducer) {
+    this.group = group;
+    this.communicator = communicator;
+    this.device = device;
+    this.reducer = reducer;
+  }
+
+  /**
+   * A sync with nothing chosen by hand. Collective: every rank of the job creates its own at the
+   * same time.
+   *
+   * @return a sync that the caller closes
+   * @throws UnavailableException if nothing can work here, or what a system property asks for
+   *     cannot
+   */
+  public static GradientSync create() {
+    return builder().create();
+  }
+
+  /**
+   * For choosing by hand.
+   *
+   * @return a new builder
+   */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /**
+   * Allocates a buffer on this rank's device; its contents are zero.
+   *
+   * @param type the element type
+   * @param count the number of elements, 0 or more; may exceed 2^31
+   * @return a buffer that the caller closes
+   * @throws IllegalArgumentException if count is negative or larger than the device can address
+   * @throws GradientSyncException if there is not enough memory
+   */
+  public DeviceBuffer allocate(DataType type, long count) {
+    requireOpen();
+    return device.allocate(type, count);
+  }
+
+  /**
+   * Makes host memory that someone else allocated usable as a buffer, in place. For ranks whose
+   * device is the host; memory of other devices is wrapped by their own classes.
+   *
+   * @param type the element type
+   * @param memory a direct, writable buffer in native byte order, of which the part between
+   *     position and limit is used; it stays its owner's
+   * @return a buffer that the caller closes, which leaves the memory as it is
+   * @throws IllegalArgumentException if it is not such a buffer, not a whole number of elements, or
+   *     this rank's device is not the host
+   */
+  public DeviceBuffer wrap(DataType type, ByteBuffer memory) {
+    requireOpen();
+    if (device instanceof HostDevice host) {
+      return host.wrap(type, memory);
+    }
+    throw new IllegalArgumentException(
+        "host memory cannot be wrapped on this device: device="
+            + device.kind()
+            + ", rank="
+            + rank());
+  }
+
+  /**
+   * Makes each element the average over all ranks, in place. The same as {@link #allReduce} with
+   * {@link ReduceOp#AVERAGE}.
+   *
+   * @param buffer a floating-point buffer of this sync
+   */
+  public void average(DeviceBuffer buffer) {
+    allReduce(buffer, ReduceOp.AVERAGE);
+  }
+
+  /**
+   * Makes each element the reduction over all ranks, in place, with the bits that {@link ReduceOp}
+   * promises. Ordered on the buffer's stream: it takes effect after what was enqueued there before,
+   * and before what is enqueued later. Collective.
+   *
+   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @param op the same on all ranks
+   * @throws IllegalArgumentException if the operation is not defined for the type, or the buffer is
+   *     another sync's
+   * @throws IllegalStateException if the buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not come in time
+   */
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    Objects.requireNonNull(op, "op");
+    requireOwn(buffer);
+    op.requireDefinedFor(buffer.type());
+    reducer.allReduce(buffer, op);
+  }
+
+  /**
+   * Copies one rank's elements to all ranks: initial weights, say. Ordered on the buffer's stream.
+   * Collective.
+   *
+   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @param root the rank that has the data, the same on all ranks
+   * @throws IllegalArgumentException if there is no such rank, or the buffer is another sync's
+   * @throws IllegalStateException if the buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not come in time
+   */
+  public void broadcast(DeviceBuffer buffer, int root) {
+    requireOwn(buffer);
+    if (root < 0 || root >= size()) {
+      throw new IllegalArgumentException(
+          "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
+    }
+    reducer.broadcast(buffer, root);
+  }
+
+  /** Returns on each rank after every rank has called it. Does not wait for the device. */
+  public void barrier() {
+    requireOpen();
+    communicator.barrier();
+  }
+
+  /**
+   * This rank's number.
+   *
+   * @return from 0 to size - 1
+   */
+  public int rank() {
+    return communicator.rank();
+  }
+
+  /**
+   * The number of ranks.
+   *
+   * @return 1 or more
+   */
+  public int size() {
+    return communicator.size();
+  }
+
+  /**
+   * This rank's number among the ranks of its node.
+   *
+   * @return from 0 to localSize - 1
+   */
+  public int localRank() {
+    return communicator.localRank();
+  }
+
+  /**
+   * The number of ranks on this rank's node.
+   *
+   * @return 1 or more
+   */
+  public int localSize() {
+    return communicator.localSize();
+  }
+
+  /**
+   * This rank's device.
+   *
+   * @return where {@link #allocate} takes memory
+   */
+  public Device device() {
+    return device;
+  }
+
+  /**
+   * The name of the reducer that was chosen.
+   *
+   * @return for example {@code local}
+   */
+  public String reducer() {
+    return reducer.name();
+  }
+
+  /**
+   * The name of the launcher that brought the ranks together.
+   *
+   * @return {@code local} for threads of one JVM and for a process alone, {@code mpi} under mpirun
+   */
+  public String launcher() {
+    return group.transport().name();
+  }
+
+  /**
+   * The ranks, for small exchanges of host memory. Shares its order of calls with this sync.
+   *
+   * @return a communicator that ends with this sync
+   */
+  public Communicator communicator() {
+    return communicator;
+  }
+
+  /**
+   * Gives everything back but the buffers, which cannot be used any more. Not collective: it waits
+   * for no other rank. A second call does nothing.
+   */
+  @Override
+  public void close() {
+    synchronized (group) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      reducer.close();
+      communicator.close();
+      device.close();
+    }
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("sync is closed: rank=" + rank());
+    }
+  }
+
+  private void requireOwn(DeviceBuffer buffer) {
+    Objects.requireNonNull(buffer, "buffer");
+    requireOpen();
+    if (buffer.device() != device) {
+      throw new IllegalArgumentException(
+          "buffer belongs to another sync: buffer=" + buffer + ", rank=" + rank());
+    }
+    ((AbstractDeviceBuffer) buffer).requireOpen();
+  }
+
+  /**
+   * Chooses by hand what {@link GradientSync#create()} finds out. What is set here wins over system
+   * properties.
+   */
+  public static final class Builder {
+    private final Map<String, String> chosen = new LinkedHashMap<>();
+    private Group world;
+
+    private Builder() {}
+
+    /**
+     * Asks for a reducer by name, instead of the fastest. System property {@code
+     * gradientsync.reducer}.
+     *
+     * @param name for example {@code host-staged}
+     * @return this builder
+     */
+    public Builder reducer(String name) {
+      return set("reducer", name);
+    }
+
+    /**
+     * Asks for a kind of device, instead of the fastest. System property {@code
+     * gradientsync.device}.
+     *
+     * @param kind {@code host} or {@code cuda}
+     * @return this builder
+     */
+    public Builder device(String kind) {
+      return set("device", kind);
+    }
+
+    /**
+     * How long a call waits for another rank before it throws. System property {@code
+     * gradientsync.timeout}, in seconds. Five minutes if not set.
+     *
+     * @param timeout more than zero
+     * @return this builder
+     * @throws IllegalArgumentException if it is zero or negative
+     */
+    public Builder timeout(Duration timeout) {
+      if (timeout.isZero() || timeout.isNegative()) {
+        throw new IllegalArgumentException("time-out must be more than zero: timeout=" + timeout);
+      }
+      return set("timeout", timeout.toString());
+    }
+
+    /**
+     * Sets what a backend reads: the same as the system property {@code gradientsync.<name>}.
+     *
+     * @param name the setting's name
+     * @param value its value
+     * @return this builder
+     */
+    public Builder set(String name, String value) {
+      Objects.requireNonNull(name, "name");
+      chosen.put(name, Objects.requireNonNull(value, name));
+      return this;
+    }
+
+    /**
+     * Joins the ranks of a job that the caller knows, instead of looking for a launcher. For
+     * backends.
+     *
+     * @param newWorld all ranks of the job; stays its owner's
+     * @return this builder
+     */
+    public Builder ranks(Group newWorld) {
+      this.world = Objects.requireNonNull(newWorld, "world");
+      return this;
+    }
+
+    /**
+     * Builds the sync. Collective: every rank of the job does so at the same time, with the same
+     * choices.
+     *
+     * @return a sync that the caller closes
+     * @throws UnavailableException if what was asked for cannot work here, on every rank alike
+     */
+    public GradientSync create() {
+      return new Selection(new Settings(chosen)).create(world);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+package org.gradientsync;
+
+/**
+ * The ranks did not ask for the same thing. Every rank gets this exception with the same table of
+ * who asked for what; no buffer was changed, and the communicator can be used again.
+ */
+public class MismatchedCallException extends GradientSyncException {
+  private static final long serialVersionUID = 1L;
+
+  /**
+   * An exception with the table of calls.
+   *
+   * @param message which rank asked for what
+   */
+  public MismatchedCallException(String message) {
+    super(message);
+  }
+}

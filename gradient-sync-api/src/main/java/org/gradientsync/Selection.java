@@ -1,0 +1,243 @@
+package org.gradientsync;
+
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.function.Function;
+import java.util.function.ToIntFunction;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.DeviceRequest;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Finds the launcher, then the device, then the reducer. The ranks tell each other what they can
+ * use, so all of them take the same or all of them throw.
+ */
+final class Selection {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final String USABLE = "usable";
+
+  private final Settings settings;
+
+  Selection(Settings settings) {
+    this.settings = settings;
+  }
+
+  GradientSync create(Group given) {
+    Group world = given != null ? given : launch();
+    Group group = world.split(0, world.rank(), settings.timeout());
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    BackendDevice device = null;
+    try {
+      device = device(communicator);
+      Map<String, String> rejected = new LinkedHashMap<>();
+      Reducer reducer = reducer(communicator, group, device, rejected);
+      log.info(
+          "rank {} of {}: launcher={}, device={}, reducer={}{}",
+          group.rank(),
+          group.size(),
+          group.transport().name(),
+          device.name(),
+          reducer.name(),
+          rejected.isEmpty() ? "" : ", faster ones not available: " + rejected);
+      return new GradientSync(group, communicator, device, reducer);
+    } catch (RuntimeException | Error e) {
+      if (device != null) {
+        device.close();
+      }
+      communicator.close();
+      throw e;
+    }
+  }
+
+  private Group launch() {
+    List<String> names = new ArrayList<>();
+    for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
+      if (launcher.launched()) {
+        return launcher.connect(settings);
+      }
+      names.add(launcher.name());
+    }
+    String ranks = System.getenv("OMPI_COMM_WORLD_SIZE");
+    if (ranks != null && !ranks.equals("1") && !names.contains("mpi")) {
+      throw new UnavailableException(
+          "started by mpirun with "
+              + ranks
+              + " ranks, but gradient-sync-mpi is not on the class path: each rank would average with itself"
+              + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
+    }
+    return LocalRanks.single();
+  }
+
+  private BackendDevice device(GroupCommunicator communicator) {
+    DeviceRequest request =
+        new DeviceRequest(
+            communicator.rank(), communicator.localRank(), communicator.localSize(), settings);
+    DeviceProvider provider =
+        choose(
+            communicator,
+            "device",
+            sorted(DeviceProvider.class, DeviceProvider::priority),
+            DeviceProvider::kind,
+            p -> p.availability(request),
+            new LinkedHashMap<>());
+    return provider.open(request);
+  }
+
+  private Reducer reducer(
+      GroupCommunicator communicator,
+      Group group,
+      BackendDevice device,
+      Map<String, String> rejected) {
+    SyncContext context = new SyncContext(group, device, settings);
+    return choose(
+            communicator,
+            "reducer",
+            sorted(ReducerProvider.class, ReducerProvider::priority),
+            ReducerProvider::name,
+            p -> p.availability(context),
+            rejected)
+        .create(context);
+  }
+
+  private static <P> List<P> sorted(Class<P> service, ToIntFunction<P> priority) {
+    List<P> providers = new ArrayList<>();
+    ServiceLoader.load(service).forEach(providers::add);
+    providers.sort(Comparator.comparingInt(priority).reversed());
+    return providers;
+  }
+
+  /**
+   * The provider of the highest priority that all ranks can use, or the one that the user named.
+   */
+  private <P> P choose(
+      GroupCommunicator communicator,
+      String what,
+      List<P> providers,
+      Function<P, String> name,
+      Function<P, Availability> availability,
+      Map<String, String> rejected) {
+    String asked = settings.get(what).orElse(null);
+    Map<String, String> own = new LinkedHashMap<>();
+    for (P provider : providers) {
+      Availability available;
+      try {
+        available = availability.apply(provider);
+      } catch (RuntimeException | LinkageError e) {
+        available = Availability.no("finding out failed: " + e);
+      }
+      own.put(name.apply(provider), available.usable() ? USABLE : available.reason());
+    }
+    List<String[]> answers = exchange(communicator, asked, own);
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String other = answers.get(rank)[0];
+      if (!other.equals(asked == null ? "" : asked)) {
+        throw new UnavailableException(
+            "the ranks ask for different ones: "
+                + what
+                + "="
+                + (asked == null ? "(any)" : asked)
+                + " on rank "
+                + communicator.rank()
+                + ", "
+                + what
+                + "="
+                + (other.isEmpty() ? "(any)" : other)
+                + " on rank "
+                + rank);
+      }
+    }
+    for (P provider : providers) {
+      String candidate = name.apply(provider);
+      if (asked != null && !asked.equals(candidate)) {
+        continue;
+      }
+      String cause = causeAgainst(candidate, answers);
+      if (cause == null) {
+        return provider;
+      }
+      rejected.put(candidate, cause);
+      log.debug("rank {}: {} {} is not available: {}", communicator.rank(), what, candidate, cause);
+    }
+    if (asked != null && !own.containsKey(asked)) {
+      throw new UnavailableException(
+          "no such "
+              + what
+              + ": "
+              + what
+              + "="
+              + asked
+              + ", rank="
+              + communicator.rank()
+              + "; known here: "
+              + String.join(", ", own.keySet()));
+    }
+    StringBuilder causes = new StringBuilder();
+    rejected.forEach((k, v) -> causes.append("\n  ").append(k).append(": ").append(v));
+    throw new UnavailableException(
+        (asked != null ? what + " " + asked + " is not available" : "no " + what + " is available")
+            + ", rank="
+            + communicator.rank()
+            + ":"
+            + causes);
+  }
+
+  /** Null if all ranks can use it, or why the first one that cannot, cannot. */
+  private static String causeAgainst(String candidate, List<String[]> answers) {
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String[] answer = answers.get(rank);
+      String cause = "not on the class path";
+      for (int i = 1; i + 1 < answer.length; i += 2) {
+        if (answer[i].equals(candidate)) {
+          cause = answer[i + 1];
+        }
+      }
+      if (!cause.equals(USABLE)) {
+        return cause + " (rank " + rank + ")";
+      }
+    }
+    return null;
+  }
+
+  /** Every rank's answer: what it was asked for, then names and verdicts by turns. */
+  private static List<String[]> exchange(
+      GroupCommunicator communicator, String asked, Map<String, String> own) {
+    StringBuilder text = new StringBuilder(asked == null ? "" : asked);
+    own.forEach((k, v) -> text.append('\0').append(k).append('\0').append(v));
+    byte[] bytes = text.toString().getBytes(StandardCharsets.UTF_8);
+    int size = communicator.size();
+    long[] lengths = new long[size];
+    communicator.allGather(LongBuffer.wrap(new long[] {bytes.length}), LongBuffer.wrap(lengths));
+    int longest = 0;
+    for (long length : lengths) {
+      longest = Math.max(longest, (int) length);
+    }
+    ByteBuffer all = ByteBuffer.allocate(size * longest);
+    communicator.allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, longest)), all);
+    List<String[]> answers = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      answers.add(
+          new String(all.array(), rank * longest, (int) lengths[rank], StandardCharsets.UTF_8)
+              .split("\0", -1));
+    }
+    return answers;
+  }
+}

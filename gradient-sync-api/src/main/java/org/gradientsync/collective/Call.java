@@ -1,0 +1,138 @@
+package org.gradientsync.collective;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+
+/**
+ * What a rank asks for in one call, as the other ranks are told: fixed fields of eight bytes, in
+ * the machine's byte order, so that comparing two calls is comparing two pieces of memory.
+ */
+final class Call {
+  /** The calls there are. */
+  enum Kind {
+    ALL_REDUCE("allReduce"),
+    BROADCAST("broadcast"),
+    BARRIER("barrier"),
+    HOST_BROADCAST("communicator.broadcast"),
+    ALL_GATHER("communicator.allGather"),
+    REDUCE_SCATTER("communicator.reduceScatter"),
+    HOST_ALL_REDUCE("communicator.allReduce"),
+    GATHER("communicator.gather"),
+    SCATTER("communicator.scatter"),
+    SPLIT("communicator.split"),
+    SEND("communicator.send"),
+    RECEIVE("communicator.receive");
+
+    private final String text;
+
+    Kind(String text) {
+      this.text = text;
+    }
+  }
+
+  /** The size of a call on the wire. */
+  static final int BYTES = 48;
+
+  /** For {@link #root} in calls that have none. */
+  static final int NO_ROOT = -1;
+
+  private static final Kind[] KINDS = Kind.values();
+  private static final ReduceOp[] OPS = ReduceOp.values();
+  private static final DataType[] TYPES = DataType.values();
+  private static final String[] ELEMENTS = {"byte", "short", "float", "double", "int", "long"};
+  private static final int NONE = -1;
+  private static final int FIRST_ELEMENT = 100;
+
+  private Call() {}
+
+  /** The element code of a data type. */
+  static int element(DataType type) {
+    return type == null ? NONE : type.ordinal();
+  }
+
+  /** The element code of a Java buffer. */
+  static int element(Buffer data) {
+    int index = 0;
+    if (data instanceof ByteBuffer) {
+      index = 0;
+    } else if (data instanceof ShortBuffer) {
+      index = 1;
+    } else if (data instanceof FloatBuffer) {
+      index = 2;
+    } else if (data instanceof DoubleBuffer) {
+      index = 3;
+    } else if (data instanceof IntBuffer) {
+      index = 4;
+    } else if (data instanceof LongBuffer) {
+      index = 5;
+    }
+    return FIRST_ELEMENT + index;
+  }
+
+  static void write(
+      ByteBuffer target, long sequence, Kind kind, int element, long count, ReduceOp op, int root) {
+    target.putLong(0, kind.ordinal());
+    target.putLong(8, element);
+    target.putLong(16, count);
+    target.putLong(24, op == null ? NONE : op.ordinal());
+    target.putLong(32, root);
+    target.putLong(40, sequence);
+  }
+
+  static boolean same(ByteBuffer a, ByteBuffer b) {
+    for (int i = 0; i < BYTES; i += 8) {
+      if (a.getLong(i) != b.getLong(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** The kind of a call, or null if the memory holds none. */
+  static Kind kind(ByteBuffer call) {
+    long kind = call.getLong(0);
+    return kind >= 0 && kind < KINDS.length ? KINDS[(int) kind] : null;
+  }
+
+  static long count(ByteBuffer call) {
+    return call.getLong(16);
+  }
+
+  static long element(ByteBuffer call) {
+    return call.getLong(8);
+  }
+
+  /** A call as a user reads it: {@code allReduce(FLOAT32[1000], AVERAGE), call=7}. */
+  static String describe(ByteBuffer call) {
+    Kind kind = kind(call);
+    if (kind == null) {
+      return "an unknown call (another version of this library?)";
+    }
+    StringBuilder text = new StringBuilder(kind.text).append('(');
+    long element = element(call);
+    if (element >= 0 && element < TYPES.length) {
+      text.append(TYPES[(int) element]).append('[').append(count(call)).append(']');
+    } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
+      text.append(ELEMENTS[(int) element - FIRST_ELEMENT])
+          .append('[')
+          .append(count(call))
+          .append(']');
+    }
+    long op = call.getLong(24);
+    if (op >= 0 && op < OPS.length) {
+      text.append(", ").append(OPS[(int) op]);
+    }
+    if (call.getLong(32) != NO_ROOT) {
+      text.append(kind == Kind.SEND || kind == Kind.RECEIVE ? ", tag=" : ", root=")
+          .append(call.getLong(32));
+    }
+    return text.append("), call=").append(call.getLong(40)).toString();
+  }
+}

@@ -1,0 +1,55 @@
+package org.gradientsync.collective;
+
+import java.util.BitSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Which tag ranges of a job are in use. Each communicator has one, so that its messages never match
+ * another's. The ranks agree on the lowest one that is free on all of them; closing a communicator
+ * is local, so the ranks may free them at different times.
+ */
+final class Contexts {
+  /** How many communicators can be open at once. */
+  static final int LIMIT = 1024;
+
+  private final BitSet used = new BitSet(LIMIT);
+  private final Set<Group> open = new LinkedHashSet<>();
+  private long generation;
+
+  /** A bit for each range in use, for sending to the other ranks. */
+  synchronized long[] used() {
+    long[] words = new long[LIMIT / Long.SIZE];
+    long[] set = used.toLongArray();
+    System.arraycopy(set, 0, words, 0, set.length);
+    return words;
+  }
+
+  synchronized void opened(Group group, int context) {
+    used.set(context);
+    open.add(group);
+  }
+
+  /** A range whose messages may still be under way is never used again. */
+  synchronized void closed(Group group, int context, boolean reusable) {
+    open.remove(group);
+    if (reusable) {
+      used.clear(context);
+    }
+  }
+
+  /** The groups that have not been closed. */
+  synchronized List<Group> open() {
+    return List.copyOf(open);
+  }
+
+  /** A number that no earlier communicator of this rank had. */
+  synchronized long generation() {
+    return generation;
+  }
+
+  synchronized void advanceTo(long newest) {
+    generation = Math.max(generation, newest);
+  }
+}

@@ -1,0 +1,126 @@
+package org.gradientsync.collective;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Message;
+
+/**
+ * Moves Java buffers between two ranks through pieces of direct memory, whatever the buffers are.
+ * For the control plane: it is meant to be plain, not fast.
+ */
+final class Exchange {
+  private static final int PIECE_BYTES = 1 << 20;
+
+  private final Group group;
+  private ByteBuffer outgoing = HostBuffers.allocate(0);
+  private ByteBuffer incoming = HostBuffers.allocate(0);
+
+  Exchange(Group group) {
+    this.group = group;
+  }
+
+  void send(Buffer data, int from, int count, int destination, int channel) {
+    move(data, from, count, destination, null, 0, 0, 0, channel);
+  }
+
+  void receive(Buffer data, int from, int count, int source, int channel) {
+    move(null, 0, 0, 0, data, from, count, source, channel);
+  }
+
+  /** All ranks' whole data one after the other; the caller has met the others. */
+  void allGather(Buffer send, Buffer receive) {
+    int rank = group.rank();
+    int size = group.size();
+    int count = send.remaining();
+    HostBuffers.copy(send, send.position(), receive, receive.position() + rank * count, count);
+    for (int step = 1; step < size; step++) {
+      int destination = (rank + step) % size;
+      int source = (rank + size - step) % size;
+      move(
+          send,
+          send.position(),
+          count,
+          destination,
+          receive,
+          receive.position() + source * count,
+          count,
+          source,
+          Group.DATA);
+    }
+  }
+
+  /** Sends and receives at the same time; either count may be 0, which is no message. */
+  void move(
+      Buffer send,
+      int sendFrom,
+      int sendCount,
+      int destination,
+      Buffer receive,
+      int receiveFrom,
+      int receiveCount,
+      int source,
+      int channel) {
+    int sent = 0;
+    int received = 0;
+    while (sent < sendCount || received < receiveCount) {
+      int incomingCount = receive == null ? 0 : piece(receive, receiveCount - received);
+      int outgoingCount = send == null ? 0 : piece(send, sendCount - sent);
+      ByteBuffer inBytes = null;
+      Message in = null;
+      Message out = null;
+      try {
+        if (incomingCount > 0) {
+          int bytes = incomingCount * HostBuffers.elementSize(receive);
+          incoming = atLeast(incoming, bytes);
+          inBytes = part(incoming, bytes);
+          in = group.receiver(inBytes, source, channel);
+          in.start();
+        }
+        if (outgoingCount > 0) {
+          int bytes = outgoingCount * HostBuffers.elementSize(send);
+          outgoing = atLeast(outgoing, bytes);
+          ByteBuffer outBytes = part(outgoing, bytes);
+          HostBuffers.copy(
+              send, sendFrom + sent, HostBuffers.viewLike(outBytes, send), 0, outgoingCount);
+          out = group.sender(outBytes, destination, channel);
+          out.start();
+        }
+        if (in != null) {
+          group.await(in, source);
+          HostBuffers.copy(
+              HostBuffers.viewLike(inBytes, receive),
+              0,
+              receive,
+              receiveFrom + received,
+              incomingCount);
+        }
+        if (out != null) {
+          group.await(out, destination);
+        }
+      } finally {
+        if (in != null) {
+          in.close();
+        }
+        if (out != null) {
+          out.close();
+        }
+      }
+      sent += outgoingCount;
+      received += incomingCount;
+    }
+  }
+
+  private static int piece(Buffer data, int left) {
+    return Math.min(left, PIECE_BYTES / HostBuffers.elementSize(data));
+  }
+
+  private static ByteBuffer part(ByteBuffer memory, int bytes) {
+    return memory.slice(0, bytes).order(ByteOrder.nativeOrder());
+  }
+
+  private static ByteBuffer atLeast(ByteBuffer memory, int bytes) {
+    return memory.capacity() >= bytes ? memory : HostBuffers.allocate(bytes);
+  }
+}

@@ -1,0 +1,400 @@
+package org.gradientsync.collective;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Objects;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostBuffers;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.Message;
+
+/** The communicator that every backend gets for its transport. */
+public final class GroupCommunicator implements Communicator {
+  private final Group group;
+  private final Exchange exchange;
+  private final HostDevice host = new HostDevice();
+  private final PointToPointReducer reducer;
+  private final int localRank;
+  private final int localSize;
+  private final int nodeCount;
+  private final ByteBuffer peerSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
+
+  /**
+   * A communicator of a group's ranks.
+   *
+   * @param group the ranks, which this communicator closes
+   */
+  public GroupCommunicator(Group group) {
+    this.group = group;
+    this.exchange = new Exchange(group);
+    this.reducer = new PointToPointReducer("communicator", group, host);
+    int[] nodes = new int[group.size()];
+    for (int peer = 0; peer < nodes.length; peer++) {
+      nodes[peer] = group.nodeOf(peer);
+    }
+    int own = nodes[group.rank()];
+    localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
+    localSize = (int) Arrays.stream(nodes).filter(n -> n == own).count();
+    nodeCount = (int) Arrays.stream(nodes).distinct().count();
+  }
+
+  @Override
+  public int rank() {
+    return group.rank();
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public int localRank() {
+    return localRank;
+  }
+
+  @Override
+  public int localSize() {
+    return localSize;
+  }
+
+  @Override
+  public int nodeCount() {
+    return nodeCount;
+  }
+
+  @Override
+  public Duration timeout() {
+    return group.timeout();
+  }
+
+  @Override
+  public void barrier() {
+    synchronized (group) {
+      group.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    }
+  }
+
+  @Override
+  public void allReduce(Buffer data, DataType type, ReduceOp op) {
+    requireWritable(data, "data");
+    requireReducible(type, op);
+    reduce(Call.Kind.HOST_ALL_REDUCE, data, data, 0, type, op);
+  }
+
+  @Override
+  public void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireReducible(type, op);
+    requireTimesSize(send, "send", receive, "receive");
+    reduce(Call.Kind.REDUCE_SCATTER, send, receive, rank() * receive.remaining(), type, op);
+  }
+
+  /** Reduces a copy of the source, and takes the target's part of it from an index on. */
+  private void reduce(
+      Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
+    int elements = source.remaining() * HostBuffers.elementSize(source) / type.sizeInBytes();
+    try (DeviceBuffer copy = host.allocate(type, elements)) {
+      copy.copyFrom(source);
+      reducer.allReduce(copy, op, kind);
+      int perElement = type.sizeInBytes() / HostBuffers.elementSize(target);
+      int count = target.remaining() / perElement;
+      copy.slice(from / perElement, count).copyTo(target);
+    }
+  }
+
+  @Override
+  public void broadcast(Buffer data, int root) {
+    requireWritable(data, "data");
+    synchronized (group) {
+      group.requireRank(root, "root");
+      meet(Call.Kind.HOST_BROADCAST, data, root);
+      int count = data.remaining();
+      if (rank() != root) {
+        exchange.receive(data, data.position(), count, root, Group.DATA);
+        return;
+      }
+      for (int peer = 0; peer < size(); peer++) {
+        if (peer != root) {
+          exchange.send(data, data.position(), count, peer, Group.DATA);
+        }
+      }
+    }
+  }
+
+  @Override
+  public void allGather(Buffer send, Buffer receive) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireTimesSize(receive, "receive", send, "send");
+    synchronized (group) {
+      meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
+      exchange.allGather(send, receive);
+    }
+  }
+
+  @Override
+  public void gather(Buffer send, Buffer receive, int root) {
+    requireData(send, "send");
+    group.requireRank(root, "root");
+    if (rank() == root) {
+      requireWritable(receive, "receive");
+      requireTimesSize(receive, "receive", send, "send");
+    }
+    synchronized (group) {
+      meet(Call.Kind.GATHER, send, root);
+      int count = send.remaining();
+      if (rank() != root) {
+        exchange.send(send, send.position(), count, root, Group.DATA);
+        return;
+      }
+      for (int peer = 0; peer < size(); peer++) {
+        int to = receive.position() + peer * count;
+        if (peer == root) {
+          HostBuffers.copy(send, send.position(), receive, to, count);
+        } else {
+          exchange.receive(receive, to, count, peer, Group.DATA);
+        }
+      }
+    }
+  }
+
+  @Override
+  public void scatter(Buffer send, Buffer receive, int root) {
+    requireWritable(receive, "receive");
+    group.requireRank(root, "root");
+    if (rank() == root) {
+      requireData(send, "send");
+      requireTimesSize(send, "send", receive, "receive");
+    }
+    synchronized (group) {
+      meet(Call.Kind.SCATTER, receive, root);
+      int count = receive.remaining();
+      if (rank() != root) {
+        exchange.receive(receive, receive.position(), count, root, Group.DATA);
+        return;
+      }
+      for (int peer = 0; peer < size(); peer++) {
+        int from = send.position() + peer * count;
+        if (peer == root) {
+          HostBuffers.copy(send, from, receive, receive.position(), count);
+        } else {
+          exchange.send(send, from, count, peer, Group.DATA);
+        }
+      }
+    }
+  }
+
+  @Override
+  public void send(Buffer data, int destination, int tag) {
+    requireData(data, "data");
+    requirePeer(destination, "destination");
+    requireTag(tag);
+    synchronized (group) {
+      pair(data, destination, null, -1, tag);
+      exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
+    }
+  }
+
+  @Override
+  public void receive(Buffer data, int source, int tag) {
+    requireWritable(data, "data");
+    requirePeer(source, "source");
+    requireTag(tag);
+    synchronized (group) {
+      pair(null, -1, data, source, tag);
+      exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
+    }
+  }
+
+  @Override
+  public void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    group.requireRank(destination, "destination");
+    group.requireRank(source, "source");
+    requireTag(tag);
+    if (destination == rank() && source == rank()) {
+      requireSame(send, receive);
+      group.requireUsable();
+      HostBuffers.copy(send, send.position(), receive, receive.position(), send.remaining());
+      return;
+    }
+    requirePeer(destination, "destination");
+    requirePeer(source, "source");
+    synchronized (group) {
+      pair(send, destination, receive, source, tag);
+      exchange.move(
+          send,
+          send.position(),
+          send.remaining(),
+          destination,
+          receive,
+          receive.position(),
+          receive.remaining(),
+          source,
+          sendChannel(tag));
+    }
+  }
+
+  @Override
+  public Communicator split(int color, int key) {
+    Group part = group.split(color, key, group.timeout());
+    return part == null ? null : new GroupCommunicator(part);
+  }
+
+  @Override
+  public void close() {
+    group.close();
+    reducer.close();
+    host.close();
+  }
+
+  private void meet(Call.Kind kind, Buffer data, int root) {
+    group.meet(kind, Call.element(data), data.remaining(), null, root);
+  }
+
+  /**
+   * Sender and receiver tell each other what they are about to do, so that both know if they
+   * differ. Either side may be absent.
+   */
+  private void pair(Buffer send, int destination, Buffer receive, int source, int tag) {
+    Buffer main = send != null ? send : receive;
+    group.beginPair(
+        send != null ? Call.Kind.SEND : Call.Kind.RECEIVE,
+        Call.element(main),
+        main.remaining(),
+        tag);
+    Message[] messages = new Message[4];
+    try {
+      if (send != null) {
+        Call.write(ownSend, 0, Call.Kind.SEND, Call.element(send), send.remaining(), null, tag);
+        messages[0] = group.receiver(peerReceive, destination, receiveChannel(tag));
+        messages[1] = group.sender(ownSend, destination, sendChannel(tag));
+      }
+      if (receive != null) {
+        Call.write(
+            ownReceive,
+            0,
+            Call.Kind.RECEIVE,
+            Call.element(receive),
+            receive.remaining(),
+            null,
+            tag);
+        messages[2] = group.receiver(peerSend, source, sendChannel(tag));
+        messages[3] = group.sender(ownReceive, source, receiveChannel(tag));
+      }
+      for (Message message : messages) {
+        if (message != null) {
+          message.start();
+        }
+      }
+      for (int i = 0; i < messages.length; i++) {
+        if (messages[i] != null) {
+          group.await(messages[i], i < 2 ? destination : source);
+        }
+      }
+    } finally {
+      for (Message message : messages) {
+        if (message != null) {
+          message.close();
+        }
+      }
+    }
+    if (send != null) {
+      requireMatch(ownSend, peerReceive, destination);
+    }
+    if (receive != null) {
+      requireMatch(ownReceive, peerSend, source);
+    }
+  }
+
+  private void requireMatch(ByteBuffer own, ByteBuffer other, int peer) {
+    if (Call.count(own) != Call.count(other) || Call.element(own) != Call.element(other)) {
+      throw new MismatchedCallException(
+          "the ranks' calls do not match, rank="
+              + rank()
+              + ":\n  rank "
+              + rank()
+              + ": "
+              + Call.describe(own)
+              + "\n  rank "
+              + peer
+              + ": "
+              + Call.describe(other));
+    }
+  }
+
+  private static int sendChannel(int tag) {
+    return Group.USER_CHANNEL + 2 * tag;
+  }
+
+  private static int receiveChannel(int tag) {
+    return sendChannel(tag) + 1;
+  }
+
+  private void requirePeer(int peer, String role) {
+    group.requireRank(peer, role);
+    if (peer == rank()) {
+      throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
+    }
+  }
+
+  private static void requireTag(int tag) {
+    if (tag < 0 || tag > MAX_TAG) {
+      throw new IllegalArgumentException("no such tag: tag=" + tag + ", largest=" + MAX_TAG);
+    }
+  }
+
+  private static void requireReducible(DataType type, ReduceOp op) {
+    Objects.requireNonNull(type, "type");
+    Objects.requireNonNull(op, "op");
+    op.requireDefinedFor(type);
+  }
+
+  private static void requireData(Buffer data, String role) {
+    Objects.requireNonNull(data, role);
+    HostBuffers.elementSize(data);
+  }
+
+  private static void requireWritable(Buffer data, String role) {
+    requireData(data, role);
+    if (data.isReadOnly()) {
+      throw new IllegalArgumentException(role + " is read-only");
+    }
+  }
+
+  private static void requireSame(Buffer a, Buffer b) {
+    if (Call.element(a) != Call.element(b) || a.remaining() != b.remaining()) {
+      throw new IllegalArgumentException(
+          "element type or length does not match: send=" + a + ", receive=" + b);
+    }
+  }
+
+  private void requireTimesSize(Buffer whole, String wholeRole, Buffer part, String partRole) {
+    if (Call.element(whole) != Call.element(part)
+        || whole.remaining() != (long) part.remaining() * size()) {
+      throw new IllegalArgumentException(
+          "length or element type does not match: "
+              + wholeRole
+              + "="
+              + whole
+              + " must have size="
+              + size()
+              + " times the elements of "
+              + partRole
+              + "="
+              + part);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Message;
+
+/**
+ * Messages over runs of a device buffer's elements. Where a run is not contiguous (at the border of
+ * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
+ * its own.
+ */
+final class Pieces {
+  private Pieces() {}
+
+  static Message sender(
+      Group group, DeviceBuffer buffer, long first, int count, int peer, int channel) {
+    ByteBuffer memory = ((AbstractDeviceBuffer) buffer).nativeView(first, count);
+    if (memory != null) {
+      return group.sender(memory, peer, channel);
+    }
+    ByteBuffer bounce = HostBuffers.allocate(count * buffer.type().sizeInBytes());
+    Message inner = group.sender(bounce, peer, channel);
+    return new Bounced(inner, buffer.slice(first, count), bounce, true);
+  }
+
+  static Message receiver(
+      Group group, DeviceBuffer buffer, long first, int count, int peer, int channel) {
+    ByteBuffer memory = ((AbstractDeviceBuffer) buffer).nativeView(first, count);
+    if (memory != null) {
+      return group.receiver(memory, peer, channel);
+    }
+    ByteBuffer bounce = HostBuffers.allocate(count * buffer.type().sizeInBytes());
+    Message inner = group.receiver(bounce, peer, channel);
+    return new Bounced(inner, buffer.slice(first, count), bounce, false);
+  }
+
+  private static final class Bounced implements Message {
+    private final Message inner;
+    private final DeviceBuffer run;
+    private final ByteBuffer bounce;
+    private final boolean sends;
+    private boolean pending;
+
+    Bounced(Message inner, DeviceBuffer run, ByteBuffer bounce, boolean sends) {
+      this.inner = inner;
+      this.run = run;
+      this.bounce = bounce.duplicate().order(ByteOrder.nativeOrder());
+      this.sends = sends;
+    }
+
+    @Override
+    public int peer() {
+      return inner.peer();
+    }
+
+    @Override
+    public void start() {
+      if (sends) {
+        run.copyTo(bounce);
+      }
+      pending = true;
+      inner.start();
+    }
+
+    @Override
+    public boolean test() {
+      if (!inner.test()) {
+        return false;
+      }
+      if (pending && !sends) {
+        run.copyFrom(bounce);
+      }
+      pending = false;
+      return true;
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+}

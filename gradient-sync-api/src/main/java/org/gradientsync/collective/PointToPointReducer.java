@@ -1,0 +1,154 @@
+package org.gradientsync.collective;
+
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Reducer;
+
+/**
+ * The reducer for every transport that can carry a device's memory: messages between pairs of
+ * ranks, added up on the device. See {@link AllReducePlan} for the way that a gradient goes.
+ *
+ * <p>A buffer's plan is made at its first all-reduce and kept until the buffer is closed, or until
+ * {@value #PLANS} buffers have been used since.
+ */
+public final class PointToPointReducer implements Reducer {
+  private static final int PLANS = 512;
+  private static final int CHUNK_BYTES = 256 << 10;
+  private static final long BROADCAST_BYTES = 16 << 20;
+
+  private final String name;
+  private final Group group;
+  private final BackendDevice device;
+  private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private final Map<DeviceBuffer, Entry> plans = new LinkedHashMap<>(64, 0.75f, true);
+
+  private record Entry(AllReducePlan plan, Runnable forget) {}
+
+  /**
+   * A reducer.
+   *
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device whose buffers it takes, which does the arithmetic
+   */
+  public PointToPointReducer(String name, Group group, BackendDevice device) {
+    this.name = name;
+    this.group = group;
+    this.device = device;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    allReduce(buffer, op, Call.Kind.ALL_REDUCE);
+  }
+
+  void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
+    synchronized (group) {
+      group.meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT);
+      if (group.size() > 1 && buffer.count() > 0) {
+        plan((AbstractDeviceBuffer) buffer).run(buffer, op);
+      }
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    synchronized (group) {
+      group.requireRank(root, "root");
+      group.meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
+      device.await(buffer);
+      int most = (int) (BROADCAST_BYTES / buffer.type().sizeInBytes());
+      for (long first = 0; first < buffer.count(); first += most) {
+        broadcastPiece(buffer, first, (int) Math.min(most, buffer.count() - first), root);
+      }
+    }
+  }
+
+  private void broadcastPiece(DeviceBuffer buffer, long first, int count, int root) {
+    List<Message> messages = new ArrayList<>();
+    try {
+      for (int peer = 0; peer < group.size(); peer++) {
+        if (peer != group.rank() && (root == group.rank() || root == peer)) {
+          Message message =
+              root == peer
+                  ? Pieces.receiver(group, buffer, first, count, peer, Group.DATA)
+                  : Pieces.sender(group, buffer, first, count, peer, Group.DATA);
+          messages.add(message);
+          message.start();
+        }
+      }
+      int next = 0;
+      for (int peer = 0; peer < group.size(); peer++) {
+        if (peer != group.rank() && (root == group.rank() || root == peer)) {
+          group.await(messages.get(next++), peer);
+        }
+      }
+    } finally {
+      messages.forEach(Message::close);
+    }
+  }
+
+  private AllReducePlan plan(AbstractDeviceBuffer buffer) {
+    Entry entry = plans.get(buffer);
+    if (entry == null) {
+      int chunk = CHUNK_BYTES / buffer.type().sizeInBytes();
+      Shards shards = new Shards(buffer.count(), group.size(), chunk);
+      AllReducePlan plan =
+          new AllReducePlan(group, device, buffer, shards, scratch(buffer.type(), chunk));
+      entry = new Entry(plan, () -> forget(buffer));
+      buffer.onClose(entry.forget());
+      plans.put(buffer, entry);
+      if (plans.size() > PLANS) {
+        Iterator<Map.Entry<DeviceBuffer, Entry>> eldest = plans.entrySet().iterator();
+        Map.Entry<DeviceBuffer, Entry> old = eldest.next();
+        ((AbstractDeviceBuffer) old.getKey()).removeCloseListener(old.getValue().forget());
+        eldest.remove();
+        old.getValue().plan().close();
+      }
+    }
+    return entry.plan();
+  }
+
+  private DeviceBuffer scratch(DataType type, int chunk) {
+    return scratch.computeIfAbsent(
+        type, t -> device.allocate(t, (long) AllReducePlan.DEPTH * group.size() * chunk));
+  }
+
+  private void forget(DeviceBuffer buffer) {
+    synchronized (group) {
+      Entry entry = plans.remove(buffer);
+      if (entry != null) {
+        entry.plan().close();
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      plans.forEach(
+          (buffer, entry) -> {
+            ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
+            entry.plan().close();
+          });
+      plans.clear();
+      scratch.values().forEach(DeviceBuffer::close);
+      scratch.clear();
+    }
+  }
+}

@@ -1,0 +1,34 @@
+package org.gradientsync.collective;
+
+/**
+ * How a buffer's elements are divided for an all-reduce: each rank owns one contiguous shard, and
+ * each shard is worked off in chunks. Depends on nothing but its arguments, so all ranks divide
+ * alike.
+ *
+ * @param count the number of elements
+ * @param ranks the number of shards
+ * @param chunk the largest number of elements in a chunk
+ */
+record Shards(long count, int ranks, int chunk) {
+  private long perShard() {
+    return (count + ranks - 1) / ranks;
+  }
+
+  /** The number of chunks of the longest shard; the others have as many, some of them empty. */
+  int chunks() {
+    return Math.toIntExact((perShard() + chunk - 1) / chunk);
+  }
+
+  /** The first element of a chunk of a rank's shard. */
+  long first(int rank, int index) {
+    return Math.min(
+        count, Math.min(rank * perShard() + (long) index * chunk, (rank + 1) * perShard()));
+  }
+
+  /** The number of elements of a chunk of a rank's shard; may be 0. */
+  int length(int rank, int index) {
+    return (int)
+        (Math.min(first(rank, index) + chunk, Math.min(count, (rank + 1) * perShard()))
+            - first(rank, index));
+  }
+}

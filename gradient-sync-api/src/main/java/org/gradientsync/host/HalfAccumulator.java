@@ -1,0 +1,63 @@
+package org.gradientsync.host;
+
+import java.nio.Buffer;
+import java.nio.ShortBuffer;
+import org.gradientsync.BFloat16;
+import org.gradientsync.DataType;
+import org.gradientsync.Float16;
+import org.gradientsync.ReduceOp;
+
+/** Accumulates 16-bit floats in float32 and rounds once at the end. */
+final class HalfAccumulator extends FloatAccumulator {
+  private final boolean brain;
+  private final short[] bits = new short[BLOCK];
+  private final ShortBuffer halves = ShortBuffer.wrap(bits);
+
+  HalfAccumulator(DataType type) {
+    this.brain = type == DataType.BFLOAT16;
+  }
+
+  @Override
+  Buffer incoming() {
+    return halves;
+  }
+
+  @Override
+  void load(int count) {
+    decode(count);
+    super.load(count);
+  }
+
+  @Override
+  void combine(ReduceOp op, int count) {
+    decode(count);
+    super.combine(op, count);
+  }
+
+  @Override
+  Buffer finish(ReduceOp op, int ranks, int count) {
+    super.finish(op, ranks, count);
+    if (brain) {
+      for (int i = 0; i < count; i++) {
+        bits[i] = BFloat16.fromFloat(sum[i]);
+      }
+    } else {
+      for (int i = 0; i < count; i++) {
+        bits[i] = Float16.fromFloat(sum[i]);
+      }
+    }
+    return halves;
+  }
+
+  private void decode(int count) {
+    if (brain) {
+      for (int i = 0; i < count; i++) {
+        next[i] = BFloat16.toFloat(bits[i]);
+      }
+    } else {
+      for (int i = 0; i < count; i++) {
+        next[i] = Float16.toFloat(bits[i]);
+      }
+    }
+  }
+}

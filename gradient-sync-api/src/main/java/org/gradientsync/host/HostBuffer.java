@@ -1,0 +1,122 @@
+package org.gradientsync.host;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import org.gradientsync.DataType;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+
+/**
+ * A buffer in the host's memory, outside the Java heap. A Java buffer ends at 2 GiB, so larger
+ * memory is a row of segments, and only a run of elements that lies in one segment has a {@link
+ * #nativeView}.
+ */
+public final class HostBuffer extends AbstractDeviceBuffer {
+  private final long offset;
+  private final int segmentElements;
+  private final ByteBuffer[] memory;
+  private final Buffer[] segments;
+
+  /** A buffer over segments, each of segmentElements but the last. */
+  HostBuffer(
+      HostDevice device, DataType type, long count, ByteBuffer[] memory, int segmentElements) {
+    super(device, null, type, count);
+    this.offset = 0;
+    this.segmentElements = segmentElements;
+    this.memory = memory;
+    this.segments = new Buffer[memory.length];
+    for (int i = 0; i < memory.length; i++) {
+      segments[i] = HostBuffers.view(memory[i], type);
+    }
+  }
+
+  private HostBuffer(HostBuffer parent, long offset, long count) {
+    super(parent.device(), parent, parent.type(), count);
+    this.offset = parent.offset + offset;
+    this.segmentElements = parent.segmentElements;
+    this.memory = parent.memory;
+    this.segments = parent.segments;
+  }
+
+  @Override
+  public ByteBuffer nativeView(long first, long elements) {
+    int size = type().sizeInBytes();
+    if (elements == 0) {
+      return HostBuffers.allocate(0);
+    }
+    int segment = segmentOf(first);
+    if (segment != segmentOf(first + elements - 1)) {
+      return null;
+    }
+    return memory[segment]
+        .slice(indexOf(first) * size, Math.toIntExact(elements * size))
+        .order(ByteOrder.nativeOrder());
+  }
+
+  @Override
+  protected AbstractDeviceBuffer view(long first, long elements) {
+    return new HostBuffer(this, first, elements);
+  }
+
+  @Override
+  protected void upload(Buffer source) {
+    Buffer typed = typed(source);
+    write(0, typed, typed.position(), (int) count());
+  }
+
+  @Override
+  protected void download(Buffer target) {
+    Buffer typed = typed(target);
+    read(0, typed, typed.position(), (int) count());
+  }
+
+  @Override
+  protected void release() {
+    // Java has no call that frees a direct buffer: dropping the references lets the collector do
+    // it.
+    Arrays.fill(memory, null);
+    Arrays.fill(segments, null);
+  }
+
+  /** Copies elements from first on into a buffer of this type's class, from its index at. */
+  void read(long first, Buffer target, int at, int elements) {
+    for (int done = 0; done < elements; ) {
+      int run = run(first + done, elements - done);
+      HostBuffers.copy(
+          segments[segmentOf(first + done)], indexOf(first + done), target, at + done, run);
+      done += run;
+    }
+  }
+
+  /**
+   * Copies elements of a buffer of this type's class, from its index at, over those from first on.
+   */
+  void write(long first, Buffer source, int at, int elements) {
+    for (int done = 0; done < elements; ) {
+      int run = run(first + done, elements - done);
+      HostBuffers.copy(
+          source, at + done, segments[segmentOf(first + done)], indexOf(first + done), run);
+      done += run;
+    }
+  }
+
+  private Buffer typed(Buffer host) {
+    return host instanceof ByteBuffer bytes
+        ? HostBuffers.view(bytes.slice().order(ByteOrder.nativeOrder()), type())
+        : host;
+  }
+
+  private int segmentOf(long element) {
+    return (int) ((offset + element) / segmentElements);
+  }
+
+  private int indexOf(long element) {
+    return (int) ((offset + element) % segmentElements);
+  }
+
+  /** How many of the elements from first on lie in first's segment, at most limit. */
+  private int run(long first, long limit) {
+    return (int) Math.min(limit, segmentElements - indexOf(first));
+  }
+}

@@ -1,0 +1,140 @@
+package org.gradientsync.local;
+
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.collective.Group;
+
+/**
+ * The embedded backend: ranks that are threads of this JVM.
+ *
+ * <pre>{@code
+ * LocalRanks.run(4, sync -> {
+ *   DeviceBuffer gradients = sync.allocate(DataType.FLOAT32, 10_000);
+ *   ...
+ *   sync.average(gradients);
+ * });
+ * }</pre>
+ */
+public final class LocalRanks {
+  /** The largest number of ranks in one JVM. */
+  public static final int MAX_RANKS = 256;
+
+  private LocalRanks() {}
+
+  /** What each rank does. */
+  @FunctionalInterface
+  public interface RankTask {
+    /**
+     * Runs as one rank.
+     *
+     * @param sync this rank's; closed when the task is over
+     * @throws Exception to end all ranks
+     */
+    void run(GradientSync sync) throws Exception;
+  }
+
+  /**
+   * Runs a task on several ranks, and returns when all have finished.
+   *
+   * @param ranks how many, from 1 to {@value #MAX_RANKS}
+   * @param task what each rank does, on a thread of its own
+   * @throws GradientSyncException if a rank threw: the first exception if it is itself a {@link
+   *     GradientSyncException}, otherwise one with the rank in its message and the first exception
+   *     as cause. The other ranks' waiting ends at once, and their threads are interrupted.
+   * @throws IllegalArgumentException if the number of ranks is out of range
+   */
+  public static void run(int ranks, RankTask task) {
+    run(ranks, UnaryOperator.identity(), task);
+  }
+
+  /**
+   * {@link #run(int, RankTask)} with settings.
+   *
+   * @param ranks how many, from 1 to {@value #MAX_RANKS}
+   * @param options sets what each rank's sync is built with; called once for each rank
+   * @param task what each rank does, on a thread of its own
+   */
+  public static void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+    Objects.requireNonNull(options, "options");
+    Objects.requireNonNull(task, "task");
+    if (ranks < 1 || ranks > MAX_RANKS) {
+      throw new IllegalArgumentException(
+          "number of ranks is out of range: ranks=" + ranks + ", from=1, to=" + MAX_RANKS);
+    }
+    LocalGroup group = new LocalGroup(ranks);
+    AtomicReference<Failure> first = new AtomicReference<>();
+    Thread[] threads = new Thread[ranks];
+    for (int i = 0; i < ranks; i++) {
+      int rank = i;
+      threads[i] =
+          new Thread(
+              () -> {
+                try (Group world = Group.world(new LocalTransport(group, rank));
+                    GradientSync sync =
+                        options.apply(GradientSync.builder()).ranks(world).create()) {
+                  task.run(sync);
+                } catch (Throwable e) {
+                  if (first.compareAndSet(null, new Failure(rank, e))) {
+                    group.fail(rank, e);
+                    for (Thread other : threads) {
+                      if (other != Thread.currentThread()) {
+                        other.interrupt();
+                      }
+                    }
+                  }
+                }
+              },
+              "rank-" + rank);
+      threads[i].setDaemon(true);
+    }
+    for (Thread thread : threads) {
+      thread.start();
+    }
+    join(threads, group);
+    if (first.get() != null) {
+      throw first.get().asException();
+    }
+  }
+
+  /**
+   * All ranks of a job of one: this process, started by no launcher.
+   *
+   * @return the group
+   */
+  public static Group single() {
+    return Group.world(new LocalTransport(new LocalGroup(1), 0));
+  }
+
+  private static void join(Thread[] threads, LocalGroup group) {
+    boolean interrupted = false;
+    for (Thread thread : threads) {
+      while (true) {
+        try {
+          thread.join();
+          break;
+        } catch (InterruptedException e) {
+          interrupted = true;
+          group.fail(0, e);
+          for (Thread t : threads) {
+            t.interrupt();
+          }
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private record Failure(int rank, Throwable cause) {
+    GradientSyncException asException() {
+      if (cause instanceof GradientSyncException e) {
+        return e; // names its rank itself
+      }
+      return new GradientSyncException("rank " + rank + " failed: " + cause, cause);
+    }
+  }
+}

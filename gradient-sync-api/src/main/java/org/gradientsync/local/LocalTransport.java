@@ -1,0 +1,62 @@
+package org.gradientsync.local;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
+
+/** Messages between threads of one JVM: a copy from memory to memory. */
+final class LocalTransport implements Transport {
+  static final String NAME = "local";
+
+  private final LocalGroup group;
+  private final int rank;
+
+  LocalTransport(LocalGroup group, int rank) {
+    this.group = group;
+    this.rank = rank;
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public int nodeOf(int other) {
+    return 0;
+  }
+
+  @Override
+  public Availability carries(String deviceKind) {
+    return deviceKind.equals(HostDevice.KIND)
+        ? Availability.yes()
+        : Availability.no("threads of one JVM copy host memory only: device=" + deviceKind);
+  }
+
+  @Override
+  public Message sender(ByteBuffer memory, int peer, int tag) {
+    return group.mailbox(rank, peer).new Letter(group, memory, peer, tag, true);
+  }
+
+  @Override
+  public Message receiver(ByteBuffer memory, int peer, int tag) {
+    return group.mailbox(peer, rank).new Letter(group, memory, peer, tag, false);
+  }
+
+  @Override
+  public void close() {
+    // the mailboxes go with the last rank
+  }
+}

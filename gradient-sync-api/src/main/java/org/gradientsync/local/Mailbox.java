@@ -1,0 +1,137 @@
+package org.gradientsync.local;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Message;
+
+/**
+ * The started messages from one rank to another that wait for their counterpart, oldest first.
+ * Whoever starts second copies, so a message is finished as soon as both sides have started it.
+ */
+final class Mailbox {
+  private Letter firstSend;
+  private Letter firstReceive;
+
+  /**
+   * One prepared message; linked into its mailbox while it waits, so starting allocates nothing.
+   */
+  final class Letter implements Message {
+    private final LocalGroup group;
+    private final ByteBuffer memory;
+    private final int peer;
+    private final int tag;
+    private final boolean sends;
+    private Letter next;
+    private volatile boolean waiting;
+
+    Letter(LocalGroup group, ByteBuffer memory, int peer, int tag, boolean sends) {
+      this.group = group;
+      this.memory = memory;
+      this.peer = peer;
+      this.tag = tag;
+      this.sends = sends;
+    }
+
+    @Override
+    public int peer() {
+      return peer;
+    }
+
+    @Override
+    public void start() {
+      Letter counterpart;
+      synchronized (Mailbox.this) {
+        if (waiting) {
+          throw new IllegalStateException("message has been started already: tag=" + tag);
+        }
+        waiting = true;
+        counterpart = takeCounterpart();
+        if (counterpart == null) {
+          append();
+          return;
+        }
+      }
+      Letter send = sends ? this : counterpart;
+      Letter receive = sends ? counterpart : this;
+      if (send.memory.capacity() != receive.memory.capacity()) {
+        throw new GradientSyncException(
+            "message has another length than expected: sent="
+                + send.memory.capacity()
+                + ", expected="
+                + receive.memory.capacity()
+                + ", tag="
+                + tag);
+      }
+      receive.memory.put(0, send.memory, 0, send.memory.capacity());
+      counterpart.waiting = false;
+      waiting = false;
+    }
+
+    @Override
+    public boolean test() {
+      if (!waiting) {
+        return true;
+      }
+      group.requireAlive(peer);
+      return false;
+    }
+
+    @Override
+    public void close() {
+      // What has been sent stays sent, as in a network: a goodbye is for those who look later.
+      if (!sends) {
+        synchronized (Mailbox.this) {
+          remove(null, firstReceive, false);
+        }
+      }
+    }
+
+    private Letter takeCounterpart() {
+      Letter before = null;
+      for (Letter l = sends ? firstReceive : firstSend; l != null; before = l, l = l.next) {
+        if (l.tag == tag) {
+          unlink(before, l, !sends);
+          return l;
+        }
+      }
+      return null;
+    }
+
+    private void append() {
+      Letter last = sends ? firstSend : firstReceive;
+      if (last == null) {
+        if (sends) {
+          firstSend = this;
+        } else {
+          firstReceive = this;
+        }
+        return;
+      }
+      while (last.next != null) {
+        last = last.next;
+      }
+      last.next = this;
+    }
+
+    private void remove(Letter before, Letter from, boolean inSends) {
+      for (Letter b = before, l = from; l != null; b = l, l = l.next) {
+        if (l == this) {
+          unlink(b, l, inSends);
+          waiting = false;
+          return;
+        }
+      }
+    }
+  }
+
+  private void unlink(Letter before, Letter letter, boolean inSends) {
+    if (before != null) {
+      before.next = letter.next;
+    } else if (inSends) {
+      firstSend = letter.next;
+    } else {
+      firstReceive = letter.next;
+    }
+    letter.next = null;
+  }
+}

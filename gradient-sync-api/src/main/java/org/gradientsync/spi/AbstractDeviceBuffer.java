@@ -1,0 +1,300 @@
+package org.gradientsync.spi;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+
+/** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
+public abstract class AbstractDeviceBuffer implements DeviceBuffer {
+  private final BackendDevice device;
+  private final AbstractDeviceBuffer parent;
+  private final DataType type;
+  private final long count;
+  private final Set<Runnable> closeListeners = new LinkedHashSet<>();
+  private volatile boolean closed;
+
+  /**
+   * A buffer or a view of one.
+   *
+   * @param device whose memory it is
+   * @param parent the buffer that this is a view of, or null
+   * @param type the element type
+   * @param count the number of elements
+   */
+  protected AbstractDeviceBuffer(
+      BackendDevice device, AbstractDeviceBuffer parent, DataType type, long count) {
+    this.device = Objects.requireNonNull(device, "device");
+    this.parent = parent;
+    this.type = Objects.requireNonNull(type, "type");
+    this.count = count;
+  }
+
+  /**
+   * Refuses counts that no buffer can have.
+   *
+   * @param type the element type
+   * @param count the number of elements asked for
+   * @throws IllegalArgumentException if count is negative or its bytes do not fit a long
+   */
+  public static void requireCount(DataType type, long count) {
+    Objects.requireNonNull(type, "type");
+    if (count < 0) {
+      throw new IllegalArgumentException("count is negative: type=" + type + ", count=" + count);
+    }
+    if (count > Long.MAX_VALUE / type.sizeInBytes()) {
+      throw new IllegalArgumentException("count is too large: type=" + type + ", count=" + count);
+    }
+  }
+
+  /**
+   * A direct buffer over a run of elements, for handing to a transport. On a device other than the
+   * host it is only an address: it must never be read or written from Java.
+   *
+   * @param first the first element
+   * @param elements how many; their bytes fit an int
+   * @return the view, or null where the memory is not contiguous there
+   */
+  public abstract ByteBuffer nativeView(long first, long elements);
+
+  /**
+   * Copies in; type, length and state have been checked.
+   *
+   * @param source a matching buffer; its position must not be changed
+   */
+  protected abstract void upload(Buffer source);
+
+  /**
+   * Copies out; type, length and state have been checked.
+   *
+   * @param target a matching buffer; its position must not be changed
+   */
+  protected abstract void download(Buffer target);
+
+  /**
+   * Makes a view; the range has been checked.
+   *
+   * @param offset the first element
+   * @param elements how many
+   * @return the view
+   */
+  protected abstract AbstractDeviceBuffer view(long offset, long elements);
+
+  /** Gives the memory back. Called once, and for a view not at all. */
+  protected abstract void release();
+
+  @Override
+  public final DataType type() {
+    return type;
+  }
+
+  @Override
+  public final long count() {
+    return count;
+  }
+
+  @Override
+  public final BackendDevice device() {
+    return device;
+  }
+
+  @Override
+  public final AbstractDeviceBuffer slice(long offset, long elements) {
+    requireOpen();
+    if (offset < 0 || elements < 0 || offset > count - elements) {
+      throw new IndexOutOfBoundsException(
+          "slice is out of range: offset=" + offset + ", count=" + elements + ", buffer=" + this);
+    }
+    return view(offset, elements);
+  }
+
+  @Override
+  public final void copyFrom(Buffer source) {
+    requireMatching(source, "source");
+    upload(source);
+  }
+
+  @Override
+  public final void copyTo(Buffer target) {
+    requireMatching(target, "target");
+    if (target.isReadOnly()) {
+      throw new IllegalArgumentException("target is read-only: buffer=" + this);
+    }
+    download(target);
+  }
+
+  @Override
+  public final void copyFrom(float[] source) {
+    copyFrom(FloatBuffer.wrap(source));
+  }
+
+  @Override
+  public final void copyFrom(double[] source) {
+    copyFrom(DoubleBuffer.wrap(source));
+  }
+
+  @Override
+  public final void copyFrom(short[] source) {
+    copyFrom(ShortBuffer.wrap(source));
+  }
+
+  @Override
+  public final void copyFrom(int[] source) {
+    copyFrom(IntBuffer.wrap(source));
+  }
+
+  @Override
+  public final void copyFrom(long[] source) {
+    copyFrom(LongBuffer.wrap(source));
+  }
+
+  @Override
+  public final void copyTo(float[] target) {
+    copyTo(FloatBuffer.wrap(target));
+  }
+
+  @Override
+  public final void copyTo(double[] target) {
+    copyTo(DoubleBuffer.wrap(target));
+  }
+
+  @Override
+  public final void copyTo(short[] target) {
+    copyTo(ShortBuffer.wrap(target));
+  }
+
+  @Override
+  public final void copyTo(int[] target) {
+    copyTo(IntBuffer.wrap(target));
+  }
+
+  @Override
+  public final void copyTo(long[] target) {
+    copyTo(LongBuffer.wrap(target));
+  }
+
+  @Override
+  public final boolean isClosed() {
+    return closed || device.isClosed() || parent != null && parent.isClosed();
+  }
+
+  /**
+   * Refuses a closed buffer.
+   *
+   * @throws IllegalStateException if it, what it is a view of, or its device is closed
+   */
+  public final void requireOpen() {
+    if (isClosed()) {
+      throw new IllegalStateException(
+          "buffer is closed: buffer="
+              + this
+              + (device.isClosed() ? ", its sync is closed too" : ""));
+    }
+  }
+
+  @Override
+  public final void close() {
+    List<Runnable> listeners;
+    synchronized (closeListeners) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      listeners = new ArrayList<>(closeListeners);
+      closeListeners.clear();
+    }
+    listeners.forEach(Runnable::run);
+    if (parent == null) {
+      release();
+    }
+  }
+
+  /**
+   * Calls back before the memory is given back, so that what others keep of this buffer ends first.
+   *
+   * @param listener called once, by the thread that closes this buffer or the one that it is a view
+   *     of
+   */
+  public final void onClose(Runnable listener) {
+    for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
+      synchronized (b.closeListeners) {
+        b.closeListeners.add(listener);
+      }
+    }
+  }
+
+  /**
+   * Takes back {@link #onClose}.
+   *
+   * @param listener what was given there
+   */
+  public final void removeCloseListener(Runnable listener) {
+    for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
+      synchronized (b.closeListeners) {
+        b.closeListeners.remove(listener);
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return device.kind() + " " + type + "[" + count + "]";
+  }
+
+  private void requireMatching(Buffer host, String role) {
+    Objects.requireNonNull(host, role);
+    requireOpen();
+    boolean bytes = host instanceof ByteBuffer;
+    boolean fits =
+        bytes
+            || switch (type) {
+              case FLOAT16, BFLOAT16 -> host instanceof ShortBuffer;
+              case FLOAT32 -> host instanceof FloatBuffer;
+              case FLOAT64 -> host instanceof DoubleBuffer;
+              case INT32 -> host instanceof IntBuffer;
+              case INT64 -> host instanceof LongBuffer;
+            };
+    if (!fits) {
+      throw new IllegalArgumentException(
+          "element type does not match: " + role + "=" + elementName(host) + ", buffer=" + this);
+    }
+    long expected = bytes ? sizeInBytes() : count;
+    if (host.remaining() != expected) {
+      throw new IllegalArgumentException(
+          "length does not match: "
+              + role
+              + "="
+              + host.remaining()
+              + ", expected="
+              + expected
+              + ", buffer="
+              + this
+              + "; use slice() for a part");
+    }
+  }
+
+  private static String elementName(Buffer host) {
+    if (host instanceof FloatBuffer) {
+      return "float";
+    } else if (host instanceof DoubleBuffer) {
+      return "double";
+    } else if (host instanceof ShortBuffer) {
+      return "short";
+    } else if (host instanceof IntBuffer) {
+      return "int";
+    } else if (host instanceof LongBuffer) {
+      return "long";
+    }
+    return "char";
+  }
+}

@@ -1,0 +1,34 @@
+package org.gradientsync.spi;
+
+/** A kind of device, found with {@link java.util.ServiceLoader}. */
+public interface DeviceProvider {
+  /**
+   * The kind, as {@link org.gradientsync.Device#kind()}.
+   *
+   * @return for example {@code cuda}
+   */
+  String kind();
+
+  /**
+   * Devices of a higher priority are preferred.
+   *
+   * @return 0 for the host's memory, more for faster devices
+   */
+  int priority();
+
+  /**
+   * Whether a rank can have such a device. Local: no communication.
+   *
+   * @param request which rank asks
+   * @return usable or why not
+   */
+  Availability availability(DeviceRequest request);
+
+  /**
+   * Opens the rank's device.
+   *
+   * @param request which rank asks
+   * @return a device that the caller closes
+   */
+  BackendDevice open(DeviceRequest request);
+}

@@ -1,0 +1,43 @@
+package org.gradientsync.spi;
+
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+
+/**
+ * One way to make a buffer the reduction over the ranks. It belongs to one sync and is called by
+ * one thread at a time, with buffers of that sync's device that are open, and operations that are
+ * defined for them.
+ *
+ * <p>What can be done once per buffer layout (allocation, registration, exchange of addresses) is
+ * done at the first call for that buffer and kept; later calls allocate nothing. Calls that differ
+ * between the ranks end on every rank in a {@link org.gradientsync.MismatchedCallException} before
+ * any data is touched.
+ */
+public interface Reducer extends AutoCloseable {
+  /**
+   * The reducer's name, as {@link ReducerProvider#name()}.
+   *
+   * @return for example {@code local}
+   */
+  String name();
+
+  /**
+   * Reduces in place. Ordered on the buffer's stream. Collective.
+   *
+   * @param buffer the same type and count on all ranks
+   * @param op the same on all ranks
+   */
+  void allReduce(DeviceBuffer buffer, ReduceOp op);
+
+  /**
+   * Copies root's elements to all ranks. Ordered on the buffer's stream. Collective.
+   *
+   * @param buffer the same type and count on all ranks
+   * @param root the same on all ranks
+   */
+  void broadcast(DeviceBuffer buffer, int root);
+
+  /** Gives up everything that was prepared. Does not wait for other ranks. */
+  @Override
+  void close();
+}

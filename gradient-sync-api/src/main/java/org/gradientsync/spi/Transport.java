@@ -1,0 +1,78 @@
+package org.gradientsync.spi;
+
+import java.nio.ByteBuffer;
+
+/**
+ * What a launcher's backend has to give: the ranks of one job, and messages between them. The rest,
+ * the communicators, the collectives, time-outs, the comparing of calls, is written once on top of
+ * it in {@code org.gradientsync.collective}.
+ *
+ * <p>Safe for use by several threads, unless the backend says otherwise.
+ */
+public interface Transport extends AutoCloseable {
+  /** Tags run from 0 to this; 2^23 - 1 is what every known MPI library takes. */
+  int MAX_TAG = (1 << 23) - 1;
+
+  /**
+   * The launcher's name, as in {@link Launcher#name()}.
+   *
+   * @return for example {@code local} or {@code mpi}
+   */
+  String name();
+
+  /**
+   * This rank's number in the job.
+   *
+   * @return from 0 to size - 1
+   */
+  int rank();
+
+  /**
+   * The number of ranks in the job.
+   *
+   * @return 1 or more
+   */
+  int size();
+
+  /**
+   * Which node a rank runs on.
+   *
+   * @param rank a rank of the job
+   * @return a number that is the same for ranks that share a node, and differs for those that do
+   *     not
+   */
+  int nodeOf(int rank);
+
+  /**
+   * Whether messages may use a kind of device's memory in place, and not only the host's. A backend
+   * says yes only after having tried.
+   *
+   * @param deviceKind {@link org.gradientsync.Device#kind()}
+   * @return usable or why not
+   */
+  Availability carries(String deviceKind);
+
+  /**
+   * Prepares sending.
+   *
+   * @param memory a direct buffer; all of it from index 0 to its capacity is sent
+   * @param peer another rank
+   * @param tag from 0 to {@link #MAX_TAG}
+   * @return a message that the caller closes
+   */
+  Message sender(ByteBuffer memory, int peer, int tag);
+
+  /**
+   * Prepares receiving.
+   *
+   * @param memory a direct buffer; a message of exactly its capacity is expected
+   * @param peer another rank
+   * @param tag from 0 to {@link #MAX_TAG}
+   * @return a message that the caller closes
+   */
+  Message receiver(ByteBuffer memory, int peer, int tag);
+
+  /** Leaves the job. Does not wait for other ranks. */
+  @Override
+  void close();
+}

@@ -1,0 +1,2 @@
+/** CUDA devices, memory, streams and kernels, through JCuda. */
+package org.gradientsync.cuda;

@@ -1,0 +1,62 @@
+package org.gradientsync.mpi;
+
+import java.lang.Thread.UncaughtExceptionHandler;
+import org.gradientsync.collective.Group;
+import org.gradientsync.mpi.binding.OpenMpi;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * How an MPI rank ends: together with the others where all is well, and by ending the job where it
+ * is not.
+ */
+final class JobEnd implements UncaughtExceptionHandler {
+  private static final Logger log = LoggerFactory.getLogger(JobEnd.class);
+
+  private final OpenMpi mpi;
+  private final UncaughtExceptionHandler previous;
+
+  private JobEnd(OpenMpi mpi, UncaughtExceptionHandler previous) {
+    this.mpi = mpi;
+    this.previous = previous;
+  }
+
+  static void install(OpenMpi mpi, Group world) {
+    Thread.setDefaultUncaughtExceptionHandler(
+        new JobEnd(mpi, Thread.getDefaultUncaughtExceptionHandler()));
+    Runtime.getRuntime()
+        .addShutdownHook(
+            new Thread(
+                () -> {
+                  boolean sound = world.leaveAll();
+                  if (!mpi.isOwner()) {
+                    return;
+                  }
+                  if (sound) {
+                    mpi.finish();
+                  } else {
+                    // The others cannot all come to MPI's end any more: waiting for them would
+                    // hang.
+                    mpi.abort(1);
+                  }
+                },
+                "gradient-sync-mpi-end"));
+  }
+
+  @Override
+  public void uncaughtException(Thread thread, Throwable exception) {
+    try {
+      log.error(
+          "rank {} ends the job: uncaught exception in thread {}",
+          mpi.rank(),
+          thread.getName(),
+          exception);
+      if (previous != null) {
+        previous.uncaughtException(thread, exception);
+      }
+      System.err.flush();
+    } finally {
+      mpi.abort(1);
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package org.gradientsync.mpi;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Compares the local rank that MPI gives with those that launchers put into the environment. They
+ * differ where containers or virtual machines share a node, and then two ranks may take the same
+ * GPU.
+ */
+final class LocalRankCheck {
+  private static final List<String> VARIABLES =
+      List.of(
+          "OMPI_COMM_WORLD_LOCAL_RANK",
+          "MPI_LOCALRANKID",
+          "PMI_LOCAL_RANK",
+          "MV2_COMM_WORLD_LOCAL_RANK",
+          "SLURM_LOCALID");
+
+  private LocalRankCheck() {}
+
+  /** A warning, if a launcher says something else. */
+  static Optional<String> warning(Map<String, String> environment, int rank, int localRank) {
+    for (String variable : VARIABLES) {
+      String value = environment.get(variable);
+      if (value != null && !value.equals(Integer.toString(localRank))) {
+        return Optional.of(
+            "local rank differs: rank="
+                + rank
+                + ", sharedMemory="
+                + localRank
+                + ", "
+                + variable
+                + "="
+                + value
+                + "; taking the one by shared memory");
+      }
+    }
+    return Optional.empty();
+  }
+}

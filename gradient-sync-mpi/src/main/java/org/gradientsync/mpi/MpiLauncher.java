@@ -1,0 +1,73 @@
+package org.gradientsync.mpi;
+
+import java.util.stream.IntStream;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Group;
+import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Settings;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Joins the ranks that mpirun started.
+ *
+ * <p>MPI is started at the first sync and ended when the JVM exits, unless the program started it
+ * itself: then it is left to the program. An exception that nobody catches ends the whole job,
+ * because the other ranks would wait for this one in vain.
+ */
+public final class MpiLauncher implements Launcher {
+  static final String NAME = "mpi";
+
+  private static final Logger log = LoggerFactory.getLogger(MpiLauncher.class);
+  private static Group world;
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public boolean launched() {
+    return System.getenv("OMPI_COMM_WORLD_SIZE") != null || System.getenv("PMIX_RANK") != null;
+  }
+
+  @Override
+  public Group connect(Settings settings) {
+    synchronized (MpiLauncher.class) {
+      if (world == null) {
+        world = join(settings);
+      }
+      return world;
+    }
+  }
+
+  private static Group join(Settings settings) {
+    Availability library =
+        MpiLibrary.check(
+            MpiLauncher.class.getClassLoader(), System.getProperty("java.library.path", ""));
+    if (!library.usable()) {
+      throw new UnavailableException(
+          "Open MPI's Java bindings cannot be used: " + library.reason());
+    }
+    OpenMpi mpi;
+    try {
+      mpi = OpenMpi.connect(settings.timeout());
+    } catch (LinkageError e) {
+      throw new UnavailableException(
+          "Open MPI's Java bindings do not load: "
+              + e.getMessage()
+              + "; mpi.jar and libmpi_java must be of the same Open MPI installation, the one of mpirun",
+          e);
+    }
+    int[] nodes = mpi.nodes();
+    int localRank =
+        (int) IntStream.range(0, mpi.rank()).filter(i -> nodes[i] == nodes[mpi.rank()]).count();
+    LocalRankCheck.warning(System.getenv(), mpi.rank(), localRank).ifPresent(log::warn);
+    log.debug("rank {}: {}, started here={}", mpi.rank(), OpenMpi.version(), mpi.isOwner());
+    Group group = Group.world(new MpiTransport(mpi));
+    JobEnd.install(mpi, group);
+    return group;
+  }
+}

@@ -1,0 +1,34 @@
+package org.gradientsync.mpi;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.gradientsync.spi.Availability;
+
+/**
+ * Looks for Open MPI's native library before its classes are touched: where it is missing, loading
+ * {@code mpi.MPI} can end the JVM.
+ */
+final class MpiLibrary {
+  private static final String FILE = System.mapLibraryName("mpi_java");
+
+  private MpiLibrary() {}
+
+  static Availability check(ClassLoader loader, String libraryPath) {
+    if (loader.getResource("mpi/MPI.class") == null) {
+      return Availability.no(
+          "mpi.jar is not on the class path; it belongs to the Open MPI installation:"
+              + " add $(ompi_info --path libdir -p | cut -d: -f3)/mpi.jar, or what script/bootstrap installed");
+    }
+    for (String folder : libraryPath.split(File.pathSeparator)) {
+      if (!folder.isEmpty() && Files.exists(Path.of(folder, FILE))) {
+        return Availability.yes();
+      }
+    }
+    return Availability.no(
+        FILE
+            + " is not in java.library.path="
+            + libraryPath
+            + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open MPI's lib folder");
+  }
+}

@@ -1,0 +1,38 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.collective.PointToPointReducer;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.SyncContext;
+
+/** Offers {@code mpi}: host memory handed to MPI point-to-point, added up by the CPU. */
+public final class MpiReducerProvider implements ReducerProvider {
+  @Override
+  public String name() {
+    return "mpi";
+  }
+
+  @Override
+  public int priority() {
+    return 100;
+  }
+
+  @Override
+  public Availability availability(SyncContext context) {
+    if (!context.group().transport().name().equals(MpiLauncher.NAME)) {
+      return Availability.no(
+          "the ranks were not started by mpirun: launcher=" + context.group().transport().name());
+    }
+    if (!context.device().kind().equals("host")) {
+      return Availability.no(
+          "the gradients are not in host memory: device=" + context.device().kind());
+    }
+    return Availability.yes();
+  }
+
+  @Override
+  public Reducer create(SyncContext context) {
+    return new PointToPointReducer(name(), context.group(), context.device());
+  }
+}

@@ -1,0 +1,60 @@
+package org.gradientsync.mpi;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
+
+/** Messages between the ranks of an mpirun job. */
+final class MpiTransport implements Transport {
+  private final OpenMpi mpi;
+  private final int[] nodes;
+
+  MpiTransport(OpenMpi mpi) {
+    this.mpi = mpi;
+    this.nodes = mpi.nodes();
+  }
+
+  @Override
+  public String name() {
+    return MpiLauncher.NAME;
+  }
+
+  @Override
+  public int rank() {
+    return mpi.rank();
+  }
+
+  @Override
+  public int size() {
+    return mpi.size();
+  }
+
+  @Override
+  public int nodeOf(int rank) {
+    return nodes[rank];
+  }
+
+  @Override
+  public Availability carries(String deviceKind) {
+    return deviceKind.equals("host")
+        ? Availability.yes()
+        : Availability.no("not tried whether this MPI takes device memory: device=" + deviceKind);
+  }
+
+  @Override
+  public Message sender(ByteBuffer memory, int peer, int tag) {
+    return mpi.sender(memory, peer, tag);
+  }
+
+  @Override
+  public Message receiver(ByteBuffer memory, int peer, int tag) {
+    return mpi.receiver(memory, peer, tag);
+  }
+
+  @Override
+  public void close() {
+    // MPI ends with the JVM: it cannot be started a second time
+  }
+}

@@ -1,0 +1,94 @@
+package org.gradientsync.mpi.binding;
+
+import java.nio.ByteBuffer;
+import mpi.MPIException;
+import mpi.Prequest;
+import org.gradientsync.spi.Message;
+
+/** A persistent request: starting and testing it allocate nothing. */
+public final class MpiMessage implements Message {
+  /** How often a send that has been given up is driven on, so that a short one still leaves. */
+  private static final int LAST_TESTS = 100;
+
+  private final Object lock;
+  private final Prequest request;
+  private final ByteBuffer memory; // MPI writes to it: it must live as long as the request
+  private final int peer;
+  private final boolean sends;
+  private boolean active;
+  private boolean closed;
+
+  MpiMessage(Object lock, Prequest request, ByteBuffer memory, int peer, boolean sends) {
+    this.lock = lock;
+    this.request = request;
+    this.memory = memory;
+    this.peer = peer;
+    this.sends = sends;
+  }
+
+  @Override
+  public int peer() {
+    return peer;
+  }
+
+  @Override
+  public void start() {
+    synchronized (lock) {
+      if (active) {
+        throw new IllegalStateException("message has been started already: peer=" + peer);
+      }
+      try {
+        request.start();
+        active = true;
+      } catch (MPIException e) {
+        throw OpenMpi.failed("start", e);
+      }
+    }
+  }
+
+  @Override
+  public boolean test() {
+    if (!active) {
+      return true;
+    }
+    synchronized (lock) {
+      try {
+        active = active && !request.test();
+        return !active;
+      } catch (MPIException e) {
+        active = false;
+        throw OpenMpi.failed((sends ? "send to" : "receive from") + " rank " + peer, e);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (lock) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      try {
+        if (mpi.MPI.isFinalized()) {
+          return;
+        }
+        if (active && sends) {
+          for (int i = 0; i < LAST_TESTS && active; i++) {
+            active = !request.test();
+          }
+        }
+        if (active && !sends) {
+          request.cancel();
+          active = false;
+        }
+        request.free();
+        if (active) {
+          Unfinished.keep(memory);
+        }
+      } catch (MPIException e) {
+        throw OpenMpi.failed("free", e);
+      }
+    }
+  }
+}
