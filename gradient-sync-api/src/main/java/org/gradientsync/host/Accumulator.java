@@ -24,15 +24,35 @@ abstract class Accumulator {
     };
   }
 
-  /** Where a source's next block is to be put before {@link #load} or {@link #combine}. */
+  /** Where the first rank's block is to be put before {@link #begin}. */
+  abstract Buffer first();
+
+  /** Where a further rank's block is to be put before {@link #combine}. */
   abstract Buffer incoming();
 
-  /** Takes over the incoming block as the first rank's. */
-  abstract void load(int count);
+  /** Begins with the first rank's block. */
+  abstract void begin(int count);
 
   /** Combines with the incoming block. */
   abstract void combine(ReduceOp op, int count);
 
   /** Finishes the block. */
   abstract Buffer finish(ReduceOp op, int ranks, int count);
+
+  /**
+   * Whether any block finished since the last such call may hold a NaN that is not the canonical
+   * one.
+   *
+   * <p>Which NaN comes out of an operation on NaNs depends on the order of the operands, which the
+   * JIT compiler is free to swap; one canonical NaN is what makes the bits repeatable. NaNs are
+   * rare, so blocks are only watched for them, and gone over again where there may be some.
+   */
+  boolean takeMaybeNaN() {
+    return false;
+  }
+
+  /** The incoming block with every NaN made canonical. */
+  Buffer canonicalize(int count) {
+    return incoming();
+  }
 }

@@ -2,14 +2,21 @@ package org.gradientsync.host;
 
 import java.nio.Buffer;
 import java.nio.DoubleBuffer;
+import java.util.Arrays;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates in float64. */
 final class DoubleAccumulator extends Accumulator {
   private final double[] sum = new double[BLOCK];
   private final double[] next = new double[BLOCK];
+  private final double[] taint = new double[BLOCK];
   private final DoubleBuffer result = DoubleBuffer.wrap(sum);
   private final DoubleBuffer incoming = DoubleBuffer.wrap(next);
+
+  @Override
+  Buffer first() {
+    return result;
+  }
 
   @Override
   Buffer incoming() {
@@ -17,8 +24,8 @@ final class DoubleAccumulator extends Accumulator {
   }
 
   @Override
-  void load(int count) {
-    System.arraycopy(next, 0, sum, 0, count);
+  void begin(int count) {
+    // the block is in its place
   }
 
   @Override
@@ -55,20 +62,47 @@ final class DoubleAccumulator extends Accumulator {
         sum[i] /= divisor;
       }
     }
-    canonicalize(count);
+    taint(sum, taint, count);
     return result;
   }
 
-  /** See the same method of FloatAccumulator for why. */
-  private void canonicalize(int count) {
-    double max = Double.NEGATIVE_INFINITY;
+  /** See the same method of FloatAccumulator for how. */
+  private static void taint(double[] block, double[] taint, int count) {
     for (int i = 0; i < count; i++) {
-      max = Math.max(max, sum[i]);
+      taint[i] += block[i] * 0.0;
     }
-    if (Double.isNaN(max)) {
-      for (int i = 0; i < count; i++) {
-        sum[i] = Double.longBitsToDouble(Double.doubleToLongBits(sum[i]));
-      }
+  }
+
+  @Override
+  boolean takeMaybeNaN() {
+    addHalves(taint, BLOCK / 2);
+    addHalves(taint, BLOCK / 4);
+    addHalves(taint, BLOCK / 8);
+    addHalves(taint, BLOCK / 16);
+    addHalves(taint, BLOCK / 32);
+    double all = 0;
+    for (int i = 0; i < BLOCK / 32; i++) {
+      all += taint[i];
     }
+    if (all == 0) {
+      return false;
+    }
+    Arrays.fill(taint, 0); // NaN is not equal to zero
+    return true;
+  }
+
+  private static void addHalves(double[] values, int half) {
+    for (int i = 0; i < half; i++) {
+      values[i] += values[i + half];
+    }
+  }
+
+  @Override
+  Buffer canonicalize(int count) {
+    double[] block = next;
+    for (int i = 0; i < count; i++) {
+      block[i] = Double.longBitsToDouble(Double.doubleToLongBits(block[i]));
+    }
+    return incoming;
   }
 }

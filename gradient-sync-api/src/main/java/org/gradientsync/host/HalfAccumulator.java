@@ -18,19 +18,23 @@ final class HalfAccumulator extends FloatAccumulator {
   }
 
   @Override
+  Buffer first() {
+    return halves;
+  }
+
+  @Override
   Buffer incoming() {
     return halves;
   }
 
   @Override
-  void load(int count) {
-    decode(count);
-    super.load(count);
+  void begin(int count) {
+    decode(sum, count);
   }
 
   @Override
   void combine(ReduceOp op, int count) {
-    decode(count);
+    decode(next, count);
     super.combine(op, count);
   }
 
@@ -49,15 +53,21 @@ final class HalfAccumulator extends FloatAccumulator {
     return halves;
   }
 
-  private void decode(int count) {
+  private void decode(float[] target, int count) {
     if (brain) {
       for (int i = 0; i < count; i++) {
-        next[i] = BFloat16.toFloat(bits[i]);
+        target[i] = BFloat16.toFloat(bits[i]);
       }
     } else {
       for (int i = 0; i < count; i++) {
-        next[i] = Float16.toFloat(bits[i]);
+        target[i] = Float16.toFloat(bits[i]);
       }
     }
+  }
+
+  @Override
+  boolean takeMaybeNaN() {
+    super.takeMaybeNaN();
+    return false; // rounding to 16 bits makes every NaN the canonical one
   }
 }

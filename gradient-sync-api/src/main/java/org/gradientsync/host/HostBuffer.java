@@ -14,16 +14,15 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
  */
 public final class HostBuffer extends AbstractDeviceBuffer {
   private final long offset;
-  private final int segmentElements;
+  private final int segmentShift; // a segment has 2^segmentShift elements: no division in the loops
   private final ByteBuffer[] memory;
   private final Buffer[] segments;
 
-  /** A buffer over segments, each of segmentElements but the last. */
-  HostBuffer(
-      HostDevice device, DataType type, long count, ByteBuffer[] memory, int segmentElements) {
+  /** A buffer over segments, each of 2^segmentShift elements but the last. */
+  HostBuffer(HostDevice device, DataType type, long count, ByteBuffer[] memory, int segmentShift) {
     super(device, null, type, count);
     this.offset = 0;
-    this.segmentElements = segmentElements;
+    this.segmentShift = segmentShift;
     this.memory = memory;
     this.segments = new Buffer[memory.length];
     for (int i = 0; i < memory.length; i++) {
@@ -34,7 +33,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   private HostBuffer(HostBuffer parent, long offset, long count) {
     super(parent.device(), parent, parent.type(), count);
     this.offset = parent.offset + offset;
-    this.segmentElements = parent.segmentElements;
+    this.segmentShift = parent.segmentShift;
     this.memory = parent.memory;
     this.segments = parent.segments;
   }
@@ -108,15 +107,15 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   private int segmentOf(long element) {
-    return (int) ((offset + element) / segmentElements);
+    return (int) (offset + element >>> segmentShift);
   }
 
   private int indexOf(long element) {
-    return (int) ((offset + element) % segmentElements);
+    return (int) (offset + element & (1L << segmentShift) - 1);
   }
 
   /** How many of the elements from first on lie in first's segment, at most limit. */
   private int run(long first, long limit) {
-    return (int) Math.min(limit, segmentElements - indexOf(first));
+    return (int) Math.min(limit, (1L << segmentShift) - indexOf(first));
   }
 }

@@ -34,7 +34,7 @@ public final class HostDevice implements BackendDevice {
     this(SEGMENT_BYTES);
   }
 
-  /** For tests: segments so small that a test can cross their borders. */
+  /** For tests: segments so small that a test can cross their borders; a power of two. */
   HostDevice(int segmentBytes) {
     this.segmentBytes = segmentBytes;
   }
@@ -76,7 +76,7 @@ public final class HostDevice implements BackendDevice {
               + "; close buffers or raise -XX:MaxDirectMemorySize",
           e);
     }
-    return new HostBuffer(this, type, count, memory, segmentBytes / type.sizeInBytes());
+    return new HostBuffer(this, type, count, memory, shift(segmentBytes / type.sizeInBytes()));
   }
 
   /**
@@ -105,7 +105,7 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
     int count = memory.remaining() / type.sizeInBytes();
-    return new HostBuffer(this, type, count, new ByteBuffer[] {slice}, Math.max(1, count));
+    return new HostBuffer(this, type, count, new ByteBuffer[] {slice}, Integer.SIZE);
   }
 
   @Override
@@ -115,14 +115,23 @@ public final class HostDevice implements BackendDevice {
     for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
       int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
       for (int rank = 0; rank < sources.length; rank++) {
-        ((HostBuffer) sources[rank]).read(first, accumulator.incoming(), 0, count);
+        HostBuffer source = (HostBuffer) sources[rank];
         if (rank == 0) {
-          accumulator.load(count);
+          source.read(first, accumulator.first(), 0, count);
+          accumulator.begin(count);
         } else {
+          source.read(first, accumulator.incoming(), 0, count);
           accumulator.combine(op, count);
         }
       }
       result.write(first, accumulator.finish(op, sources.length, count), 0, count);
+    }
+    if (accumulator.takeMaybeNaN()) {
+      for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+        int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+        result.read(first, accumulator.incoming(), 0, count);
+        result.write(first, accumulator.canonicalize(count), 0, count);
+      }
     }
   }
 
@@ -144,6 +153,10 @@ public final class HostDevice implements BackendDevice {
   @Override
   public String toString() {
     return name();
+  }
+
+  private static int shift(int powerOfTwo) {
+    return Integer.numberOfTrailingZeros(powerOfTwo);
   }
 
   private void requireOpen() {

@@ -12,13 +12,18 @@ final class LongAccumulator extends Accumulator {
   private final LongBuffer incoming = LongBuffer.wrap(next);
 
   @Override
+  Buffer first() {
+    return result;
+  }
+
+  @Override
   Buffer incoming() {
     return incoming;
   }
 
   @Override
-  void load(int count) {
-    System.arraycopy(next, 0, sum, 0, count);
+  void begin(int count) {
+    // the block is in its place
   }
 
   @Override
