@@ -69,6 +69,10 @@ final class Selection {
   }
 
   private Group launch() {
+    Group threads = LocalRanks.current().orElse(null);
+    if (threads != null) {
+      return threads;
+    }
     List<String> names = new ArrayList<>();
     for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
       if (launcher.launched()) {

@@ -290,7 +290,7 @@ public final class Group implements AutoCloseable {
   /** Notes what this rank is doing with one other, for the messages of exceptions. */
   ByteBuffer beginPair(Call.Kind kind, int element, long count, int tag) {
     requireUsable();
-    Call.write(ownCall, ++sequence, kind, element, count, null, tag);
+    Call.write(ownCall, sequence, kind, element, count, null, tag);
     return ownCall;
   }
 

@@ -1,6 +1,7 @@
 package org.gradientsync.local;
 
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
@@ -21,6 +22,8 @@ import org.gradientsync.collective.Group;
 public final class LocalRanks {
   /** The largest number of ranks in one JVM. */
   public static final int MAX_RANKS = 256;
+
+  private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
 
   private LocalRanks() {}
 
@@ -75,6 +78,7 @@ public final class LocalRanks {
                 try (Group world = Group.world(new LocalTransport(group, rank));
                     GradientSync sync =
                         options.apply(GradientSync.builder()).ranks(world).create()) {
+                  CURRENT.set(world);
                   task.run(sync);
                 } catch (Throwable e) {
                   if (first.compareAndSet(null, new Failure(rank, e))) {
@@ -100,7 +104,17 @@ public final class LocalRanks {
   }
 
   /**
-   * All ranks of a job of one: this process, started by no launcher.
+   * The ranks that the calling thread belongs to, so that {@link GradientSync#create()} on a rank's
+   * thread joins them, as it does in a process that a launcher started.
+   *
+   * @return all ranks of the run, or none if the thread is not a rank
+   */
+  public static Optional<Group> current() {
+    return Optional.ofNullable(CURRENT.get());
+  }
+
+  /**
+   * All ranks of a job of one: a thread that belongs to no launcher.
    *
    * @return the group
    */

@@ -12,11 +12,12 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
- * Times {@code sync.average} of host memory against Open MPI's own all-reduce called from Java on direct buffers, by
- * turns in one run. Not a test: times belong to a machine. Run it with {@code script/compare-mpi}.
+ * Times {@code sync.average} of host memory against Open MPI's own all-reduce called from Java on
+ * direct buffers, by turns in one run. Not a test: times belong to a machine. Run it with {@code
+ * script/compare-mpi}.
  *
- * <p>Prints medians in microseconds. The {@code allreduce} column is the bare sum; {@code +divide} adds the division
- * that an average needs, as a loop over a {@code FloatBuffer}.
+ * <p>Prints medians in microseconds. The {@code allreduce} column is the bare sum; {@code +divide}
+ * adds the division that an average needs, as a loop over a {@code FloatBuffer}.
  */
 final class CompareWithOpenMpi {
   private static final int[] BYTES = {1 << 10, 64 << 10, 1 << 20, 64 << 20};

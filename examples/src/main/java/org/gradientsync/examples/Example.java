@@ -1,0 +1,211 @@
+package org.gradientsync.examples;
+
+import java.io.PrintWriter;
+import java.nio.LongBuffer;
+import java.util.Locale;
+import java.util.SplittableRandom;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.local.LocalRanks;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/**
+ * What the programs share: running under a launcher or embedded, printing, and exit codes.
+ *
+ * <p>With {@code --local} all ranks run {@link #run} on the same object, each on its own thread, so
+ * what belongs to one rank is kept in local variables. Fields hold options, which no rank changes.
+ */
+@Command(
+    sortOptions = false,
+    exitCodeOnExecutionException = Example.CANNOT_RUN,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      Example.RIGHT + ":The result is right on every rank.",
+      Example.WRONG + ":The result is wrong on at least one rank.",
+      Example.BAD_USE + ":The command line asks for something that cannot be.",
+      Example.CANNOT_RUN + ":It could not run here, or a rank was lost."
+    })
+abstract class Example implements Callable<Integer> {
+  static final int RIGHT = 0;
+  static final int WRONG = 1;
+  static final int BAD_USE = 2;
+  static final int CANNOT_RUN = 3;
+
+  private static final Logger log = LoggerFactory.getLogger(Example.class);
+
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = "--local",
+      paramLabel = "RANKS",
+      description = "Run this many ranks as threads of one JVM, without mpirun.")
+  private Integer local;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Show this and exit.")
+  private boolean help;
+
+  private Progress progress;
+
+  /** Refuses option values that make no sense, with {@link #badUse}. */
+  abstract void checkOptions();
+
+  /** Sets what the options say about the sync. */
+  void configure(GradientSync.Builder builder) {
+    // most programs take what is fastest
+  }
+
+  /**
+   * Runs as one rank.
+   *
+   * @return the exit code, which all ranks have agreed on
+   */
+  abstract int run(GradientSync sync);
+
+  @Override
+  public final Integer call() {
+    checkLocal();
+    checkOptions();
+    try (Progress shown = new Progress(err(), spec.name())) {
+      progress = shown;
+      return local == null ? runLaunched() : runEmbedded(local);
+    } catch (GradientSyncException e) {
+      // The message is made for whoever reads the terminal; the stack trace is for debugging.
+      log.debug("cannot run", e);
+      err().println(spec.name() + ": " + e.getMessage());
+      return CANNOT_RUN;
+    }
+  }
+
+  private int runLaunched() {
+    try (GradientSync sync = configured(GradientSync.builder()).create()) {
+      return run(sync);
+    }
+  }
+
+  private int runEmbedded(int ranks) {
+    AtomicInteger code = new AtomicInteger(RIGHT);
+    LocalRanks.run(
+        ranks, this::configured, sync -> code.accumulateAndGet(run(sync), Math::max));
+    return code.get();
+  }
+
+  private GradientSync.Builder configured(GradientSync.Builder builder) {
+    configure(builder);
+    return builder;
+  }
+
+  private void checkLocal() {
+    if (local == null) {
+      return;
+    }
+    if (local < 1 || local > LocalRanks.MAX_RANKS) {
+      throw badUse("--local takes 1 to " + LocalRanks.MAX_RANKS + " ranks: --local " + local);
+    }
+    // Each of mpirun's processes would start all the ranks again, none knowing of the others.
+    String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
+    if (launched != null && !launched.equals("1")) {
+      throw badUse("--local starts the ranks itself, so run it without mpirun");
+    }
+  }
+
+  /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
+  final ParameterException badUse(String sentence) {
+    return new ParameterException(spec.commandLine(), sentence + ".");
+  }
+
+  final void requireAtLeast(long minimum, String option, long value) {
+    if (value < minimum) {
+      throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
+    }
+  }
+
+  final void requireAtMost(long maximum, String option, long value) {
+    if (value > maximum) {
+      throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
+    }
+  }
+
+  /** Prints a line of the program's output, once for all ranks. */
+  final void print(GradientSync sync, String format, Object... values) {
+    if (sync.rank() == 0) {
+      spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
+    }
+  }
+
+  /** Prints what only this rank knows, on the error output. */
+  final void printError(String format, Object... values) {
+    err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
+  }
+
+  /** Says what is being done, for those who wait long enough to wonder. */
+  final void stage(GradientSync sync, String stage) {
+    if (sync.rank() == 0) {
+      progress.stage(stage);
+    }
+  }
+
+  /** Whether something is so on every rank; the same answer on all of them. Collective. */
+  static boolean everywhere(GradientSync sync, boolean here) {
+    long[] all = {here ? 1 : 0};
+    sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.MIN);
+    return all[0] == 1;
+  }
+
+  /**
+   * Random numbers that differ from rank to rank and are the same in every run. Seeds that are
+   * simply counted up could give ranks the same stream, a few numbers shifted; splitting does not.
+   */
+  static SplittableRandom random(long seed, int rank) {
+    SplittableRandom root = new SplittableRandom(seed);
+    SplittableRandom stream = root.split();
+    for (int i = 0; i < rank; i++) {
+      stream = root.split();
+    }
+    return stream;
+  }
+
+  static double milliseconds(long nanoseconds) {
+    return nanoseconds / 1e6;
+  }
+
+  /** A program ready for parsing and running; {@code main} and the tests use the same. */
+  static CommandLine commandLine(Example program) {
+    return new CommandLine(program)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setParameterExceptionHandler(Example::explain);
+  }
+
+  /** Runs a program and ends the JVM with its exit code. */
+  static void start(Example program, String... args) {
+    System.exit(commandLine(program).execute(args));
+  }
+
+  /**
+   * What is wrong with the command line, without the page of help that usually follows: under
+   * mpirun every rank says it, because mpirun ends the others as soon as one rank has exited.
+   */
+  private static int explain(ParameterException e, String[] args) {
+    CommandLine command = e.getCommandLine();
+    PrintWriter err = command.getErr();
+    err.println(command.getCommandName() + ": " + e.getMessage());
+    CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
+    return BAD_USE;
+  }
+
+  private PrintWriter err() {
+    return spec.commandLine().getErr();
+  }
+}

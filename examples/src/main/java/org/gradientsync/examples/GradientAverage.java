@@ -1,0 +1,231 @@
+package org.gradientsync.examples;
+
+import java.nio.LongBuffer;
+import java.util.Arrays;
+import java.util.stream.LongStream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** Averages a gradient whose average is known, checks every element on every rank, and times it. */
+@Command(
+    name = "gradient-average",
+    description =
+        "Averages gradients across ranks and checks every element of the result on every rank.")
+public class GradientAverage extends Example {
+  private static final String BANNER = "=".repeat(70);
+
+  @Option(
+      names = "--size",
+      paramLabel = "N",
+      defaultValue = "10000",
+      description = "Elements of each rank's gradient (default: ${DEFAULT-VALUE}).")
+  private long size;
+
+  @Option(
+      names = "--type",
+      paramLabel = "TYPE",
+      defaultValue = "FLOAT32",
+      description = "FLOAT16, BFLOAT16, FLOAT32 or FLOAT64 (default: ${DEFAULT-VALUE}).")
+  private DataType type;
+
+  @Option(
+      names = "--reducer",
+      paramLabel = "NAME",
+      description = "The reducer to average with, instead of the fastest.")
+  private String reducer;
+
+  @Option(
+      names = "--iterations",
+      paramLabel = "K",
+      defaultValue = "1",
+      description = {
+        "How often to average (default: ${DEFAULT-VALUE}).",
+        "The times are medians; from two on, one more runs first and is not timed."
+      })
+  private int iterations;
+
+  /**
+   * Runs the program.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    start(new GradientAverage(), args);
+  }
+
+  @Override
+  void checkOptions() {
+    requireAtLeast(0, "--size", size);
+    requireAtLeast(1, "--iterations", iterations);
+    if (!type.isFloatingPoint()) {
+      throw badUse(
+          "integers have no average, so --type takes a floating-point type only: --type " + type);
+    }
+  }
+
+  @Override
+  void configure(GradientSync.Builder builder) {
+    if (reducer != null) {
+      builder.reducer(reducer);
+    }
+  }
+
+  @Override
+  int run(GradientSync sync) {
+    if (sync.size() < 2) {
+      printError(
+          "averaging takes two ranks or more: run mpirun -np 2 examples/bin/gradient-average, or"
+              + " add --local 2.");
+      return BAD_USE;
+    }
+    printHeader(sync);
+    Gradients gradients = new Gradients(type, sync.size());
+    long[] computeTimes = new long[iterations];
+    long[] communicationTimes = new long[iterations];
+    long wrong = 0;
+    try (DeviceBuffer buffer = sync.allocate(type, size)) {
+      int warmUp = iterations > 1 ? 1 : 0;
+      for (int i = -warmUp; i < iterations; i++) {
+        String iteration =
+            i < 0 ? "warm-up" : String.format("iteration %d of %d", i + 1, iterations);
+        stage(sync, "computing gradients, " + iteration);
+        long start = System.nanoTime();
+        gradients.compute(buffer, sync.rank());
+        long computed = System.nanoTime();
+        sync.barrier(); // the time until the slowest rank has computed is not communication
+        stage(sync, "averaging, " + iteration);
+        long ready = System.nanoTime();
+        average(sync, buffer);
+        await(buffer);
+        long averaged = System.nanoTime();
+        if (i >= 0) {
+          computeTimes[i] = computed - start;
+          communicationTimes[i] = averaged - ready;
+        }
+        stage(sync, "verifying, " + iteration);
+        wrong += verify(sync, gradients, buffer);
+      }
+      printSamples(sync, gradients, buffer);
+    }
+    boolean right = printVerdict(sync, wrong);
+    printTimes(sync, median(computeTimes), median(communicationTimes));
+    return right ? RIGHT : WRONG;
+  }
+
+  /** The communication, apart from the computation. */
+  void average(GradientSync sync, DeviceBuffer buffer) {
+    sync.average(buffer);
+  }
+
+  /**
+   * Waits until the average is there, for a device whose calls return before they are finished:
+   * reading an element waits for all that was called before.
+   */
+  private static void await(DeviceBuffer buffer) {
+    try (DeviceBuffer last = buffer.slice(buffer.count() - Math.min(1, buffer.count()), 0)) {
+      last.type();
+    }
+  }
+
+  /** Checks this rank's elements, and returns how many are wrong. */
+  private long verify(GradientSync sync, Gradients gradients, DeviceBuffer buffer) {
+    Gradients.Check check = gradients.check(buffer);
+    if (!check.passed()) {
+      printError(
+          "wrong average: rank=%d, wrong=%d of %d, first wrong index=%d, averaged=%s, expected=%s",
+          sync.rank(),
+          check.wrong(),
+          size,
+          check.firstWrong(),
+          check.averaged(),
+          check.expected());
+    }
+    return check.wrong();
+  }
+
+  private void printHeader(GradientSync sync) {
+    print(sync, "[Rank 0] World size = %d", sync.size());
+    print(sync, BANNER);
+    print(sync, "Gradient Average Demo");
+    print(sync, BANNER);
+    print(sync, "Number of ranks: %d", sync.size());
+    print(sync, "Gradient vector length per rank: %d", size);
+    print(sync, "Device: %s", sync.device().name());
+    print(sync, "Computation: %s gradients computed on the CPU.", type);
+    print(
+        sync,
+        "Communication: gradients averaged via reducer %s, launcher %s.",
+        sync.reducer(),
+        sync.launcher());
+    print(sync, BANNER);
+  }
+
+  private void printSamples(GradientSync sync, Gradients gradients, DeviceBuffer buffer) {
+    if (sync.rank() != 0) {
+      return;
+    }
+    long[] indices =
+        size == 0
+            ? new long[0]
+            : LongStream.of(0, size / 2, size - 1).distinct().toArray();
+    print(sync, "Sample averaged gradient values (rank 0):");
+    for (long index : indices) {
+      print(sync, "  avg_grad[%d] = %.6f", index, gradients.read(buffer, index));
+    }
+    print(sync, "Expected values:");
+    for (long index : indices) {
+      print(sync, "  expected[%d] = %.6f", index, gradients.expected(index));
+    }
+  }
+
+  /** Lets all ranks know whether all of them are right. Collective. */
+  private boolean printVerdict(GradientSync sync, long wrong) {
+    print(sync, "Verifying gradient averaging correctness...");
+    long[] wrongRanks = {wrong == 0 ? 0 : 1};
+    sync.communicator().allReduce(LongBuffer.wrap(wrongRanks), ReduceOp.SUM);
+    print(
+        sync,
+        wrong == 0
+            ? "[PASS] Gradient averaging is correct."
+            : "[FAIL] Gradient averaging is wrong.");
+    if (wrongRanks[0] == 0) {
+      print(sync, "[PASS] Gradient averaging is correct on all ranks.");
+    } else {
+      print(
+          sync,
+          "[FAIL] Gradient averaging is wrong on %d of %d ranks.",
+          wrongRanks[0],
+          sync.size());
+    }
+    return wrongRanks[0] == 0;
+  }
+
+  private void printTimes(GradientSync sync, double compute, double communication) {
+    String median = iterations > 1 ? String.format(", median of %d", iterations) : "";
+    print(sync, "Performance:");
+    print(sync, "  Compute time (CPU%s): %.3f ms", median, compute);
+    print(
+        sync,
+        "  Communication time (%s, end-to-end%s): %.3f ms",
+        sync.reducer(),
+        median,
+        communication);
+    print(sync, "  Total time: %.3f ms", compute + communication);
+    print(sync, BANNER);
+    print(sync, "Demo complete.");
+    print(sync, BANNER);
+  }
+
+  private static double median(long[] nanoseconds) {
+    long[] sorted = nanoseconds.clone();
+    Arrays.sort(sorted);
+    int middle = sorted.length / 2;
+    return sorted.length % 2 == 1
+        ? milliseconds(sorted[middle])
+        : milliseconds(sorted[middle - 1] + sorted[middle]) / 2;
+  }
+}

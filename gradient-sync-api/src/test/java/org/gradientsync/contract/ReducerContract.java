@@ -1,0 +1,345 @@
+package org.gradientsync.contract;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What {@link GradientSync} must do with every reducer: above all, the promised bits. */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(240)
+public abstract class ReducerContract {
+  private static final int[] COUNTS = {0, 1, 2, 5, 64, 1000, 4099, 131_075};
+
+  /**
+   * The ranks to run with.
+   *
+   * @return the runner of the backend under test, with its reducer chosen
+   */
+  protected abstract RankRunner runner();
+
+  Stream<Integer> sizes() {
+    return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  Stream<Arguments> sizesAndTypes() {
+    return sizes().flatMap(n -> Arrays.stream(DataType.values()).map(t -> Arguments.of(n, t)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void givesThePromisedBits(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (ReduceOp op : ReduceOp.values()) {
+                for (int count : COUNTS) {
+                  if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
+                    continue;
+                  }
+                  try (DeviceBuffer buffer = sync.allocate(type, count)) {
+                    buffer.copyFrom(Numbers.of(type, sync.rank(), 0, count));
+                    sync.allReduce(buffer, op);
+                    assertBits(Numbers.reduced(type, op, ranks, 0, count), buffer, type, op);
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void reducesSlicesAtOddOffsets(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              int whole = 40_003;
+              int first = 7;
+              int count = 35_111;
+              try (DeviceBuffer buffer = sync.allocate(type, whole)) {
+                buffer.copyFrom(Numbers.of(type, sync.rank(), 0, whole));
+                sync.allReduce(buffer.slice(first, count), ReduceOp.SUM);
+                ByteBuffer expected = Numbers.of(type, sync.rank(), 0, whole);
+                int size = type.sizeInBytes();
+                expected.put(
+                    first * size,
+                    Numbers.reduced(type, ReduceOp.SUM, ranks, first, count),
+                    0,
+                    count * size);
+                assertBits(expected, buffer, type, ReduceOp.SUM);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void reducesAgainAndAgain(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              try (DeviceBuffer a = sync.allocate(type, 10_001);
+                  DeviceBuffer b = sync.allocate(type, 77)) {
+                for (int round = 0; round < 20; round++) {
+                  a.copyFrom(Numbers.of(type, sync.rank(), round, 10_001));
+                  b.copyFrom(Numbers.of(type, sync.rank(), round * 3, 77));
+                  sync.average(a);
+                  sync.average(b);
+                  assertBits(
+                      Numbers.reduced(type, ReduceOp.AVERAGE, ranks, round, 10_001),
+                      a,
+                      type,
+                      ReduceOp.AVERAGE);
+                  assertBits(
+                      Numbers.reduced(type, ReduceOp.AVERAGE, ranks, round * 3, 77),
+                      b,
+                      type,
+                      ReduceOp.AVERAGE);
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void manyShortLivedSlices(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.INT32;
+              try (DeviceBuffer buffer = sync.allocate(type, 2000)) {
+                for (int i = 0; i < 1200; i++) {
+                  buffer.copyFrom(Numbers.of(type, sync.rank(), 0, 2000));
+                  sync.allReduce(buffer.slice(i, 3), ReduceOp.SUM);
+                }
+                ByteBuffer expected = Numbers.of(type, sync.rank(), 0, 2000);
+                expected.put(1199 * 4, Numbers.reduced(type, ReduceOp.SUM, ranks, 1199, 3), 0, 12);
+                assertBits(expected, buffer, type, ReduceOp.SUM);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void broadcastsFromEveryRoot(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int root = 0; root < ranks; root++) {
+                for (int count : COUNTS) {
+                  try (DeviceBuffer buffer = sync.allocate(type, count)) {
+                    buffer.copyFrom(Numbers.of(type, sync.rank(), 0, count));
+                    sync.broadcast(buffer, root);
+                    assertBits(Numbers.of(type, root, 0, count), buffer, type, null);
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void severalSyncsDoNotMix(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
+                  DeviceBuffer a = sync.allocate(DataType.INT64, 1000);
+                  DeviceBuffer b = other.allocate(DataType.INT64, 1000)) {
+                a.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 0, 1000));
+                b.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 5, 1000));
+                other.allReduce(b, ReduceOp.SUM);
+                sync.allReduce(a, ReduceOp.MAX);
+                assertBits(
+                    Numbers.reduced(DataType.INT64, ReduceOp.MAX, ranks, 0, 1000),
+                    a,
+                    DataType.INT64,
+                    ReduceOp.MAX);
+                assertBits(
+                    Numbers.reduced(DataType.INT64, ReduceOp.SUM, ranks, 5, 1000),
+                    b,
+                    DataType.INT64,
+                    ReduceOp.SUM);
+                assertThrows(IllegalArgumentException.class, () -> sync.allReduce(b, ReduceOp.SUM));
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              if (ranks == 1) {
+                return;
+              }
+              int last = ranks - 1;
+              boolean odd = sync.rank() == last;
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 5000);
+                  DeviceBuffer doubles = sync.allocate(DataType.FLOAT64, 5000)) {
+                buffer.copyFrom(Numbers.of(DataType.FLOAT32, sync.rank(), 0, 5000));
+                assertMismatch(
+                    () -> sync.average(odd ? buffer.slice(0, 4999) : buffer),
+                    "rank 0: allReduce(FLOAT32[5000], AVERAGE)",
+                    "rank " + last + ": allReduce(FLOAT32[4999], AVERAGE)");
+                assertMismatch(
+                    () -> sync.average(odd ? doubles : buffer),
+                    "rank " + last + ": allReduce(FLOAT64[5000]");
+                assertMismatch(
+                    () -> sync.allReduce(buffer, odd ? ReduceOp.MAX : ReduceOp.MIN),
+                    "rank " + last + ": allReduce(FLOAT32[5000], MAX)");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.broadcast(buffer, 0);
+                      } else {
+                        sync.average(buffer);
+                      }
+                    },
+                    "rank " + last + ": broadcast(FLOAT32[5000], root=0)");
+                assertMismatch(
+                    () -> sync.broadcast(buffer, odd ? 1 : 0),
+                    "rank " + last + ": broadcast(FLOAT32[5000], root=1)");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.barrier();
+                      } else {
+                        sync.average(buffer);
+                      }
+                    },
+                    "rank " + last + ": barrier()");
+                assertBits(
+                    Numbers.of(DataType.FLOAT32, sync.rank(), 0, 5000),
+                    buffer,
+                    DataType.FLOAT32,
+                    null);
+                sync.average(buffer); // and the sync still works
+                assertBits(
+                    Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, 0, 5000),
+                    buffer,
+                    DataType.FLOAT32,
+                    ReduceOp.AVERAGE);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void refusesBadInput(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DeviceBuffer ints = sync.allocate(DataType.INT32, 4);
+              DeviceBuffer floats = sync.allocate(DataType.FLOAT32, 4);
+              IllegalArgumentException e =
+                  assertThrows(IllegalArgumentException.class, () -> sync.average(ints));
+              assertTrue(e.getMessage().contains("type=INT32"), e.getMessage());
+              assertThrows(NullPointerException.class, () -> sync.average(null));
+              assertThrows(NullPointerException.class, () -> sync.allReduce(floats, null));
+              assertThrows(NullPointerException.class, () -> sync.broadcast(null, 0));
+              assertThrows(IllegalArgumentException.class, () -> sync.broadcast(floats, ranks));
+              assertThrows(IllegalArgumentException.class, () -> sync.broadcast(floats, -1));
+              assertThrows(IllegalArgumentException.class, () -> sync.allocate(DataType.INT32, -1));
+              floats.close();
+              assertThrows(IllegalStateException.class, () -> sync.average(floats));
+              sync.barrier();
+              sync.close();
+              sync.close();
+              assertThrows(IllegalStateException.class, () -> sync.allReduce(ints, ReduceOp.SUM));
+              assertThrows(IllegalStateException.class, () -> sync.allocate(DataType.INT32, 1));
+              assertThrows(IllegalStateException.class, sync::barrier);
+              assertThrows(IllegalStateException.class, () -> ints.copyTo(new int[4]));
+              ints.close();
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void allocatesNothingWhenWarm(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              com.sun.management.ThreadMXBean threads =
+                  (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 200_000)) {
+                for (int i = 0; i < 50; i++) {
+                  sync.average(buffer);
+                }
+                long before = threads.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 500; i++) {
+                  sync.average(buffer);
+                }
+                long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+                // Reading the counter allocates a little itself the first time; one object a call
+                // is 8000 bytes.
+                assertTrue(allocated < 2000, "bytes allocated in 500 averages: " + allocated);
+              }
+            });
+  }
+
+  private static void assertMismatch(Runnable call, String... parts) {
+    MismatchedCallException e = assertThrows(MismatchedCallException.class, call::run);
+    for (String part : parts) {
+      assertTrue(e.getMessage().contains(part), e.getMessage());
+    }
+  }
+
+  private static void assertBits(
+      ByteBuffer expected, DeviceBuffer buffer, DataType type, ReduceOp op) {
+    int count = (int) buffer.count();
+    ByteBuffer actual = Numbers.memory(type, count);
+    buffer.copyTo(actual);
+    int difference = expected.mismatch(actual);
+    if (difference >= 0) {
+      int index = difference / type.sizeInBytes();
+      throw new AssertionError(
+          "wrong bits: type="
+              + type
+              + ", op="
+              + op
+              + ", count="
+              + count
+              + ", index="
+              + index
+              + ", expected="
+              + hex(expected, type, index)
+              + ", actual="
+              + hex(actual, type, index));
+    }
+    assertEquals(expected.remaining(), actual.remaining());
+  }
+
+  private static String hex(ByteBuffer memory, DataType type, int index) {
+    return switch (type.sizeInBytes()) {
+      case 2 -> Integer.toHexString(memory.getShort(index * 2) & 0xffff);
+      case 4 -> Integer.toHexString(memory.getInt(index * 4));
+      default -> Long.toHexString(memory.getLong(index * 8));
+    };
+  }
+}

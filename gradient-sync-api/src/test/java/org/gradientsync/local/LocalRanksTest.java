@@ -1,0 +1,283 @@
+package org.gradientsync.local;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Threads as ranks: how they end, and how they are told apart. */
+@Timeout(60)
+class LocalRanksTest {
+  @Test
+  void aFailingRankEndsTheOthers() {
+    GradientSyncException e =
+        assertThrows(
+            GradientSyncException.class,
+            () ->
+                LocalRanks.run(
+                    4,
+                    sync -> {
+                      if (sync.rank() == 2) {
+                        throw new java.io.IOException("boom");
+                      }
+                      while (true) {
+                        sync.barrier();
+                      }
+                    }));
+    assertTrue(
+        e.getMessage().contains("rank 2") && e.getMessage().contains("boom"), e.getMessage());
+    assertInstanceOf(java.io.IOException.class, e.getCause());
+  }
+
+  @Test
+  void aFailingRankWakesThoseThatSleep() {
+    assertThrows(
+        GradientSyncException.class,
+        () ->
+            LocalRanks.run(
+                2,
+                sync -> {
+                  if (sync.rank() == 0) {
+                    throw new IllegalStateException("boom");
+                  }
+                  Thread.sleep(Long.MAX_VALUE);
+                }));
+  }
+
+  @Test
+  void aLateRankIsNamed() {
+    CountDownLatch done = new CountDownLatch(1);
+    LocalRanks.run(
+        3,
+        b -> b.timeout(Duration.ofMillis(300)),
+        sync -> {
+          if (sync.rank() == 1) {
+            done.await();
+            return;
+          }
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 10)) {
+            RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
+            assertTrue(e.getMessage().contains("rank 1 did not join in time"), e.getMessage());
+            assertTrue(e.getMessage().contains("allReduce(FLOAT32[10], AVERAGE)"), e.getMessage());
+            RankLostException again =
+                assertThrows(RankLostException.class, () -> sync.average(buffer));
+            assertTrue(again.getMessage().contains("broken"), again.getMessage());
+          }
+          if (sync.rank() == 0) {
+            Thread.sleep(500);
+            done.countDown();
+          }
+        });
+  }
+
+  @Test
+  void aRankThatLeavesIsNamed() {
+    LocalRanks.run(
+        3,
+        sync -> {
+          if (sync.rank() == 1) {
+            sync.close();
+            return;
+          }
+          RankLostException e = assertThrows(RankLostException.class, sync::barrier);
+          assertTrue(e.getMessage().contains("rank 1 has left"), e.getMessage());
+        });
+  }
+
+  @Test
+  void createOnARanksThreadJoinsTheRun() {
+    AtomicInteger sum = new AtomicInteger();
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (GradientSync own = GradientSync.create()) {
+            assertEquals(3, own.size());
+            assertEquals(sync.rank(), own.rank());
+            own.barrier();
+            sum.addAndGet(own.rank());
+          }
+        });
+    assertEquals(3, sum.get());
+  }
+
+  @Test
+  void createElsewhereIsAloneAndWorks() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 2)) {
+      assertEquals(1, sync.size());
+      assertEquals(0, sync.rank());
+      assertEquals("local", sync.launcher());
+      assertEquals("local", sync.reducer());
+      buffer.copyFrom(new float[] {1, 2});
+      sync.average(buffer);
+      float[] result = new float[2];
+      buffer.copyTo(result);
+      assertEquals(2, result[1]);
+    }
+  }
+
+  @Test
+  void reducersByName() {
+    LocalRanks.run(2, b -> b.reducer("local"), sync -> assertEquals("local", sync.reducer()));
+    UnavailableException e =
+        assertThrows(
+            UnavailableException.class,
+            () -> LocalRanks.run(2, b -> b.reducer("warp"), sync -> {}));
+    assertTrue(e.getMessage().contains("no such reducer: reducer=warp"), e.getMessage());
+    assertTrue(e.getMessage().contains("known here: local"), e.getMessage());
+    UnavailableException device =
+        assertThrows(
+            UnavailableException.class,
+            () -> LocalRanks.run(2, b -> b.device("abacus"), sync -> {}));
+    assertTrue(device.getMessage().contains("no such device: device=abacus"), device.getMessage());
+  }
+
+  @Test
+  void theReducerOfAPropertyIsTakenAndTheBuilderWins() {
+    System.setProperty("gradientsync.reducer", "warp");
+    try {
+      assertThrows(UnavailableException.class, () -> GradientSync.create().close());
+      GradientSync.builder().reducer("local").create().close();
+    } finally {
+      System.clearProperty("gradientsync.reducer");
+    }
+  }
+
+  @Test
+  void ranksThatAskForDifferentReducersAllFail() {
+    AtomicInteger next = new AtomicInteger();
+    UnavailableException e =
+        assertThrows(
+            UnavailableException.class,
+            () ->
+                LocalRanks.run(
+                    2, b -> next.getAndIncrement() == 0 ? b.reducer("local") : b, sync -> {}));
+    assertTrue(e.getMessage().contains("ask for different ones"), e.getMessage());
+  }
+
+  @Test
+  void timeoutsThatCannotBe() {
+    assertThrows(
+        IllegalArgumentException.class, () -> GradientSync.builder().timeout(Duration.ZERO));
+    System.setProperty("gradientsync.timeout", "soon");
+    try {
+      IllegalArgumentException e =
+          assertThrows(IllegalArgumentException.class, () -> GradientSync.create().close());
+      assertTrue(e.getMessage().contains("gradientsync.timeout=soon"), e.getMessage());
+      System.setProperty("gradientsync.timeout", "90");
+      try (GradientSync sync = GradientSync.create()) {
+        assertEquals(Duration.ofSeconds(90), sync.communicator().timeout());
+      }
+    } finally {
+      System.clearProperty("gradientsync.timeout");
+    }
+  }
+
+  @Test
+  void numbersOfRanksThatCannotBe() {
+    assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(0, sync -> {}));
+    assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(-1, sync -> {}));
+    assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(257, sync -> {}));
+    assertThrows(NullPointerException.class, () -> LocalRanks.run(1, null));
+  }
+
+  @Test
+  void interruptingTheCallerEndsTheRun() throws InterruptedException {
+    Thread caller =
+        new Thread(
+            () -> {
+              assertThrows(
+                  GradientSyncException.class,
+                  () -> LocalRanks.run(2, sync -> Thread.sleep(Long.MAX_VALUE)));
+              assertTrue(Thread.currentThread().isInterrupted());
+            });
+    caller.start();
+    caller.interrupt();
+    caller.join();
+    assertFalse(caller.isAlive());
+  }
+
+  @Test
+  void twoThreadsOfARankTakeTurns() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (DeviceBuffer a = sync.allocate(DataType.INT64, 1000);
+              DeviceBuffer b = sync.allocate(DataType.INT64, 1000)) {
+            // Both threads ask for the same, so whichever comes first the ranks match.
+            Thread other =
+                new Thread(
+                    () -> {
+                      for (int i = 0; i < 200; i++) {
+                        sync.allReduce(a, ReduceOp.MAX);
+                      }
+                    });
+            other.start();
+            for (int i = 0; i < 200; i++) {
+              sync.allReduce(b, ReduceOp.MAX);
+            }
+            other.join();
+          }
+        });
+  }
+
+  @Test
+  void beyondTwoToTheThirtyFirstElements() {
+    long count = (1L << 31) + 5;
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (DeviceBuffer buffer = sync.allocate(DataType.BFLOAT16, count)) {
+            assertEquals(count * 2, buffer.sizeInBytes());
+            long[] places = {0, (1L << 29) - 3, (1L << 30) - 3, (3L << 29) - 3, count - 6};
+            short[] values = new short[6];
+            for (long place : places) {
+              for (int i = 0; i < 6; i++) {
+                values[i] = org.gradientsync.BFloat16.fromFloat(2 * i + 4 * sync.rank());
+              }
+              buffer.slice(place, 6).copyFrom(values);
+            }
+            sync.average(buffer);
+            for (long place : places) {
+              buffer.slice(place, 6).copyTo(values);
+              for (int i = 0; i < 6; i++) {
+                assertEquals(2f * i + 2, org.gradientsync.BFloat16.toFloat(values[i]));
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void theFirstExceptionIsRethrownAsItIs() {
+    GradientSyncException mine = new GradientSyncException("mine, rank=1");
+    GradientSyncException e =
+        assertThrows(
+            GradientSyncException.class,
+            () ->
+                LocalRanks.run(
+                    2,
+                    sync -> {
+                      if (sync.rank() == 1) {
+                        throw mine;
+                      }
+                      sync.barrier();
+                    }));
+    assertSame(mine, e);
+  }
+}

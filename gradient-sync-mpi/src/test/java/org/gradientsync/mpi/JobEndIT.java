@@ -1,0 +1,116 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+
+import java.io.File;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+
+/** How jobs begin and end, for good and for ill. */
+class JobEndIT {
+  private static final List<String> NONE = List.of();
+
+  @Test
+  void anUncaughtExceptionEndsTheJobAndIsSeen() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "throw");
+    assertNotEquals(0, job.exitCode());
+    job.expect("the data ran out").expect("rank 1 ends the job");
+  }
+
+  @Test
+  void aJvmThatExitsWithoutCloseEndsCleanly() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "leave");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("left 0").expect("left 1");
+  }
+
+  @Test
+  void aRankThatExitsEarlyIsNamed() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit");
+    assertNotEquals(0, job.exitCode());
+    job.expect("rank 1 has left");
+  }
+
+  @Test
+  void aLateRankIsNamed() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "late");
+    assertNotEquals(0, job.exitCode());
+    job.expect("rank 1 did not join in time").expect("allReduce(FLOAT32[1000], AVERAGE)");
+  }
+
+  @Test
+  void aKilledRankEndsTheJob() throws Exception {
+    assertNotEquals(0, Mpirun.run(2, NONE, Programs.class, "kill").exitCode());
+  }
+
+  @Test
+  void aRankThatNeverCreatesASyncIsNotWaitedForForEver() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "never");
+    assertNotEquals(0, job.exitCode());
+    job.expect("not all ranks created a sync");
+  }
+
+  @Test
+  void anMpiThatTheProgramStartedIsJoinedAndLeftToIt() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "attach");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("value 1").expect("finalized false").expect("sum 3");
+  }
+
+  @Test
+  void aMissingLibraryIsAnExceptionNotTheEndOfTheJvm() throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(2, List.of("-Djava.library.path=/nowhere"), Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("caught Open MPI's Java bindings cannot be used")
+        .expect("libmpi_java.so is not in java.library.path=/nowhere");
+  }
+
+  @Test
+  void aMissingJarIsAnException() throws Exception {
+    String path = System.getProperty("java.class.path");
+    String without =
+        Arrays.stream(path.split(File.pathSeparator))
+            .filter(e -> !e.contains("mpi-java"))
+            .collect(Collectors.joining(File.pathSeparator));
+    assertNotEquals(path, without);
+    System.setProperty("java.class.path", without);
+    try {
+      Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "unavailable");
+      assertEquals(0, job.exitCode(), job.output());
+      job.expect(
+          "caught Open MPI's Java bindings cannot be used: mpi.jar is not on the class path");
+    } finally {
+      System.setProperty("java.class.path", path);
+    }
+  }
+
+  @Test
+  void withoutMpirunThereIsOneRank() throws Exception {
+    Mpirun.Result job = Mpirun.alone(NONE, Programs.class, "local");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("local 0 of 1");
+    assertFalse(job.output().contains("launcher=mpi"), job.output());
+  }
+
+  @Test
+  void localRanksCountOnTheNode() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "local");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("local 0 of 3").expect("local 1 of 3").expect("local 2 of 3");
+  }
+
+  @Test
+  void cudaAwareAndUnknownReducersAreRefusedByName() throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(2, List.of("-Dgradientsync.reducer=local"), Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("reducer local is not available").expect("not threads of one JVM");
+    Mpirun.run(2, List.of("-Dgradientsync.reducer=warp"), Programs.class, "unavailable")
+        .expect("no such reducer: reducer=warp");
+  }
+}

@@ -1,0 +1,37 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The launchers' variables against MPI's own answer. */
+class LocalRankCheckTest {
+  @Test
+  void agreementIsSilent() {
+    assertEquals(Optional.empty(), LocalRankCheck.warning(Map.of(), 3, 1));
+    assertEquals(
+        Optional.empty(),
+        LocalRankCheck.warning(
+            Map.of("OMPI_COMM_WORLD_LOCAL_RANK", "1", "SLURM_LOCALID", "1"), 3, 1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "MPI_LOCALRANKID",
+        "PMI_LOCAL_RANK",
+        "MV2_COMM_WORLD_LOCAL_RANK",
+        "SLURM_LOCALID"
+      })
+  void everyLauncherIsHeard(String variable) {
+    String warning = LocalRankCheck.warning(Map.of(variable, "0"), 3, 1).orElseThrow();
+    assertTrue(warning.contains(variable + "=0"), warning);
+    assertTrue(warning.contains("rank=3, sharedMemory=1"), warning);
+  }
+}

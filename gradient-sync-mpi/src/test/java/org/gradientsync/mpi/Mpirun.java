@@ -1,0 +1,105 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Assumptions;
+
+/** Starts Java programs of the test class path under the real mpirun. */
+final class Mpirun {
+  /** How a job ended. */
+  record Result(int exitCode, String output) {
+    /** This result, if the output holds a text. */
+    Result expect(String text) {
+      assertTrue(output.contains(text), () -> "no '" + text + "' in the output:\n" + output);
+      return this;
+    }
+  }
+
+  private Mpirun() {}
+
+  /**
+   * Skips the test where there is no mpirun, unless GRADIENTSYNC_REQUIRE_MPI=1 says that there must
+   * be.
+   */
+  static void require() {
+    boolean found = false;
+    for (String folder : System.getenv("PATH").split(File.pathSeparator)) {
+      found |= Files.isExecutable(Path.of(folder, "mpirun"));
+    }
+    if (!found) {
+      String reason = "SKIPPED: there is no mpirun on the PATH; script/bootstrap installs Open MPI";
+      System.out.println(reason);
+      assertTrue(!"1".equals(System.getenv("GRADIENTSYNC_REQUIRE_MPI")), reason);
+      Assumptions.abort(reason);
+    }
+  }
+
+  /** Runs a class on so many ranks, and waits. */
+  static Result run(int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    require();
+    List<String> command = new ArrayList<>();
+    command.addAll(
+        List.of("mpirun", "--oversubscribe", "--bind-to", "none", "-np", Integer.toString(ranks)));
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(jvmOptions(jvmOptions));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    return execute(command);
+  }
+
+  /** Runs a class without mpirun. */
+  static Result alone(List<String> jvmOptions, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(jvmOptions(jvmOptions));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    return execute(command);
+  }
+
+  private static List<String> jvmOptions(List<String> given) {
+    List<String> options = new ArrayList<>();
+    if (given.stream().noneMatch(o -> o.startsWith("-Djava.library.path"))) {
+      options.add("-Djava.library.path=" + System.getProperty("java.library.path"));
+    }
+    if (Runtime.version().feature() >= 24) {
+      options.add("--enable-native-access=ALL-UNNAMED");
+    }
+    options.add("-XX:+UseSerialGC"); // several JVMs share few cores here
+    options.addAll(given);
+    return options;
+  }
+
+  private static Result execute(List<String> command) throws IOException, InterruptedException {
+    Path output = Files.createTempFile("mpirun", ".log");
+    try {
+      ProcessBuilder builder =
+          new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+      builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT", "1");
+      builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+      builder.environment().put("UCX_ERROR_SIGNALS", ""); // HotSpot uses SIGSEGV itself
+      Process process = builder.start();
+      process.getOutputStream().close();
+      boolean ended = process.waitFor(240, TimeUnit.SECONDS);
+      if (!ended) {
+        process.destroy();
+        process.waitFor(10, TimeUnit.SECONDS);
+      }
+      String text = Files.readString(output, StandardCharsets.UTF_8);
+      assertTrue(ended, () -> "the job hangs: " + command + "\n" + text);
+      return new Result(process.exitValue(), text);
+    } finally {
+      Files.delete(output);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+package org.gradientsync.mpi;
+
+import java.time.Duration;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.mpi.binding.UsersMpi;
+
+/** What the ranks of {@link JobEndIT}'s jobs do; the first argument says which. */
+final class Programs {
+  private Programs() {}
+
+  public static void main(String[] args) throws Exception {
+    switch (args[0]) {
+      case "throw" -> throwOnOneRank();
+      case "leave" -> leaveWithoutClosing();
+      case "exit" -> exitEarly();
+      case "late" -> comeLate();
+      case "kill" -> killOne();
+      case "never" -> neverCreate();
+      case "attach" -> attach();
+      case "unavailable" -> unavailable();
+      case "local" -> localRank();
+      default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private static void throwOnOneRank() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
+      for (int i = 0; ; i++) {
+        if (i == 3 && sync.rank() == 1) {
+          throw new IllegalStateException("the data ran out");
+        }
+        sync.average(buffer);
+      }
+    }
+  }
+
+  private static void leaveWithoutClosing() {
+    GradientSync sync = GradientSync.create();
+    sync.average(sync.allocate(DataType.FLOAT32, 1000));
+    System.out.println("left " + sync.rank());
+  }
+
+  /**
+   * One rank exits with success in the middle of a run of the others: they must not wait for ever.
+   */
+  private static void exitEarly() {
+    GradientSync sync = GradientSync.create();
+    sync.barrier();
+    if (sync.rank() == 1) {
+      System.exit(0);
+    }
+    sync.barrier();
+  }
+
+  private static void comeLate() throws InterruptedException {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(1)).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
+      if (sync.rank() == 1) {
+        Thread.sleep(20_000);
+      }
+      sync.average(buffer);
+    }
+  }
+
+  private static void killOne() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1_000_000)) {
+      for (int i = 0; ; i++) {
+        if (i == 3 && sync.rank() == 1) {
+          ProcessHandle.current().destroyForcibly(); // refused for the own process
+          Runtime.getRuntime().halt(137);
+        }
+        sync.average(buffer);
+      }
+    }
+  }
+
+  private static void neverCreate() throws InterruptedException {
+    if ("1".equals(System.getenv("OMPI_COMM_WORLD_RANK"))) {
+      UsersMpi.start();
+      Thread.sleep(30_000);
+    } else {
+      GradientSync.builder().timeout(Duration.ofSeconds(1)).create();
+    }
+  }
+
+  private static void attach() {
+    UsersMpi.start();
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.INT32, 1)) {
+      buffer.copyFrom(new int[] {sync.rank()});
+      sync.broadcast(buffer, 1);
+      int[] value = new int[1];
+      buffer.copyTo(value);
+      System.out.println("value " + value[0]);
+    }
+    System.out.println("finalized " + UsersMpi.isFinalized());
+    System.out.println("sum " + UsersMpi.sumOfRanks());
+    UsersMpi.stop();
+  }
+
+  private static void unavailable() {
+    try {
+      GradientSync.create();
+      System.out.println("created");
+    } catch (GradientSyncException e) {
+      System.out.println("caught " + e.getMessage());
+    }
+  }
+
+  private static void localRank() {
+    try (GradientSync sync = GradientSync.create()) {
+      System.out.println("local " + sync.localRank() + " of " + sync.localSize());
+    }
+  }
+}

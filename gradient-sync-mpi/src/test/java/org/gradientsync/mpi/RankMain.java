@@ -1,0 +1,46 @@
+package org.gradientsync.mpi;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
+import org.junit.platform.launcher.LauncherDiscoveryRequest;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/**
+ * One rank of a job that runs JUnit tests: every rank runs the same tests in the same order. Writes
+ * one line for each test to {@code DIR/rank-N}.
+ */
+final class RankMain {
+  private RankMain() {}
+
+  public static void main(String[] args) throws IOException {
+    List<String> lines = new ArrayList<>();
+    TestExecutionListener listener =
+        new TestExecutionListener() {
+          @Override
+          public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+            boolean passed = result.getStatus() == TestExecutionResult.Status.SUCCESSFUL;
+            if (test.isTest() || !passed) {
+              String cause = result.getThrowable().map(Throwable::toString).orElse("");
+              String name = test.getUniqueId().replaceAll(".*\\[class:([^\\]]*)\\]", "$1");
+              lines.add((passed ? "PASS " : "FAIL ") + name + " | " + cause.replace('\n', ';'));
+            }
+          }
+        };
+    LauncherDiscoveryRequest request =
+        LauncherDiscoveryRequestBuilder.request()
+            .selectors(
+                DiscoverySelectors.selectClass(MpiCommunicatorContract.class),
+                DiscoverySelectors.selectClass(MpiReducerContract.class))
+            .build();
+    LauncherFactory.create().execute(request, listener);
+    Files.write(Path.of(args[0], "rank-" + System.getenv("OMPI_COMM_WORLD_RANK")), lines);
+  }
+}
