@@ -97,8 +97,7 @@ abstract class Example implements Callable<Integer> {
 
   private int runEmbedded(int ranks) {
     AtomicInteger code = new AtomicInteger(RIGHT);
-    LocalRanks.run(
-        ranks, this::configured, sync -> code.accumulateAndGet(run(sync), Math::max));
+    LocalRanks.run(ranks, this::configured, sync -> code.accumulateAndGet(run(sync), Math::max));
     return code.get();
   }
 

@@ -82,8 +82,7 @@ final class Gradients {
           found =
               found.passed()
                   ? new Check(1, first + i, value(averaged), value(expected))
-                  : new Check(
-                      found.wrong + 1, found.firstWrong, found.averaged, found.expected);
+                  : new Check(found.wrong + 1, found.firstWrong, found.averaged, found.expected);
         }
       }
     }

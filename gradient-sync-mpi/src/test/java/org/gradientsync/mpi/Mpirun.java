@@ -49,22 +49,25 @@ final class Mpirun {
     List<String> command = new ArrayList<>();
     command.addAll(
         List.of("mpirun", "--oversubscribe", "--bind-to", "none", "-np", Integer.toString(ranks)));
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(jvmOptions(jvmOptions));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
-    command.addAll(List.of(arguments));
+    // Where the program is called java, mpirun adds its own folders to the library and class path.
+    command.add("env");
+    command.addAll(java(jvmOptions, main, arguments));
     return execute(command);
   }
 
   /** Runs a class without mpirun. */
   static Result alone(List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
+    return execute(java(jvmOptions, main, arguments));
+  }
+
+  private static List<String> java(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(jvmOptions(jvmOptions));
+    command.addAll(jvmOptions(options));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
     command.addAll(List.of(arguments));
-    return execute(command);
+    return command;
   }
 
   private static List<String> jvmOptions(List<String> given) {

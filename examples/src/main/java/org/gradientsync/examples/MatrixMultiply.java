@@ -1,0 +1,148 @@
+package org.gradientsync.examples;
+
+import java.nio.FloatBuffer;
+import java.util.Arrays;
+import java.util.random.RandomGenerator;
+import org.gradientsync.Communicator;
+import org.gradientsync.GradientSync;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** Multiplies two square matrices: rows of A are scattered, B is broadcast, C is gathered. */
+@Command(
+    name = "matrix-multiply",
+    description = "Multiplies two square matrices, of which each rank computes some rows.")
+public class MatrixMultiply extends Example {
+  /** Up to here the check costs less than a person notices. */
+  private static final int ALWAYS_CHECKED = 512;
+
+  /** Beyond this a matrix with its padding may not fit one Java array. */
+  private static final int LARGEST = 16_384;
+
+  private static final long SEED = 1;
+
+  @Option(
+      names = "--n",
+      paramLabel = "N",
+      defaultValue = "256",
+      description = "Rows and columns of each matrix (default: ${DEFAULT-VALUE}).")
+  private int n;
+
+  @Option(
+      names = "--check",
+      description =
+          "Compare with a direct product on rank 0; always done up to N = " + ALWAYS_CHECKED + ".")
+  private boolean check;
+
+  /**
+   * Runs the program.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    start(new MatrixMultiply(), args);
+  }
+
+  @Override
+  void checkOptions() {
+    requireAtLeast(1, "--n", n);
+    requireAtMost(LARGEST, "--n", n);
+  }
+
+  @Override
+  int run(GradientSync sync) {
+    Communicator communicator = sync.communicator();
+    boolean root = sync.rank() == 0;
+    // Scatter and gather take the same count on all ranks. Where the rows do not divide, the last
+    // ranks get rows of padding, which nobody computes.
+    int share = (n + sync.size() - 1) / sync.size();
+    int rows = Math.max(0, Math.min(share, n - sync.rank() * share));
+    print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
+    print(sync, "Rows per rank: %d", share);
+
+    float[] a = null;
+    float[] b = new float[n * n];
+    if (root) {
+      RandomGenerator random = random(SEED, 0);
+      a = new float[share * sync.size() * n];
+      fill(a, n * n, random);
+      fill(b, n * n, random);
+    }
+    stage(sync, "distributing the matrices");
+    long start = System.nanoTime();
+    float[] ownA = new float[share * n];
+    communicator.scatter(root ? FloatBuffer.wrap(a) : null, FloatBuffer.wrap(ownA), 0);
+    communicator.broadcast(FloatBuffer.wrap(b), 0);
+    long distributed = System.nanoTime();
+
+    stage(sync, "multiplying");
+    float[] ownC = new float[share * n];
+    multiply(ownA, b, ownC, rows, n);
+    sync.barrier(); // the time until the slowest rank is done is not communication
+    long multiplied = System.nanoTime();
+
+    stage(sync, "gathering the product");
+    float[] c = root ? new float[share * sync.size() * n] : null;
+    communicator.gather(FloatBuffer.wrap(ownC), root ? FloatBuffer.wrap(c) : null, 0);
+    long gathered = System.nanoTime();
+
+    print(sync, "Result shape: (%d, %d)", n, n);
+    print(sync, "Compute time (CPU): %.3f ms", milliseconds(multiplied - distributed));
+    print(
+        sync,
+        "Communication time: %.3f ms",
+        milliseconds(distributed - start + gathered - multiplied));
+    if (!check && n > ALWAYS_CHECKED) {
+      print(sync, "Not checked: --check compares with a direct product.");
+      return RIGHT;
+    }
+    stage(sync, "checking the product");
+    boolean right = everywhere(sync, !root || isProduct(a, b, c));
+    print(sync, right ? "[PASS] The product is correct." : "[FAIL] The product is not correct.");
+    return right ? RIGHT : WRONG;
+  }
+
+  /** The computation, apart from the communication: rows of C = rows of A times B. */
+  void multiply(float[] a, float[] b, float[] c, int rows, int columns) {
+    for (int i = 0; i < rows; i++) {
+      for (int k = 0; k < columns; k++) {
+        float factor = a[i * columns + k];
+        for (int j = 0; j < columns; j++) { // along rows of B and C, as they lie in memory
+          c[i * columns + j] += factor * b[k * columns + j];
+        }
+      }
+    }
+  }
+
+  /**
+   * Compares with the definition of a product. It adds in the same order as {@link #multiply}, so
+   * the bits are the same.
+   */
+  private boolean isProduct(float[] a, float[] b, float[] c) {
+    float[] column = new float[n];
+    for (int j = 0; j < n; j++) {
+      for (int k = 0; k < n; k++) {
+        column[k] = b[k * n + j];
+      }
+      for (int i = 0; i < n; i++) {
+        float sum = 0;
+        for (int k = 0; k < n; k++) {
+          sum += a[i * n + k] * column[k];
+        }
+        if (Float.floatToRawIntBits(sum) != Float.floatToRawIntBits(c[i * n + j])) {
+          printError(
+              "wrong element: row=%d, column=%d, is=%s, expected=%s", i, j, c[i * n + j], sum);
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  private static void fill(float[] matrix, int count, RandomGenerator random) {
+    Arrays.fill(matrix, Float.NaN); // padding that got into the product would show
+    for (int i = 0; i < count; i++) {
+      matrix[i] = random.nextFloat() - 0.5f;
+    }
+  }
+}
