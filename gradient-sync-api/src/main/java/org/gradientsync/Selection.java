@@ -112,14 +112,27 @@ final class Selection {
       BackendDevice device,
       Map<String, String> rejected) {
     SyncContext context = new SyncContext(group, device, settings);
-    return choose(
-            communicator,
-            "reducer",
-            sorted(ReducerProvider.class, ReducerProvider::priority),
-            ReducerProvider::name,
-            p -> p.availability(context),
-            rejected)
-        .create(context);
+    List<ReducerProvider> providers = sorted(ReducerProvider.class, ReducerProvider::priority);
+    Map<String, String> failed = new LinkedHashMap<>();
+    while (true) {
+      ReducerProvider provider =
+          choose(
+              communicator,
+              "reducer",
+              providers,
+              ReducerProvider::name,
+              p ->
+                  failed.containsKey(p.name())
+                      ? Availability.no(failed.get(p.name()))
+                      : p.availability(context),
+              rejected);
+      try {
+        return provider.create(context);
+      } catch (UnavailableException e) {
+        // on every rank alike: building is a collective, and its outcome is agreed in it
+        failed.put(provider.name(), e.getMessage());
+      }
+    }
   }
 
   private static <P> List<P> sorted(Class<P> service, ToIntFunction<P> priority) {

@@ -51,7 +51,7 @@ final class AllReducePlan implements AutoCloseable {
     contributions = new DeviceBuffer[chunks][];
     for (int chunk = 0; chunk < chunks; chunk++) {
       long ownFirst = shards.first(rank, chunk);
-      int ownLength = shards.length(rank, chunk);
+      int ownLength = (int) shards.length(rank, chunk);
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
         contributions[chunk][rank] = buffer.slice(ownFirst, ownLength);
@@ -69,7 +69,7 @@ final class AllReducePlan implements AutoCloseable {
               Pieces.sender(group, buffer, ownFirst, ownLength, peer, Group.GATHER);
         }
         long first = shards.first(peer, chunk);
-        int length = shards.length(peer, chunk);
+        int length = (int) shards.length(peer, chunk);
         if (length > 0) {
           scatterSends[chunk][peer] =
               Pieces.sender(group, buffer, first, length, peer, Group.SCATTER);

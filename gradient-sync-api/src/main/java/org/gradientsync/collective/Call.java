@@ -38,7 +38,10 @@ final class Call {
   }
 
   /** The size of a call on the wire. */
-  static final int BYTES = 48;
+  static final int BYTES = 64;
+
+  /** The part that must be the same on all ranks; behind it stands where a rank's buffer lies. */
+  private static final int COMPARED = 48;
 
   /** For {@link #root} in calls that have none. */
   static final int NO_ROOT = -1;
@@ -86,8 +89,22 @@ final class Call {
     target.putLong(40, sequence);
   }
 
+  /** Adds where the buffer lies, for ranks that share memory. */
+  static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
+    target.putLong(48, memoryId);
+    target.putLong(56, memoryOffset);
+  }
+
+  static long memoryId(ByteBuffer call) {
+    return call.getLong(48);
+  }
+
+  static long memoryOffset(ByteBuffer call) {
+    return call.getLong(56);
+  }
+
   static boolean same(ByteBuffer a, ByteBuffer b) {
-    for (int i = 0; i < BYTES; i += 8) {
+    for (int i = 0; i < COMPARED; i += 8) {
       if (a.getLong(i) != b.getLong(i)) {
         return false;
       }

@@ -37,6 +37,7 @@ public final class Group implements AutoCloseable {
    */
   static final int USER_CHANNEL = 16;
 
+  private static final long NOWHERE = -1;
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
@@ -62,12 +63,11 @@ public final class Group implements AutoCloseable {
   private final int rank;
   private Duration timeout;
 
-  private final ByteBuffer ownCall = HostBuffers.allocate(Call.BYTES);
-  private final ByteBuffer[] calls;
-  private final Message[] callSends;
-  private final Message[] callReceives;
+  private final ByteBuffer current = HostBuffers.allocate(Call.BYTES);
+  private final MessageMeeting messages;
   private final ByteBuffer[] goodbyes;
   private final Message[] goodbyeReceives;
+  private Meeting meeting;
   private long sequence;
   private volatile GradientSyncException broken;
   private boolean closed;
@@ -88,16 +88,12 @@ public final class Group implements AutoCloseable {
     this.rank = rank;
     this.timeout = timeout;
     int size = members.length;
-    calls = new ByteBuffer[size];
-    callSends = new Message[size];
-    callReceives = new Message[size];
+    messages = new MessageMeeting(this, CALLS);
+    meeting = messages;
     goodbyes = new ByteBuffer[size];
     goodbyeReceives = new Message[size];
     for (int peer = 0; peer < size; peer++) {
-      calls[peer] = peer == rank ? ownCall : HostBuffers.allocate(Call.BYTES);
       if (peer != rank) {
-        callSends[peer] = sender(ownCall, peer, CALLS);
-        callReceives[peer] = receiver(calls[peer], peer, CALLS);
         goodbyes[peer] = HostBuffers.allocate(Long.BYTES);
         goodbyeReceives[peer] = receiver(goodbyes[peer], peer, GOODBYE);
         goodbyeReceives[peer].start();
@@ -262,24 +258,37 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
+    meet(kind, element, count, op, root, NOWHERE, 0);
+  }
+
+  /**
+   * {@link #meet(Call.Kind, int, long, ReduceOp, int)}, telling the others where the buffer lies.
+   */
+  void meet(
+      Call.Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root,
+      long memoryId,
+      long memoryOffset) {
     requireUsable();
-    Call.write(ownCall, ++sequence, kind, element, count, op, root);
-    for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank) {
-        callReceives[peer].start();
-        callSends[peer].start();
-      }
-    }
+    sequence++;
+    Call.write(current, sequence, kind, element, count, op, root);
+    ByteBuffer own = meeting.own(sequence);
+    Call.write(own, sequence, kind, element, count, op, root);
+    Call.writePlace(own, memoryId, memoryOffset);
+    meeting.come(sequence);
     boolean same = true;
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
-        await(callReceives[peer], peer);
-        same &= Call.same(ownCall, calls[peer]);
+        await(meeting.arrival(peer), peer);
+        same &= Call.same(own, meeting.call(peer));
       }
     }
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
-        await(callSends[peer], peer);
+        await(meeting.told(peer), peer);
       }
     }
     if (!same) {
@@ -287,11 +296,15 @@ public final class Group implements AutoCloseable {
     }
   }
 
+  /** Meets in another way from the next call on; every rank does so after the same call. */
+  void meetOn(Meeting newMeeting) {
+    meeting = newMeeting;
+  }
+
   /** Notes what this rank is doing with one other, for the messages of exceptions. */
-  ByteBuffer beginPair(Call.Kind kind, int element, long count, int tag) {
+  void beginPair(Call.Kind kind, int element, long count, int tag) {
     requireUsable();
-    Call.write(ownCall, sequence, kind, element, count, null, tag);
-    return ownCall;
+    Call.write(current, sequence, kind, element, count, null, tag);
   }
 
   /**
@@ -383,7 +396,7 @@ public final class Group implements AutoCloseable {
   private String missing(int waitedFor) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank && !callReceives[peer].test()) {
+      if (peer != rank && !meeting.arrival(peer).test()) {
         missing.add(peer);
       }
     }
@@ -393,7 +406,7 @@ public final class Group implements AutoCloseable {
   /** What this rank is doing, for the end of an error message. */
   private String during() {
     return "in="
-        + Call.describe(ownCall)
+        + Call.describe(current)
         + " of communicator "
         + context
         + " with "
@@ -404,7 +417,7 @@ public final class Group implements AutoCloseable {
   private String table() {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
     for (int peer = 0; peer < members.length; peer++) {
-      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(calls[peer]));
+      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(meeting.call(peer)));
     }
     return text.toString();
   }
@@ -419,6 +432,11 @@ public final class Group implements AutoCloseable {
     }
     goodbyeReceives[peer].start(); // from an earlier owner of these tags
     return false;
+  }
+
+  /** Breaks the group. */
+  RankLostException lost(String message, Throwable cause) {
+    return fail(new RankLostException(message + ", rank=" + rank + ", " + during(), cause));
   }
 
   /** Marks the group as broken: messages may be under way that nobody will receive. */
@@ -483,10 +501,9 @@ public final class Group implements AutoCloseable {
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
         goodbyeReceives[peer].close();
-        callReceives[peer].close();
-        callSends[peer].close();
       }
     }
+    messages.close();
     contexts.closed(this, context, broken == null);
     if (context == 0) {
       transport.close();

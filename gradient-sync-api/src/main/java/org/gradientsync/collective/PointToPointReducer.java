@@ -61,9 +61,14 @@ public final class PointToPointReducer implements Reducer {
     synchronized (group) {
       group.meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT);
       if (group.size() > 1 && buffer.count() > 0) {
-        plan((AbstractDeviceBuffer) buffer).run(buffer, op);
+        reduceMet(buffer, op);
       }
     }
+  }
+
+  /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
+  void reduceMet(DeviceBuffer buffer, ReduceOp op) {
+    plan((AbstractDeviceBuffer) buffer).run(buffer, op);
   }
 
   @Override

@@ -9,7 +9,10 @@ package org.gradientsync.collective;
  * @param ranks the number of shards
  * @param chunk the largest number of elements in a chunk
  */
-record Shards(long count, int ranks, int chunk) {
+record Shards(long count, int ranks, long chunk) {
+  /** For shards that are not divided into chunks. */
+  static final long WHOLE = Long.MAX_VALUE >>> 2;
+
   private long perShard() {
     return (count + ranks - 1) / ranks;
   }
@@ -21,14 +24,17 @@ record Shards(long count, int ranks, int chunk) {
 
   /** The first element of a chunk of a rank's shard. */
   long first(int rank, int index) {
-    return Math.min(
-        count, Math.min(rank * perShard() + (long) index * chunk, (rank + 1) * perShard()));
+    long begin = Math.min(count, rank * perShard());
+    return Math.min(begin + index * chunk, end(rank));
   }
 
   /** The number of elements of a chunk of a rank's shard; may be 0. */
-  int length(int rank, int index) {
-    return (int)
-        (Math.min(first(rank, index) + chunk, Math.min(count, (rank + 1) * perShard()))
-            - first(rank, index));
+  long length(int rank, int index) {
+    long first = first(rank, index);
+    return Math.min(chunk, end(rank) - first);
+  }
+
+  private long end(int rank) {
+    return Math.min(count, (rank + 1) * perShard());
   }
 }

@@ -27,16 +27,21 @@ abstract class Accumulator {
   /** Where the first rank's block is to be put before {@link #begin}. */
   abstract Buffer first();
 
-  /** Where a further rank's block is to be put before {@link #combine}. */
+  /** Where a further rank's block is to be put before {@link #combineNext} or {@link #finish}. */
   abstract Buffer incoming();
 
   /** Begins with the first rank's block. */
   abstract void begin(int count);
 
-  /** Combines with the incoming block. */
+  /** Combines with the incoming block of a rank that is neither the first nor the last. */
+  void combineNext(ReduceOp op, int count) {
+    combine(op, count);
+  }
+
+  /** Combines the two arrays, element by element. */
   abstract void combine(ReduceOp op, int count);
 
-  /** Finishes the block. */
+  /** Combines with the incoming block of the last rank, and finishes the result. */
   abstract Buffer finish(ReduceOp op, int ranks, int count);
 
   /**

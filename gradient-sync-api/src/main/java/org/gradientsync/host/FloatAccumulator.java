@@ -57,13 +57,18 @@ class FloatAccumulator extends Accumulator {
   @Override
   Buffer finish(ReduceOp op, int ranks, int count) {
     if (op == ReduceOp.AVERAGE) {
-      float divisor = ranks;
-      for (int i = 0; i < count; i++) {
-        sum[i] /= divisor;
-      }
+      addAndDivide(sum, next, ranks, count);
+    } else {
+      combine(op, count);
     }
     taint(sum, taint, count);
     return result;
+  }
+
+  private static void addAndDivide(float[] sum, float[] next, float divisor, int count) {
+    for (int i = 0; i < count; i++) {
+      sum[i] = (sum[i] + next[i]) / divisor;
+    }
   }
 
   /**

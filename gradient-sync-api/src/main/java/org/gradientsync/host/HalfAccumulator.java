@@ -33,13 +33,14 @@ final class HalfAccumulator extends FloatAccumulator {
   }
 
   @Override
-  void combine(ReduceOp op, int count) {
+  void combineNext(ReduceOp op, int count) {
     decode(next, count);
-    super.combine(op, count);
+    combine(op, count);
   }
 
   @Override
   Buffer finish(ReduceOp op, int ranks, int count) {
+    decode(next, count);
     super.finish(op, ranks, count);
     if (brain) {
       for (int i = 0; i < count; i++) {

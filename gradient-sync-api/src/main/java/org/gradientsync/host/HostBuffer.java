@@ -15,18 +15,18 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 public final class HostBuffer extends AbstractDeviceBuffer {
   private final long offset;
   private final int segmentShift; // a segment has 2^segmentShift elements: no division in the loops
-  private final ByteBuffer[] memory;
+  private final HostMemory memory;
   private final Buffer[] segments;
 
-  /** A buffer over segments, each of 2^segmentShift elements but the last. */
-  HostBuffer(HostDevice device, DataType type, long count, ByteBuffer[] memory, int segmentShift) {
+  /** A buffer over memory whose segments have 2^segmentShift elements. */
+  HostBuffer(HostDevice device, DataType type, long count, HostMemory memory, int segmentShift) {
     super(device, null, type, count);
     this.offset = 0;
     this.segmentShift = segmentShift;
     this.memory = memory;
-    this.segments = new Buffer[memory.length];
-    for (int i = 0; i < memory.length; i++) {
-      segments[i] = HostBuffers.view(memory[i], type);
+    this.segments = new Buffer[memory.segments()];
+    for (int i = 0; i < segments.length; i++) {
+      segments[i] = HostBuffers.view(memory.segment(i), type);
     }
   }
 
@@ -48,7 +48,8 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     if (segment != segmentOf(first + elements - 1)) {
       return null;
     }
-    return memory[segment]
+    return memory
+        .segment(segment)
         .slice(indexOf(first) * size, Math.toIntExact(elements * size))
         .order(ByteOrder.nativeOrder());
   }
@@ -72,10 +73,46 @@ public final class HostBuffer extends AbstractDeviceBuffer {
 
   @Override
   protected void release() {
-    // Java has no call that frees a direct buffer: dropping the references lets the collector do
-    // it.
-    Arrays.fill(memory, null);
     Arrays.fill(segments, null);
+    memory.release();
+  }
+
+  /**
+   * By what the other processes of a job find the memory that this buffer lies in.
+   *
+   * @return a number, or -1 if they cannot reach it
+   */
+  public long memoryId() {
+    return memory.id();
+  }
+
+  /**
+   * Where in that memory this buffer begins.
+   *
+   * @return the first element
+   */
+  public long memoryOffset() {
+    return offset;
+  }
+
+  /**
+   * Copies elements from another buffer of this type, from memory to memory.
+   *
+   * @param first the first element, here and there
+   * @param source the other buffer
+   * @param elements how many
+   */
+  public void copyRange(long first, HostBuffer source, long elements) {
+    for (long done = 0; done < elements; ) {
+      int run = source.run(first + done, run(first + done, elements - done));
+      HostBuffers.copy(
+          source.segments[source.segmentOf(first + done)],
+          source.indexOf(first + done),
+          segments[segmentOf(first + done)],
+          indexOf(first + done),
+          run);
+      done += run;
+    }
   }
 
   /** Copies elements from first on into a buffer of this type's class, from its index at. */

@@ -1,5 +1,6 @@
 package org.gradientsync.host;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.EnumMap;
@@ -11,6 +12,8 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The host's memory as a device: buffers outside the Java heap, arithmetic on the calling thread.
@@ -23,10 +26,12 @@ public final class HostDevice implements BackendDevice {
   /** The kind of this device. */
   public static final String KIND = "host";
 
+  private static final Logger log = LoggerFactory.getLogger(HostDevice.class);
   private static final int SEGMENT_BYTES = 1 << 30;
 
   private final int segmentBytes;
   private final Map<DataType, Accumulator> accumulators = new EnumMap<>(DataType.class);
+  private volatile SharedFiles files;
   private volatile boolean closed;
 
   /** A device of its own; buffers of one cannot be used with another. */
@@ -59,9 +64,22 @@ public final class HostDevice implements BackendDevice {
       throw new IllegalArgumentException(
           "count is too large for host memory: type=" + type + ", count=" + count);
     }
-    ByteBuffer[] memory = new ByteBuffer[(int) segments];
+    return new HostBuffer(this, type, count, memory(type, count, (int) segments), shift(type));
+  }
+
+  private HostMemory memory(DataType type, long count, int segments) {
+    long bytes = count * type.sizeInBytes();
+    if (files != null && bytes > 0) {
+      try {
+        return files.create(bytes, segmentBytes);
+      } catch (IOException e) {
+        log.warn(
+            "no shared memory, so this buffer is reduced through messages: bytes={}", bytes, e);
+      }
+    }
+    ByteBuffer[] memory = new ByteBuffer[segments];
     try {
-      for (int i = 0; i < memory.length; i++) {
+      for (int i = 0; i < segments; i++) {
         memory[i] =
             HostBuffers.allocate((int) Math.min(segmentBytes, bytes - (long) i * segmentBytes));
       }
@@ -76,7 +94,34 @@ public final class HostDevice implements BackendDevice {
               + "; close buffers or raise -XX:MaxDirectMemorySize",
           e);
     }
-    return new HostBuffer(this, type, count, memory, shift(segmentBytes / type.sizeInBytes()));
+    return HostMemory.ofOwn(memory);
+  }
+
+  /**
+   * Takes the memory of buffers from shared files from now on, as long as there is room.
+   *
+   * @param newFiles the files, which stay their owner's
+   */
+  public void share(SharedFiles newFiles) {
+    this.files = newFiles;
+  }
+
+  /**
+   * Memory that another process's device allocated, for reading.
+   *
+   * @param type the element type that it has there
+   * @param process the other's {@link SharedFiles#process()}
+   * @param secret the other's {@link SharedFiles#secret()}
+   * @param id its {@link HostBuffer#memoryId()} there
+   * @return a buffer over all of it
+   */
+  public HostBuffer map(DataType type, long process, long secret, long id) {
+    HostMemory memory = SharedFiles.open(process, secret, id, segmentBytes);
+    long bytes = 0;
+    for (int i = 0; i < memory.segments(); i++) {
+      bytes += memory.segment(i).capacity();
+    }
+    return new HostBuffer(this, type, bytes / type.sizeInBytes(), memory, shift(type));
   }
 
   /**
@@ -105,25 +150,27 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
     int count = memory.remaining() / type.sizeInBytes();
-    return new HostBuffer(this, type, count, new ByteBuffer[] {slice}, Integer.SIZE);
+    return new HostBuffer(this, type, count, HostMemory.ofOwn(slice), Integer.SIZE);
   }
 
   @Override
   public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     HostBuffer result = (HostBuffer) target;
+    if (sources.length == 1) {
+      result.copyRange(0, (HostBuffer) sources[0], target.count());
+      return;
+    }
     Accumulator accumulator = accumulator(target.type());
     for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
       int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
-      for (int rank = 0; rank < sources.length; rank++) {
-        HostBuffer source = (HostBuffer) sources[rank];
-        if (rank == 0) {
-          source.read(first, accumulator.first(), 0, count);
-          accumulator.begin(count);
-        } else {
-          source.read(first, accumulator.incoming(), 0, count);
-          accumulator.combine(op, count);
-        }
+      ((HostBuffer) sources[0]).read(first, accumulator.first(), 0, count);
+      accumulator.begin(count);
+      int last = sources.length - 1;
+      for (int rank = 1; rank < last; rank++) {
+        ((HostBuffer) sources[rank]).read(first, accumulator.incoming(), 0, count);
+        accumulator.combineNext(op, count);
       }
+      ((HostBuffer) sources[last]).read(first, accumulator.incoming(), 0, count);
       result.write(first, accumulator.finish(op, sources.length, count), 0, count);
     }
     if (accumulator.takeMaybeNaN()) {
@@ -155,8 +202,8 @@ public final class HostDevice implements BackendDevice {
     return name();
   }
 
-  private static int shift(int powerOfTwo) {
-    return Integer.numberOfTrailingZeros(powerOfTwo);
+  private int shift(DataType type) {
+    return Integer.numberOfTrailingZeros(segmentBytes / type.sizeInBytes());
   }
 
   private void requireOpen() {

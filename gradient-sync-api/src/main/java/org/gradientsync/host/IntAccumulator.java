@@ -55,6 +55,7 @@ final class IntAccumulator extends Accumulator {
 
   @Override
   Buffer finish(ReduceOp op, int ranks, int count) {
+    combine(op, count);
     return result;
   }
 }

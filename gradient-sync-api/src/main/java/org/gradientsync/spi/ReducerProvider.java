@@ -27,6 +27,9 @@ public interface ReducerProvider {
   /**
    * Builds it. Every rank does so at the same time, so this may communicate.
    *
+   * <p>Where it turns out that it cannot be built, the ranks agree on that and all of them throw
+   * {@link org.gradientsync.UnavailableException}; the next reducer is tried then.
+   *
    * @param context this rank's side
    * @return a reducer that the caller closes
    */

@@ -16,7 +16,7 @@ class ShardsTest {
           long next = 0;
           for (int rank = 0; rank < ranks; rank++) {
             for (int index = 0; index < shards.chunks(); index++) {
-              int length = shards.length(rank, index);
+              long length = shards.length(rank, index);
               assertTrue(length >= 0 && length <= chunk);
               if (length > 0) {
                 assertEquals(next, shards.first(rank, index));

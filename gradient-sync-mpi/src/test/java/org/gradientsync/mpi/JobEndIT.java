@@ -43,8 +43,16 @@ class JobEndIT {
   }
 
   @Test
-  void aKilledRankEndsTheJob() throws Exception {
+  void aKilledRankEndsTheJobAndItsMemoryIsGivenBackByTheNext() throws Exception {
     assertNotEquals(0, Mpirun.run(2, NONE, Programs.class, "kill").exitCode());
+    assertEquals(0, Mpirun.run(2, NONE, Programs.class, "leave").exitCode());
+    File[] left =
+        new File("/dev/shm")
+            .listFiles(
+                f ->
+                    f.getName().startsWith("gradient-sync-")
+                        && ProcessHandle.of(Long.parseLong(f.getName().split("-")[2])).isEmpty());
+    assertEquals(List.of(), left == null ? List.of() : List.of(left));
   }
 
   @Test

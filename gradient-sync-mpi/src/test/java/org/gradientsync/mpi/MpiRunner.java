@@ -7,6 +7,12 @@ import org.gradientsync.local.LocalRanks.RankTask;
 
 /** This process is one rank of an mpirun job; its number of ranks is the job's. */
 final class MpiRunner implements RankRunner {
+  private final String reducer;
+
+  MpiRunner(String reducer) {
+    this.reducer = reducer;
+  }
+
   @Override
   public int[] sizes() {
     return new int[] {Integer.parseInt(System.getenv("OMPI_COMM_WORLD_SIZE"))};
@@ -15,7 +21,7 @@ final class MpiRunner implements RankRunner {
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     try (GradientSync sync =
-        options.apply(GradientSync.builder().device("host").reducer("mpi")).create()) {
+        options.apply(GradientSync.builder().device("host").reducer(reducer)).create()) {
       task.run(sync);
     } catch (RuntimeException | Error e) {
       throw e;

@@ -38,7 +38,10 @@ final class RankMain {
         LauncherDiscoveryRequestBuilder.request()
             .selectors(
                 DiscoverySelectors.selectClass(MpiCommunicatorContract.class),
-                DiscoverySelectors.selectClass(MpiReducerContract.class))
+                DiscoverySelectors.selectClass(MpiReducerContract.class),
+                DiscoverySelectors.selectClass(SharedCommunicatorContract.class),
+                DiscoverySelectors.selectClass(SharedReducerContract.class),
+                DiscoverySelectors.selectClass(MixedMemory.class))
             .build();
     LauncherFactory.create().execute(request, listener);
     Files.write(Path.of(args[0], "rank-" + System.getenv("OMPI_COMM_WORLD_RANK")), lines);

@@ -1,0 +1,142 @@
+package org.gradientsync.collective;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.spi.Message;
+
+/**
+ * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
+ * and reads the others': meeting costs a few loads and stores.
+ *
+ * <p>A rank has three counters, each in a cache line of its own: the call that it has come to, the
+ * call whose shard it has reduced, and the call that it is done with. They hold the call's number
+ * and only grow, so nothing is ever reset. What a rank asks for lies in one of two places by turns:
+ * it comes to call k + 2 only after all others have come to k + 1, and so have read what it asked
+ * for at k.
+ */
+final class Board implements Meeting {
+  /** The counter of the call that a rank has come to. */
+  static final int COME = 0;
+
+  /** The counter of the call whose shard a rank has reduced. */
+  static final int REDUCED = 1;
+
+  /** The counter of the call after which a rank looks at nobody's memory any more. */
+  static final int DONE = 2;
+
+  private static final VarHandle COUNTER =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+  private static final int LINE = 128; // two cache lines: processors fetch neighbours together
+  private static final int CALLS = 3 * LINE;
+  private static final int ROWS = CALLS + 2 * LINE;
+
+  private final int rank;
+  private final ByteBuffer memory;
+  private final ByteBuffer[][] calls;
+  private final Flag[][] flags;
+  private long current;
+
+  /**
+   * A board.
+   *
+   * @param memory zeros, {@link #bytes} of them, mapped by every rank
+   * @param rank this rank
+   * @param size the number of ranks
+   */
+  Board(ByteBuffer memory, int rank, int size) {
+    this.memory = memory;
+    this.rank = rank;
+    calls = new ByteBuffer[size][2];
+    flags = new Flag[size][3];
+    for (int peer = 0; peer < size; peer++) {
+      for (int i = 0; i < 2; i++) {
+        calls[peer][i] =
+            memory.slice(peer * ROWS + CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
+      }
+      for (int counter = 0; counter < 3; counter++) {
+        flags[peer][counter] = new Flag(peer, peer * ROWS + counter * LINE);
+      }
+    }
+  }
+
+  /** The size of the memory that a board takes. */
+  static int bytes(int size) {
+    return size * ROWS;
+  }
+
+  @Override
+  public ByteBuffer own(long sequence) {
+    return calls[rank][(int) (sequence & 1)];
+  }
+
+  @Override
+  public void come(long sequence) {
+    current = sequence;
+    set(COME);
+  }
+
+  /**
+   * Sets one of this rank's counters to the current call. What was written before is seen by who
+   * sees it.
+   */
+  void set(int counter) {
+    COUNTER.setRelease(memory, rank * ROWS + counter * LINE, current);
+  }
+
+  /** What finishes when a rank's counter has reached the current call. */
+  Message flag(int peer, int counter) {
+    return flags[peer][counter];
+  }
+
+  @Override
+  public Message arrival(int peer) {
+    return flags[peer][COME];
+  }
+
+  @Override
+  public Message told(int peer) {
+    return flags[rank][COME]; // at once
+  }
+
+  @Override
+  public ByteBuffer call(int peer) {
+    return calls[peer][(int) (current & 1)];
+  }
+
+  @Override
+  public void close() {
+    // the mapping goes with the last reference to it
+  }
+
+  private final class Flag implements Message {
+    private final int peer;
+    private final int offset;
+
+    Flag(int peer, int offset) {
+      this.peer = peer;
+      this.offset = offset;
+    }
+
+    @Override
+    public int peer() {
+      return peer;
+    }
+
+    @Override
+    public void start() {
+      // it is the other rank that starts it
+    }
+
+    @Override
+    public boolean test() {
+      return (long) COUNTER.getAcquire(memory, offset) >= current;
+    }
+
+    @Override
+    public void close() {
+      // nothing to give back
+    }
+  }
+}

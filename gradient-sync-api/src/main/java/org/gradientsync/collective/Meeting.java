@@ -1,0 +1,49 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.spi.Message;
+
+/** How the ranks of a group learn that the others have come to a call, and what they ask for. */
+interface Meeting extends AutoCloseable {
+  /**
+   * Where this rank writes what it asks for before it comes.
+   *
+   * @param sequence the number of the call
+   * @return memory for a {@link Call}
+   */
+  ByteBuffer own(long sequence);
+
+  /**
+   * Lets the others know.
+   *
+   * @param sequence the number of the call
+   */
+  void come(long sequence);
+
+  /**
+   * What finishes when a rank has come to the call that this rank has come to.
+   *
+   * @param peer another rank
+   * @return to be waited for
+   */
+  Message arrival(int peer);
+
+  /**
+   * What finishes when a rank has been told, so that {@link #own} may be written again.
+   *
+   * @param peer another rank
+   * @return to be waited for
+   */
+  Message told(int peer);
+
+  /**
+   * What a rank asks for; valid once it has arrived, until the next call.
+   *
+   * @param peer any rank
+   * @return memory with a {@link Call}
+   */
+  ByteBuffer call(int peer);
+
+  @Override
+  void close();
+}

@@ -1,0 +1,234 @@
+package org.gradientsync.collective;
+
+import java.io.UncheckedIOException;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostBuffer;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.host.SharedFiles;
+import org.gradientsync.spi.Reducer;
+
+/**
+ * The reducer for processes of one node: each reads the others' buffers where they are.
+ *
+ * <p>Each rank owns a shard. When all have come, it reduces its shard in rank order straight from
+ * all ranks' memory into its own, then copies the other shards from their owners, and leaves when
+ * nobody reads its memory any more. In place, with no staging copy and no system call.
+ *
+ * <p>Ranks find each other's memory by what they write on the board with each call: the memory's id
+ * and the offset in it. A buffer that lies in a rank's private memory (wrapped, or allocated when
+ * the memory file system was full) is reduced through messages by all ranks.
+ */
+final class SharedReducer implements Reducer {
+  private static final int PLANS = 512;
+
+  private final String name;
+  private final Group group;
+  private final Board board;
+  private final HostDevice device;
+  private final SharedFiles files;
+  private final long[] processes;
+  private final long[] secrets;
+  private final PointToPointReducer messages;
+  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+  private final Map<Place, Mapping> mappings = new HashMap<>();
+
+  /** Where a rank's buffer lies. */
+  private record Place(int rank, long id) {}
+
+  /** Another rank's memory, and how many plans read it. */
+  private static final class Mapping {
+    private final HostBuffer memory;
+    private int users;
+
+    Mapping(HostBuffer memory) {
+      this.memory = memory;
+    }
+  }
+
+  /** What is needed to reduce one buffer, as long as the others' lie where they did. */
+  private static final class Plan {
+    private final long[] ids;
+    private final long[] offsets;
+    private final HostBuffer[] whole;
+    private final DeviceBuffer[] contributions;
+    private final Shards shards;
+    private final Runnable forget;
+
+    Plan(int size, Shards shards, Runnable forget) {
+      ids = new long[size];
+      offsets = new long[size];
+      whole = new HostBuffer[size];
+      contributions = new DeviceBuffer[size];
+      this.shards = shards;
+      this.forget = forget;
+    }
+  }
+
+  SharedReducer(
+      String name,
+      Group group,
+      Board board,
+      HostDevice device,
+      SharedFiles files,
+      long[] processes,
+      long[] secrets) {
+    this.name = name;
+    this.group = group;
+    this.board = board;
+    this.device = device;
+    this.files = files;
+    this.processes = processes;
+    this.secrets = secrets;
+    this.messages = new PointToPointReducer(name, group, device);
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    HostBuffer own = (HostBuffer) buffer;
+    synchronized (group) {
+      group.meet(
+          Call.Kind.ALL_REDUCE,
+          Call.element(own.type()),
+          own.count(),
+          op,
+          Call.NO_ROOT,
+          own.memoryId(),
+          own.memoryOffset());
+      if (group.size() == 1 || own.count() == 0) {
+        return;
+      }
+      if (anyPrivate()) {
+        messages.reduceMet(own, op);
+        return;
+      }
+      try {
+        run(plan(own), op);
+      } catch (InternalError | UncheckedIOException e) {
+        // the JVM's word for touching a mapping whose file has been emptied by its owner
+        throw group.lost("another rank gave up its memory", e);
+      }
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    messages.broadcast(buffer, root);
+  }
+
+  private void run(Plan plan, ReduceOp op) {
+    int rank = group.rank();
+    int size = group.size();
+    DeviceBuffer[] contributions = plan.contributions;
+    if (contributions[rank] != null) {
+      device.reduce(contributions, contributions[rank], op);
+    }
+    board.set(Board.REDUCED);
+    for (int step = 1; step < size; step++) {
+      int owner = (rank + step) % size; // each starts with another, so that they do not queue
+      group.await(board.flag(owner, Board.REDUCED), owner);
+      plan.whole[rank].copyRange(
+          plan.shards.first(owner, 0), plan.whole[owner], plan.shards.length(owner, 0));
+    }
+    board.set(Board.DONE);
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank) {
+        group.await(board.flag(peer, Board.DONE), peer);
+      }
+    }
+  }
+
+  private boolean anyPrivate() {
+    boolean any = false;
+    for (int peer = 0; peer < group.size(); peer++) {
+      any |= Call.memoryId(board.call(peer)) < 0;
+    }
+    return any;
+  }
+
+  private Plan plan(HostBuffer own) {
+    Plan plan = plans.get(own);
+    if (plan != null && isValid(plan)) {
+      return plan;
+    }
+    forget(own);
+    int rank = group.rank();
+    int size = group.size();
+    Shards shards = new Shards(own.count(), size, Shards.WHOLE);
+    plan = new Plan(size, shards, () -> forget(own));
+    for (int peer = 0; peer < size; peer++) {
+      plan.ids[peer] = Call.memoryId(board.call(peer));
+      plan.offsets[peer] = Call.memoryOffset(board.call(peer));
+      plan.whole[peer] =
+          peer == rank
+              ? own
+              : (HostBuffer)
+                  mapping(own, peer, plan.ids[peer]).memory.slice(plan.offsets[peer], own.count());
+      if (shards.length(rank, 0) > 0) {
+        plan.contributions[peer] =
+            plan.whole[peer].slice(shards.first(rank, 0), shards.length(rank, 0));
+      }
+    }
+    own.onClose(plan.forget);
+    plans.put(own, plan);
+    if (plans.size() > PLANS) {
+      Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
+      forget(eldest.next());
+    }
+    return plan;
+  }
+
+  private boolean isValid(Plan plan) {
+    boolean valid = true;
+    for (int peer = 0; peer < group.size(); peer++) {
+      valid &= Call.memoryId(board.call(peer)) == plan.ids[peer];
+      valid &= Call.memoryOffset(board.call(peer)) == plan.offsets[peer];
+    }
+    return valid;
+  }
+
+  private Mapping mapping(HostBuffer own, int peer, long id) {
+    Mapping mapping =
+        mappings.computeIfAbsent(
+            new Place(peer, id),
+            place -> new Mapping(device.map(own.type(), processes[peer], secrets[peer], id)));
+    mapping.users++;
+    return mapping;
+  }
+
+  private void forget(DeviceBuffer buffer) {
+    synchronized (group) {
+      Plan plan = plans.remove(buffer);
+      if (plan == null) {
+        return;
+      }
+      ((HostBuffer) buffer).removeCloseListener(plan.forget);
+      for (int peer = 0; peer < plan.ids.length; peer++) {
+        Place place = new Place(peer, plan.ids[peer]);
+        Mapping mapping = mappings.get(place);
+        if (mapping != null && --mapping.users == 0) {
+          mappings.remove(place);
+          mapping.memory.close();
+        }
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      plans.keySet().stream().toList().forEach(this::forget);
+      messages.close();
+      files.close();
+    }
+  }
+}

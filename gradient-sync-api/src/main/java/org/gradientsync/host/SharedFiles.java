@@ -1,0 +1,258 @@
+package org.gradientsync.host;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.gradientsync.spi.Availability;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Host memory that the processes of one node share: files in the memory file system, mapped by each
+ * of them.
+ *
+ * <p>Files are readable by their user alone and have names that cannot be guessed. They are deleted
+ * when their buffer is closed, and at the latest when the JVM exits; those of a process that was
+ * killed are deleted by the next one of the same user.
+ */
+public final class SharedFiles implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(SharedFiles.class);
+  private static final Path FOLDER = Path.of("/dev/shm");
+  private static final String PREFIX = "gradient-sync-";
+  private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
+  private static final AtomicLong NEXT = new AtomicLong();
+
+  static {
+    Runtime.getRuntime()
+        .addShutdownHook(
+            new Thread(() -> OPEN.forEach(SharedFiles::delete), "gradient-sync-files"));
+  }
+
+  private final long process = ProcessHandle.current().pid();
+  private final long secret = new SecureRandom().nextLong();
+  private final Set<Path> own = ConcurrentHashMap.newKeySet();
+
+  /** Files of this process. Deletes what killed processes have left behind. */
+  public SharedFiles() {
+    deleteStale();
+  }
+
+  /**
+   * Whether there is a memory file system that this user may write to.
+   *
+   * @return usable or why not
+   */
+  public static Availability availability() {
+    return Files.isDirectory(FOLDER) && Files.isWritable(FOLDER)
+        ? Availability.yes()
+        : Availability.no(FOLDER + " is not there or not writable");
+  }
+
+  /**
+   * The first half of what other processes need to find this one's files.
+   *
+   * @return the process id
+   */
+  public long process() {
+    return process;
+  }
+
+  /**
+   * The second half of what other processes need to find this one's files.
+   *
+   * @return a random number
+   */
+  public long secret() {
+    return secret;
+  }
+
+  /**
+   * Makes a file of zeros and maps it.
+   *
+   * @param bytes its size
+   * @param segmentBytes the size of a segment
+   * @return the memory
+   * @throws IOException if the memory file system is full, among others
+   */
+  HostMemory create(long bytes, int segmentBytes) throws IOException {
+    long id = NEXT.getAndIncrement();
+    Path path = path(process, secret, id);
+    Set<StandardOpenOption> options =
+        Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE);
+    try (FileChannel channel =
+        FileChannel.open(
+            path,
+            options,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
+      OPEN.add(path);
+      own.add(path);
+      reserve(channel, bytes);
+      return new HostMemory(
+          map(channel, MapMode.READ_WRITE, bytes, segmentBytes), id, () -> remove(path));
+    } catch (IOException | RuntimeException e) {
+      remove(path);
+      throw e;
+    }
+  }
+
+  /**
+   * Maps a file of another process, for reading.
+   *
+   * @param ofProcess its {@link #process()}
+   * @param ofSecret its {@link #secret()}
+   * @param id the memory's id
+   * @param segmentBytes the size of a segment
+   * @return the memory
+   */
+  static HostMemory open(long ofProcess, long ofSecret, long id, int segmentBytes) {
+    return open(path(ofProcess, ofSecret, id), MapMode.READ_ONLY, segmentBytes, id);
+  }
+
+  /**
+   * Makes a small file that every process writes to.
+   *
+   * @param bytes its size
+   * @return the mapped memory
+   * @throws UncheckedIOException if it cannot be made
+   */
+  public ByteBuffer createBoard(int bytes) {
+    try {
+      return create(bytes, bytes).segment(0);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /**
+   * The id of the file that was made last.
+   *
+   * @return the id
+   */
+  public static long lastId() {
+    return NEXT.get() - 1;
+  }
+
+  /**
+   * Maps a file that {@link #createBoard} made.
+   *
+   * @param ofProcess its maker's {@link #process()}
+   * @param ofSecret its maker's {@link #secret()}
+   * @param id its id
+   * @return the mapped memory
+   * @throws UncheckedIOException if it cannot be mapped
+   */
+  public static ByteBuffer openBoard(long ofProcess, long ofSecret, long id) {
+    return open(path(ofProcess, ofSecret, id), MapMode.READ_WRITE, 1 << 30, id).segment(0);
+  }
+
+  /**
+   * Deletes a file's name. What is mapped stays as it is.
+   *
+   * @param id the file's id; one that this object has not made is ignored
+   */
+  public void release(long id) {
+    Path path = path(process, secret, id);
+    if (own.remove(path)) {
+      delete(path);
+    }
+  }
+
+  /** Deletes this object's files; their memory must not be used any more, by any process. */
+  @Override
+  public void close() {
+    own.forEach(this::remove);
+  }
+
+  private static HostMemory open(Path path, MapMode mode, int segmentBytes, long id) {
+    Set<java.nio.file.OpenOption> options =
+        mode == MapMode.READ_ONLY
+            ? Set.of(StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)
+            : Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+    try (FileChannel channel = FileChannel.open(path, options)) {
+      return new HostMemory(map(channel, mode, channel.size(), segmentBytes), id, () -> {});
+    } catch (IOException e) {
+      throw new UncheckedIOException("shared memory of another rank cannot be mapped: " + e, e);
+    }
+  }
+
+  private static Path path(long process, long secret, long id) {
+    return FOLDER.resolve(PREFIX + process + "-" + Long.toHexString(secret) + "-" + id);
+  }
+
+  /**
+   * Writes all of the file: where the file system is full this is an exception, and touching a
+   * mapping of it would be a crash.
+   */
+  private static void reserve(FileChannel channel, long bytes) throws IOException {
+    ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, 1 << 20));
+    for (long done = 0; done < bytes; ) {
+      zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
+      done += channel.write(zeros, done);
+    }
+  }
+
+  private static ByteBuffer[] map(FileChannel channel, MapMode mode, long bytes, int segmentBytes)
+      throws IOException {
+    ByteBuffer[] segments = new ByteBuffer[(int) Math.max(1, (bytes - 1) / segmentBytes + 1)];
+    for (int i = 0; i < segments.length; i++) {
+      long first = (long) i * segmentBytes;
+      segments[i] =
+          channel
+              .map(mode, first, Math.min(segmentBytes, bytes - first))
+              .order(ByteOrder.nativeOrder());
+    }
+    return segments;
+  }
+
+  /**
+   * Gives the memory back at once: the mappings, this process's and the others', live until the
+   * garbage collector finds them, and would keep it.
+   */
+  private void remove(Path path) {
+    if (own.remove(path)) {
+      try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+        channel.truncate(0);
+      } catch (IOException e) {
+        log.debug("shared memory file cannot be emptied: file={}", path, e);
+      }
+    }
+    delete(path);
+  }
+
+  private static void delete(Path path) {
+    OPEN.remove(path);
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      log.warn("shared memory file cannot be deleted: file={}", path, e);
+    }
+  }
+
+  private static void deleteStale() {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(FOLDER, PREFIX + "*-*-*")) {
+      for (Path file : files) {
+        String name = file.getFileName().toString().substring(PREFIX.length());
+        long maker = Long.parseLong(name.substring(0, name.indexOf('-')));
+        if (ProcessHandle.of(maker).isEmpty()) {
+          Files.deleteIfExists(file);
+          log.info("deleted shared memory that a killed process left: file={}", file);
+        }
+      }
+    } catch (IOException | RuntimeException e) {
+      log.debug("stale shared memory files cannot be looked for", e);
+    }
+  }
+}
