@@ -90,8 +90,7 @@ public class GradientAverage extends Example {
     try (DeviceBuffer buffer = sync.allocate(type, size)) {
       int warmUp = iterations > 1 ? 1 : 0;
       for (int i = -warmUp; i < iterations; i++) {
-        String iteration =
-            i < 0 ? "warm-up" : String.format("iteration %d of %d", i + 1, iterations);
+        String iteration = i < 0 ? "warm-up" : "iteration " + (i + 1) + " of " + iterations;
         stage(sync, "computing gradients, " + iteration);
         long start = System.nanoTime();
         gradients.compute(buffer, sync.rank());
@@ -160,11 +159,10 @@ public class GradientAverage extends Example {
   }
 
   private void printSamples(GradientSync sync, Gradients gradients, DeviceBuffer buffer) {
-    if (sync.rank() != 0) {
+    if (sync.rank() != 0 || size == 0) {
       return;
     }
-    long[] indices =
-        size == 0 ? new long[0] : LongStream.of(0, size / 2, size - 1).distinct().toArray();
+    long[] indices = LongStream.of(0, size / 2, size - 1).distinct().toArray();
     print(sync, "Sample averaged gradient values (rank 0):");
     for (long index : indices) {
       print(sync, "  avg_grad[%d] = %.6f", index, gradients.read(buffer, index));

@@ -77,13 +77,8 @@ public class LinearRegression extends Example {
 
   @Override
   int run(GradientSync sync) {
-    print(
-        sync,
-        "Ranks: %d, launcher %s, reducer %s, device: %s",
-        sync.size(),
-        sync.launcher(),
-        sync.reducer(),
-        sync.device().name());
+    print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
+    print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
     float[] truth = weights(random(WEIGHTS_SEED, 0));
     Data data = data(truth, random(DATA_SEED, sync.rank()));
     float[] weights = firstGuess(sync);

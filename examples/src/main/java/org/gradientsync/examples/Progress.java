@@ -13,6 +13,9 @@ import java.util.concurrent.TimeUnit;
 final class Progress implements AutoCloseable {
   private static final Duration PATIENCE = Duration.ofSeconds(2);
 
+  /** After the first line nobody doubts that the program runs: the next ones come more slowly. */
+  private static final int PAUSES = 5;
+
   private final PrintWriter err;
   private final String program;
   private final long start = System.nanoTime();
@@ -34,7 +37,7 @@ final class Progress implements AutoCloseable {
               return thread;
             });
     timer.scheduleWithFixedDelay(
-        this::tell, patience.toMillis(), patience.toMillis(), TimeUnit.MILLISECONDS);
+        this::tell, patience.toMillis(), PAUSES * patience.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /**

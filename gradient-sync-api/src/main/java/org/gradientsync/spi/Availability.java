@@ -11,7 +11,12 @@ import java.util.Objects;
 public record Availability(boolean usable, String reason) {
   private static final Availability YES = new Availability(true, "");
 
-  /** Checks the arguments. */
+  /**
+   * Checks the arguments.
+   *
+   * @param usable true if it can be used
+   * @param reason one line for the user if it cannot; empty otherwise
+   */
   public Availability {
     Objects.requireNonNull(reason, "reason");
   }

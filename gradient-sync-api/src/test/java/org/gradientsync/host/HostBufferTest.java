@@ -5,11 +5,20 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.contract.DeviceBufferContract;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -62,11 +71,69 @@ class HostBufferTest extends DeviceBufferContract {
   }
 
   @Test
-  void saysWhatWasAskedWhenMemoryRunsOut() {
+  void saysWhatWasAskedWhenMemoryRunsOut() throws Exception {
+    Process child =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:MaxDirectMemorySize=16m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                AskForTooMuch.class.getName())
+            .redirectErrorStream(true)
+            .start();
+    String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, child.waitFor(), output);
+    assertTrue(output.contains("out of host memory: type=FLOAT64, count=4000000"), output);
+    assertTrue(output.contains("bytes=32000000"), output);
+    assertTrue(output.contains("small ones still work"), output);
+  }
+
+  /** Runs in a JVM with little memory. */
+  static final class AskForTooMuch {
+    private AskForTooMuch() {}
+
+    public static void main(String[] args) {
+      HostDevice device = new HostDevice();
+      try {
+        device.allocate(DataType.FLOAT64, 4_000_000);
+      } catch (GradientSyncException e) {
+        System.out.println(e.getMessage());
+      }
+      device.allocate(DataType.FLOAT64, 4_000).close();
+      System.out.println("small ones still work");
+    }
+  }
+
+  @Test
+  void fullSharedMemoryIsNoFailure() throws IOException {
+    SharedFiles full = mock(SharedFiles.class);
+    when(full.create(anyLong(), anyInt())).thenThrow(new IOException("No space left on device"));
     HostDevice device = new HostDevice();
-    RuntimeException e =
-        assertThrows(
-            RuntimeException.class, () -> device.allocate(DataType.FLOAT64, 1L << 36).close());
-    assertTrue(e.getMessage().contains("count=" + (1L << 36)), e.getMessage());
+    device.share(full);
+    try (HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3)) {
+      assertEquals(HostMemory.PRIVATE, buffer.memoryId());
+      buffer.copyFrom(new int[] {1, 2, 3});
+    }
+  }
+
+  @Test
+  void sharedMemoryIsSeenByThoseWhoMapItAndGoesWithItsBuffer() {
+    try (SharedFiles files = new SharedFiles()) {
+      HostDevice device = new HostDevice();
+      device.share(files);
+      HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3);
+      buffer.copyFrom(new int[] {1, 2, 3});
+      HostDevice other = new HostDevice();
+      HostBuffer mapped =
+          other.map(DataType.INT32, files.process(), files.secret(), buffer.memoryId());
+      int[] seen = new int[3];
+      mapped.copyTo(seen);
+      assertEquals(3, seen[2]);
+      long id = buffer.memoryId();
+      buffer.close();
+      assertThrows(
+          UncheckedIOException.class,
+          () -> other.map(DataType.INT32, files.process(), files.secret(), id));
+    }
   }
 }

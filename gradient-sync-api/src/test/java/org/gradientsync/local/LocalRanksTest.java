@@ -139,7 +139,7 @@ class LocalRanksTest {
             UnavailableException.class,
             () -> LocalRanks.run(2, b -> b.reducer("warp"), sync -> {}));
     assertTrue(e.getMessage().contains("no such reducer: reducer=warp"), e.getMessage());
-    assertTrue(e.getMessage().contains("known here: local"), e.getMessage());
+    assertTrue(e.getMessage().contains("known here: shared, local"), e.getMessage());
     UnavailableException device =
         assertThrows(
             UnavailableException.class,

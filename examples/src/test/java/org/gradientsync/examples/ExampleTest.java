@@ -1,0 +1,130 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.random.RandomGenerator;
+import java.util.stream.Stream;
+import org.gradientsync.GradientSync;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine.Command;
+
+/** What all programs have in common. */
+class ExampleTest {
+  static Stream<Supplier<Example>> programs() {
+    return Stream.of(
+        GradientAverage::new,
+        MonteCarloPi::new,
+        MatrixMultiply::new,
+        LinearRegression::new,
+        HaloExchange::new);
+  }
+
+  @ParameterizedTest
+  @MethodSource("programs")
+  void helpTellsOptionsAndExitCodes(Supplier<Example> program) {
+    Run run = Run.of(program.get(), "--help").exits(0);
+    assertTrue(run.out().contains("--local=RANKS"), run::toString);
+    assertTrue(run.out().contains("Exit codes:"), run::toString);
+    for (int code = 0; code <= 3; code++) {
+      String start = "  " + code + "   ";
+      assertTrue(run.out().lines().anyMatch(line -> line.startsWith(start)), run::toString);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("programs")
+  void unknownOptionIsBadUse(Supplier<Example> program) {
+    Run.of(program.get(), "--no-such-option")
+        .exits(2)
+        .complainsInOneLine("Unknown option: '--no-such-option'");
+  }
+
+  @ParameterizedTest
+  @MethodSource("programs")
+  void impossibleNumberOfRanksIsBadUse(Supplier<Example> program) {
+    for (String ranks : List.of("0", "-1", "257")) {
+      Run.of(program.get(), "--local", ranks)
+          .exits(2)
+          .complainsInOneLine("--local takes 1 to 256 ranks: --local " + ranks);
+    }
+    Run.of(program.get(), "--local", "many").exits(2).complainsInOneLine("'many' is not an int");
+    Run.of(program.get(), "--local").exits(2).complains("--local");
+  }
+
+  @Test
+  void misspelledOptionIsAnsweredWithTheRightOne() {
+    Run.of(new GradientAverage(), "--sise=4").exits(2).complains("--size");
+  }
+
+  /** Returns a code of its own on each rank. */
+  @Command(name = "probe")
+  static final class Probe extends Example {
+    private final List<Integer> codes;
+
+    Probe(Integer... codes) {
+      this.codes = List.of(codes);
+    }
+
+    @Override
+    void checkOptions() {
+      // has none
+    }
+
+    @Override
+    int run(GradientSync sync) {
+      int code = codes.get(sync.rank());
+      if (code < 0) {
+        throw new IllegalStateException("broken on purpose");
+      }
+      print(sync, "printed by rank %d", sync.rank());
+      return code;
+    }
+  }
+
+  @Test
+  void printsOnceForAllRanks() {
+    Run run = Run.of(new Probe(0, 0, 0), "--local=3").exits(0);
+    assertEquals("printed by rank 0\n", run.out());
+    assertEquals("", run.err());
+  }
+
+  @Test
+  void oneRankThatIsNotRightDecides() {
+    Run.of(new Probe(0, 1, 0), "--local=3").exits(1);
+    Run.of(new Probe(1), new String[0]).exits(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--local=1", ""})
+  void brokenProgramIsNotTakenForAWrongResult(String option) {
+    String[] args = option.isEmpty() ? new String[0] : new String[] {option};
+    Run.of(new Probe(-1), args).exits(3).complains("broken on purpose");
+  }
+
+  @Test
+  void brokenRankEndsTheOthers() {
+    Run.of(new Probe(0, -1), "--local=2").exits(3).complains("rank 1 failed");
+  }
+
+  @Test
+  void ranksDrawDifferentNumbers() {
+    Set<Long> drawn = new HashSet<>();
+    for (int rank = 0; rank < 4; rank++) {
+      RandomGenerator random = Example.random(1, rank);
+      for (int i = 0; i < 1000; i++) {
+        assertTrue(drawn.add(random.nextLong()), "drawn before: rank=" + rank + ", i=" + i);
+      }
+    }
+    assertEquals(Example.random(1, 3).nextLong(), Example.random(1, 3).nextLong());
+    assertFalse(drawn.contains(Example.random(2, 0).nextLong()));
+  }
+}

@@ -1,0 +1,71 @@
+package org.gradientsync.examples;
+
+import org.gradientsync.Communicator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The ring of heat with ranks that are threads. */
+class HaloExchangeTest {
+  private static final String PASS = "[PASS] All cells are bit-equal to the serial computation.";
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4})
+  void isBitEqualToSerial(int ranks) {
+    for (int cells : new int[] {1, 2, 3, 50}) {
+      for (int steps : new int[] {0, 1, 37}) {
+        Run.of(new HaloExchange(), "--local=" + ranks, "--cells=" + cells, "--steps=" + steps)
+            .exits(0)
+            .prints("Cells: " + ranks * cells + ", steps: " + steps, PASS);
+      }
+    }
+  }
+
+  @Test
+  void runsAlone() {
+    Run.of(new HaloExchange(), "--cells=10", "--steps=10").exits(0).prints(PASS);
+  }
+
+  @Test
+  void ghostsFromTheWrongSideFail() {
+    HaloExchange mirrored =
+        new HaloExchange() {
+          @Override
+          void exchangeGhosts(Communicator communicator, double[] piece) {
+            super.exchangeGhosts(communicator, piece);
+            double left = piece[0];
+            piece[0] = piece[piece.length - 1];
+            piece[piece.length - 1] = left;
+          }
+        };
+    for (int ranks : new int[] {1, 2, 3}) {
+      Run.of(mirrored, "--local=" + ranks, "--cells=10", "--steps=3")
+          .exits(1)
+          .complains("wrong cell")
+          .prints("[FAIL] The cells differ from the serial computation.");
+    }
+  }
+
+  @Test
+  void noExchangeFails() {
+    HaloExchange deaf =
+        new HaloExchange() {
+          @Override
+          void exchangeGhosts(Communicator communicator, double[] piece) {
+            // leaves the ghosts as they are
+          }
+        };
+    Run.of(deaf, "--local=2", "--cells=5", "--steps=1").exits(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--cells=0", "--cells=-1", "--cells=1000001", "--cells=x"})
+  void impossibleCellsAreBadUse(String option) {
+    Run.of(new HaloExchange(), "--local=2", option).exits(2).complainsInOneLine("--cells");
+  }
+
+  @Test
+  void negativeStepsAreBadUse() {
+    Run.of(new HaloExchange(), "--local=2", "--steps=-1").exits(2).complainsInOneLine("--steps");
+  }
+}

@@ -1,0 +1,116 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The launch scripts without mpirun. */
+class LaunchIT {
+  private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "gradient-average",
+        "monte-carlo-pi",
+        "matrix-multiply",
+        "linear-regression",
+        "halo-exchange"
+      })
+  void everyProgramRunsEmbedded(String program) throws Exception {
+    Run run = Script.alone(Script.BIN.resolve(program)).run(folder, "--local", "2").exits(0);
+    assertTrue(run.out().contains("[PASS]"), run::toString);
+    assertEquals("", run.err());
+  }
+
+  @Test
+  void oneRankIsToldHowToHaveMore() throws Exception {
+    Script.alone(Script.BIN.resolve("gradient-average"))
+        .run(folder)
+        .exits(2)
+        .complainsInOneLine("run mpirun -np 2 examples/bin/gradient-average, or add --local 2.");
+  }
+
+  @Test
+  void linkToAProgramRuns() throws Exception {
+    Path link = folder.resolve("link to a program");
+    Files.createSymbolicLink(link, Script.BIN.resolve("gradient-average"));
+    Script.alone(link).run(folder, "--local=2", "--size=5").exits(0).prints(PASS_ALL);
+  }
+
+  @Test
+  void notBuiltIsSaidInOneSentence() throws Exception {
+    Path bin = Files.createDirectories(folder.resolve("not built").resolve("bin"));
+    for (String name : new String[] {"launch", "gradient-average"}) {
+      Files.copy(Script.BIN.resolve(name), bin.resolve(name), StandardCopyOption.COPY_ATTRIBUTES);
+    }
+    Script.alone(bin.resolve("gradient-average"))
+        .run(folder)
+        .exits(2)
+        .complainsInOneLine("run script/demo or mvn package first");
+  }
+
+  @Test
+  void javaOptionsArePassedOn() throws Exception {
+    Script.alone(Script.BIN.resolve("gradient-average"))
+        .set("JAVA_OPTS", "-Xint -Dgradientsync.reducer=pigeon")
+        .run(folder, "--local=2")
+        .exits(3)
+        .complainsInOneLine("no such reducer: reducer=pigeon");
+  }
+
+  @Test
+  void logTellsTheChoiceWhenAsked() throws Exception {
+    Script.alone(Script.BIN.resolve("gradient-average"))
+        .set("JAVA_OPTS", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
+        .run(folder, "--local=2")
+        .exits(0)
+        .complains("rank 1 of 2: launcher=local, device=host memory, reducer=");
+  }
+
+  @Test
+  void limitOfHostMemoryIsTheUsersIfGiven() throws Exception {
+    String[] eightMebibytes = {"--local=2", "--size=1000000", "--type=FLOAT32"};
+    for (String variable : new String[] {"JAVA_OPTS", "JDK_JAVA_OPTIONS"}) {
+      Script.alone(Script.BIN.resolve("gradient-average"))
+          .set(variable, "-XX:MaxDirectMemorySize=6m")
+          .run(folder, eightMebibytes)
+          .exits(3)
+          .complains("out of host memory");
+    }
+    // A heap of 16 MiB would allow buffers of 16 MiB together: the launcher allows more.
+    Run run =
+        Script.alone(Script.BIN.resolve("gradient-average"))
+            .set("JAVA_OPTS", "-Xmx16m")
+            .run(folder, "--local=2", "--size=10000000")
+            .exits(0);
+    run.prints(PASS_ALL);
+    assertFalse(run.err().contains("out of"), run::toString);
+  }
+
+  @Test
+  void missingJavaIsSaidInOneSentence() throws Exception {
+    Path tools = Files.createDirectory(folder.resolve("tools"));
+    for (String tool : new String[] {"bash", "dirname", "readlink", "env"}) {
+      Path found = Path.of("/usr/bin", tool);
+      Files.createSymbolicLink(
+          tools.resolve(tool), Files.exists(found) ? found : Path.of("/bin", tool));
+    }
+    Script.alone(Script.BIN.resolve("gradient-average"))
+        .set("JAVA_HOME", "")
+        .set("PATH", tools.toString())
+        .run(folder, "--local=2")
+        .exits(2)
+        .complainsInOneLine("There is no java on the PATH");
+  }
+}

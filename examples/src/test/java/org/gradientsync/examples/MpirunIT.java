@@ -1,0 +1,147 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The programs under mpirun, through their launch scripts, from a folder that is not theirs. */
+class MpirunIT {
+  private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
+
+  @TempDir Path folder;
+
+  @Test
+  void gradientAverageOnFourRanks() throws Exception {
+    Run run = Script.underMpirun(4, "gradient-average").run(folder, "--size", "10000").exits(0);
+    run.prints(
+        "[Rank 0] World size = 4",
+        "Number of ranks: 4",
+        "Gradient vector length per rank: 10000",
+        "Device: host memory",
+        "avg_grad[0] = 1.500000",
+        "avg_grad[5000] = 6.500000",
+        "avg_grad[9999] = 11.499000",
+        "[PASS] Gradient averaging is correct.",
+        PASS_ALL,
+        "Demo complete.");
+    run.printsLike("Communication: gradients averaged via reducer [-a-z]+, launcher mpi\\.");
+    assertEquals(1, run.out().lines().filter(line -> line.contains("World size")).count());
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2,FLOAT16,100003", "3,BFLOAT16,7", "3,FLOAT64,65537", "2,FLOAT32,0"})
+  void gradientAverageOfTypesAndSizes(int ranks, String type, int size) throws Exception {
+    Script.underMpirun(ranks, "gradient-average")
+        .run(folder, "--type", type, "--size", Integer.toString(size), "--iterations", "3")
+        .exits(0)
+        .prints("[Rank 0] World size = " + ranks, PASS_ALL);
+  }
+
+  @Test
+  void gradientAverageByAReducerOfChoice() throws Exception {
+    Script.underMpirun(2, "gradient-average")
+        .run(folder, "--reducer", "mpi")
+        .exits(0)
+        .prints("Communication: gradients averaged via reducer mpi, launcher mpi.", PASS_ALL);
+  }
+
+  @Test
+  void gradientAverageOnOneRankIsBadUse() throws Exception {
+    Run run = Script.underMpirun(1, "gradient-average").run(folder).exits(2);
+    run.complains("run mpirun -np 2 examples/bin/gradient-average, or add --local 2.");
+    assertFalse(run.out().contains("World size"), run::toString);
+  }
+
+  @Test
+  void unknownOptionIsBadUse() throws Exception {
+    Script.underMpirun(2, "gradient-average")
+        .run(folder, "--no-such-option")
+        .exits(2)
+        .complains("Unknown option: '--no-such-option'");
+  }
+
+  @Test
+  void unknownReducerCannotRun() throws Exception {
+    Run run = Script.underMpirun(2, "gradient-average").run(folder, "--reducer", "pigeon").exits(3);
+    run.complains("no such reducer: reducer=pigeon");
+    assertTrue(run.err().lines().noneMatch(line -> line.startsWith("\tat ")), run::toString);
+  }
+
+  @Test
+  void localUnderMpirunIsBadUse() throws Exception {
+    Script.underMpirun(2, "gradient-average")
+        .run(folder, "--local", "2")
+        .exits(2)
+        .complains("run it without mpirun");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void monteCarloPi(int ranks) throws Exception {
+    Run run = Script.underMpirun(ranks, "monte-carlo-pi").run(folder, "--samples=100000").exits(0);
+    run.prints("Ranks: " + ranks + ", launcher mpi", "Total samples: " + ranks * 100_000);
+    assertEquals(Math.PI, run.number("Pi estimate:"), 0.05);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void matrixMultiply(int ranks) throws Exception {
+    Script.underMpirun(ranks, "matrix-multiply")
+        .run(folder, "--n=101")
+        .exits(0)
+        .prints(
+            "Ranks: " + ranks + ", launcher mpi",
+            "Result shape: (101, 101)",
+            "[PASS] The product is correct.");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void linearRegression(int ranks) throws Exception {
+    Run run = Script.underMpirun(ranks, "linear-regression").run(folder, "--rows=300").exits(0);
+    run.prints("Ranks: " + ranks + ", launcher mpi", "[PASS] All ranks have identical weights.");
+    assertTrue(run.number("Largest error of a weight:") < 0.01, run::toString);
+    Run threads = Run.of(new LinearRegression(), "--local=" + ranks, "--rows=300");
+    assertEquals(losses(threads), losses(run), "the same ranks as threads have taken other steps");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void haloExchange(int ranks) throws Exception {
+    Script.underMpirun(ranks, "halo-exchange")
+        .run(folder, "--cells=33", "--steps=50")
+        .exits(0)
+        .prints(
+            "Cells: " + ranks * 33 + ", steps: 50",
+            "[PASS] All cells are bit-equal to the serial computation.");
+  }
+
+  @Test
+  void ranksAreNotLeftOnOneCpuEach() throws Exception {
+    int cpus = Runtime.getRuntime().availableProcessors();
+    Assumptions.assumeTrue(cpus > 1, "this machine has one CPU only");
+    Run run =
+        Script.underMpirun(2, "gradient-average") // mpirun's default for two ranks: a core for each
+            .set("JAVA_OPTS", "-Xlog:gc+init=info")
+            .run(folder, "--size=10")
+            .exits(0);
+    List<String> seen = run.out().lines().filter(line -> line.contains("CPUs: ")).toList();
+    assertEquals(2, seen.size(), run::toString);
+    for (String line : seen) {
+      assertTrue(line.endsWith(cpus + " available"), run::toString);
+    }
+  }
+
+  private static List<String> losses(Run run) {
+    return run.out().lines().filter(line -> line.startsWith("Step ")).toList();
+  }
+}

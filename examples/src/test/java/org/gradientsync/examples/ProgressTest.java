@@ -1,0 +1,59 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** The line for those who wait. */
+class ProgressTest {
+  /** Lets a test wait for a line. */
+  private static final class Lines extends PrintWriter {
+    private final StringWriter text;
+    private final CountDownLatch printed = new CountDownLatch(1);
+
+    Lines() {
+      this(new StringWriter());
+    }
+
+    private Lines(StringWriter text) {
+      super(text, true);
+      this.text = text;
+    }
+
+    @Override
+    public void println(String line) {
+      super.println(line);
+      printed.countDown();
+    }
+  }
+
+  @Test
+  void saysWhatIsBeingDone() throws InterruptedException {
+    Lines err = new Lines();
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5))) {
+      progress.stage("averaging");
+      assertTrue(err.printed.await(30, TimeUnit.SECONDS));
+    }
+    assertTrue(err.text.toString().startsWith("program: averaging, "), err.text::toString);
+  }
+
+  @Test
+  void isSilentWhereNothingWasNoted() throws InterruptedException {
+    Lines err = new Lines();
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5))) {
+      assertEquals(false, err.printed.await(100, TimeUnit.MILLISECONDS), progress::toString);
+    }
+    assertEquals("", err.text.toString());
+  }
+
+  @Test
+  void isSilentWhereNobodyWaitsLong() {
+    assertEquals("", Run.of(new GradientAverage(), "--local=2", "--size=10").exits(0).err());
+  }
+}

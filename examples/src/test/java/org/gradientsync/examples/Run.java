@@ -1,0 +1,71 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+
+/** What a program did: in this JVM, or as a process. */
+record Run(int code, String out, String err) {
+  static Run of(Example program, String... args) {
+    StringWriter out = new StringWriter();
+    StringWriter err = new StringWriter();
+    int code =
+        Example.commandLine(program)
+            .setOut(new PrintWriter(out, true))
+            .setErr(new PrintWriter(err, true))
+            .execute(args);
+    return new Run(code, out.toString(), err.toString());
+  }
+
+  Run exits(int expected) {
+    assertEquals(expected, code, this::toString);
+    return this;
+  }
+
+  Run prints(String... lines) {
+    List<String> printed = out.lines().map(String::strip).toList();
+    for (String line : lines) {
+      assertTrue(printed.contains(line), () -> "no line \"" + line + "\" in " + this);
+    }
+    return this;
+  }
+
+  /** Some line is as the regular expression says. */
+  Run printsLike(String line) {
+    assertTrue(
+        out.lines().anyMatch(printed -> printed.matches(line)),
+        () -> "no line like \"" + line + "\" in " + this);
+    return this;
+  }
+
+  Run complains(String part) {
+    assertTrue(err.contains(part), () -> "no \"" + part + "\" in " + this);
+    return this;
+  }
+
+  /** All that went to the error output is one line, and nothing went to the other. */
+  Run complainsInOneLine(String part) {
+    assertEquals("", out);
+    assertEquals(1, err.lines().count(), this::toString);
+    return complains(part);
+  }
+
+  /** The number after the last line that starts so. */
+  double number(String start) {
+    return out.lines()
+        .map(String::strip)
+        .filter(line -> line.startsWith(start))
+        .map(line -> line.substring(start.length()).strip().split(" ")[0])
+        .mapToDouble(Double::parseDouble)
+        .reduce((first, second) -> second)
+        .orElseThrow(() -> new AssertionError("no line \"" + start + "\" in " + this));
+  }
+
+  @Override
+  public String toString() {
+    return "exit code " + code + "\n--- out\n" + out + "--- err\n" + err + "---";
+  }
+}

@@ -1,0 +1,104 @@
+package org.gradientsync.examples;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Assumptions;
+
+/** Runs the launch scripts as a user does: from some folder, alone or under mpirun. */
+final class Script {
+  static final Path BIN = Path.of(System.getProperty("basedir", ""), "bin").toAbsolutePath();
+
+  private static final long TIMEOUT_SECONDS = 180;
+
+  private final List<String> command = new ArrayList<>();
+  private final Map<String, String> environment;
+  private final ProcessBuilder builder = new ProcessBuilder();
+
+  private Script() {
+    environment = builder.environment();
+    for (String name : List.of("JAVA_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")) {
+      environment.remove(name); // whoever runs the tests may have set them
+    }
+    environment.put("JAVA_HOME", System.getProperty("java.home"));
+    // mpirun refuses to run for root unless told so twice; in a container there is nobody else.
+    environment.put("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    environment.put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+
+  /** A program on its own, by its path. */
+  static Script alone(Path program) {
+    Script script = new Script();
+    script.command.add(program.toString());
+    return script;
+  }
+
+  /** A program under mpirun; skips the test where there is none, unless it must not be missing. */
+  static Script underMpirun(int ranks, String program) {
+    requireMpirun();
+    Script script = new Script();
+    script.command.addAll(List.of("mpirun", "--oversubscribe", "-np", Integer.toString(ranks)));
+    script.command.add(BIN.resolve(program).toString());
+    return script;
+  }
+
+  Script set(String variable, String value) {
+    environment.put(variable, value);
+    return this;
+  }
+
+  /**
+   * Runs to the end.
+   *
+   * @param folder where to; the output is kept there, too
+   */
+  Run run(Path folder, String... args) throws IOException, InterruptedException {
+    command.addAll(Arrays.asList(args));
+    // Files, because a process that fills a pipe which nobody empties stops.
+    File out = Files.createTempFile(folder, "out", ".txt").toFile();
+    File err = Files.createTempFile(folder, "err", ".txt").toFile();
+    Process process =
+        builder
+            .command(command)
+            .directory(folder.toFile())
+            .redirectOutput(out)
+            .redirectError(err)
+            .start();
+    boolean ended = process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+    if (!ended) {
+      process.destroy(); // mpirun ends its ranks when it is asked to end, not when it is killed
+      if (!process.waitFor(10, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+    }
+    Run run =
+        new Run(
+            ended ? process.exitValue() : -1,
+            Files.readString(out.toPath()),
+            Files.readString(err.toPath()));
+    Assertions.assertTrue(ended, () -> "did not end: " + command + "\n" + run);
+    return run;
+  }
+
+  private static void requireMpirun() {
+    boolean found =
+        Arrays.stream(System.getenv().getOrDefault("PATH", "").split(File.pathSeparator))
+            .anyMatch(folder -> Files.isExecutable(Path.of(folder, "mpirun")));
+    if (found) {
+      return;
+    }
+    String reason = "mpirun is not on the PATH: nothing is run under it";
+    if ("1".equals(System.getenv("GRADIENTSYNC_REQUIRE_MPI"))) {
+      Assertions.fail(reason + ", but GRADIENTSYNC_REQUIRE_MPI=1");
+    }
+    System.out.println("skipped: " + reason);
+    Assumptions.abort(reason);
+  }
+}

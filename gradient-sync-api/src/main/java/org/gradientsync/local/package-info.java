@@ -1,0 +1,2 @@
+/** The embedded backend: ranks are threads of one JVM. */
+package org.gradientsync.local;

@@ -1,0 +1,2 @@
+/** The one door to Open MPI's Java bindings. */
+package org.gradientsync.mpi.binding;

@@ -1,0 +1,2 @@
+/** Ranks that mpirun started. */
+package org.gradientsync.mpi;
