@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
@@ -294,6 +295,30 @@ public final class Group implements AutoCloseable {
     if (!same) {
       throw new MismatchedCallException(table());
     }
+  }
+
+  /**
+   * Meets for an all-reduce, before any data is touched. The caller holds this group's lock.
+   *
+   * @param buffer what is to be reduced
+   * @param op the reduction
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
+    meet(Call.Kind.ALL_REDUCE, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT);
+  }
+
+  /**
+   * Meets for a broadcast, before any data is touched. The caller holds this group's lock.
+   *
+   * @param buffer what is to be sent
+   * @param root the rank that has the data
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForBroadcast(DeviceBuffer buffer, int root) {
+    meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
   }
 
   /** Meets in another way from the next call on; every rank does so after the same call. */

@@ -75,7 +75,7 @@ public final class PointToPointReducer implements Reducer {
   public void broadcast(DeviceBuffer buffer, int root) {
     synchronized (group) {
       group.requireRank(root, "root");
-      group.meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
+      group.meetForBroadcast(buffer, root);
       device.await(buffer);
       int most = (int) (BROADCAST_BYTES / buffer.type().sizeInBytes());
       for (long first = 0; first < buffer.count(); first += most) {

@@ -31,15 +31,21 @@ public final class SharedReducerProvider implements ReducerProvider {
       return Availability.no(
           "the gradients are not in host memory: device=" + context.device().kind());
     }
-    if (group.transport().name().equals("local")) {
-      return Availability.no("the ranks are threads of one JVM and need no shared files");
-    }
-    for (int peer = 0; peer < group.size(); peer++) {
-      if (group.nodeOf(peer) != group.nodeOf(group.rank())) {
-        return Availability.no("the ranks are on several nodes");
-      }
+    if (!isPossible(group)) {
+      return Availability.no(
+          "the ranks are threads of one JVM, or on several nodes: launcher="
+              + group.transport().name());
     }
     return SharedFiles.availability();
+  }
+
+  /** Whether the ranks are processes of one node; the same answer on all of them. */
+  boolean isPossible(Group group) {
+    boolean oneNode = true;
+    for (int peer = 0; peer < group.size(); peer++) {
+      oneNode &= group.nodeOf(peer) == group.nodeOf(group.rank());
+    }
+    return oneNode && !group.transport().name().equals("local");
   }
 
   @Override

@@ -5,14 +5,16 @@ import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/** The place where CUDA devices will be offered; this version has none and says so when asked. */
+/** Offers the GPU that belongs to a rank. */
 public final class CudaDeviceProvider implements DeviceProvider {
-  private static final String NOT_YET = "this version of gradient-sync-cuda has no device yet";
+  private static final Logger log = LoggerFactory.getLogger(CudaDeviceProvider.class);
 
   @Override
   public String kind() {
-    return "cuda";
+    return CudaDevice.KIND;
   }
 
   @Override
@@ -22,11 +24,28 @@ public final class CudaDeviceProvider implements DeviceProvider {
 
   @Override
   public Availability availability(DeviceRequest request) {
-    return Availability.no(NOT_YET);
+    try {
+      DeviceMapping.of(request, CudaLibrary.api().deviceCount());
+      return Availability.yes();
+    } catch (UnavailableException e) {
+      return Availability.no(e.getMessage());
+    }
   }
 
   @Override
   public BackendDevice open(DeviceRequest request) {
-    throw new UnavailableException(NOT_YET + ", rank=" + request.rank());
+    CudaApi api = CudaLibrary.api();
+    DeviceMapping mapping = DeviceMapping.of(request, api.deviceCount());
+    CudaDevice device = new CudaDevice(api, mapping.ordinal());
+    if (mapping.shared()) {
+      log.warn(
+          "ranks share a GPU: rank={}, localSize={}, gpus={}, device={}",
+          request.rank(),
+          request.localSize(),
+          api.deviceCount(),
+          device);
+    }
+    log.info("rank {} takes GPU {}: {}", request.rank(), mapping.ordinal(), device);
+    return device;
   }
 }

@@ -1,0 +1,126 @@
+package org.gradientsync.cuda;
+
+import java.nio.ByteBuffer;
+import jcuda.Pointer;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import jcuda.driver.CUstream;
+
+/**
+ * The CUDA driver as this module uses it: the one door to it, behind which JCuda stands, or a mock
+ * where a failure has to be provoked. Addresses are plain numbers. Every call throws {@link
+ * CudaException} with the driver's error code where the driver reports one.
+ */
+interface CudaApi {
+  /** Error code: not enough device memory. */
+  int OUT_OF_MEMORY = 2;
+
+  /** Error code: no device. */
+  int NO_DEVICE = 100;
+
+  /** Error code: still running. */
+  int NOT_READY = 600;
+
+  /** The CUDA version of the driver, as 1000 times major plus 10 times minor. */
+  int driverVersion();
+
+  int deviceCount();
+
+  String deviceName(int ordinal);
+
+  /** For example {@code 0000:1b:00.0}. */
+  String pciAddress(int ordinal);
+
+  int multiprocessors(int ordinal);
+
+  /**
+   * Makes the device's primary context, which it shares with the CUDA runtime and with other
+   * libraries.
+   */
+  CUcontext retainContext(int ordinal);
+
+  void releaseContext(int ordinal);
+
+  /** Makes a context current for the calling thread. */
+  void useContext(CUcontext context);
+
+  long allocate(long bytes);
+
+  void free(long address);
+
+  /** Free and total bytes of the current context's device. */
+  long[] memoryInfo();
+
+  /** The ordinal of the device that an address belongs to, or -1 if it is no device memory. */
+  int deviceOf(long address);
+
+  void fillZero(long address, long bytes, CUstream stream);
+
+  /** Copies from page-locked memory; enqueued. */
+  void copyToDevice(long device, ByteBuffer host, int hostOffset, long bytes, CUstream stream);
+
+  /** Copies to page-locked memory; enqueued. */
+  void copyToHost(ByteBuffer host, int hostOffset, long device, long bytes, CUstream stream);
+
+  void copyOnDevice(long target, long source, long bytes, CUstream stream);
+
+  void pageLock(ByteBuffer memory);
+
+  void pageUnlock(ByteBuffer memory);
+
+  CUstream createStream();
+
+  void destroyStream(CUstream stream);
+
+  void awaitStream(CUstream stream);
+
+  /** The context that a stream belongs to. */
+  CUcontext contextOf(CUstream stream);
+
+  void streamWaitsFor(CUstream stream, CUevent event);
+
+  CUevent createEvent(boolean timing);
+
+  void destroyEvent(CUevent event);
+
+  void record(CUevent event, CUstream stream);
+
+  void awaitEvent(CUevent event);
+
+  boolean isDone(CUevent event);
+
+  float milliseconds(CUevent start, CUevent end);
+
+  /** Loads PTX; what the driver's compiler says of it is in the exception's message. */
+  CUmodule loadModule(String ptx);
+
+  void unloadModule(CUmodule module);
+
+  CUfunction function(CUmodule module, String name);
+
+  /**
+   * Launches a kernel.
+   *
+   * @param arguments pointers to the arguments, as {@link #arguments} makes them
+   */
+  void launch(
+      CUfunction function,
+      int[] grid,
+      int[] block,
+      int sharedBytes,
+      CUstream stream,
+      Pointer arguments);
+
+  /**
+   * Pointers to a kernel's arguments, to be used for any number of launches.
+   *
+   * @param memory a direct buffer in which the arguments lie
+   * @param offsets where each one lies
+   */
+  Pointer arguments(ByteBuffer memory, int[] offsets);
+
+  /** A stream that another library made, by its handle. */
+  CUstream streamOf(long handle);
+}

@@ -1,0 +1,77 @@
+package org.gradientsync.cuda;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+
+/** A buffer in a GPU's memory. It belongs to a stream: all work on it is enqueued there. */
+public final class CudaBuffer extends AbstractDeviceBuffer {
+  private final CudaDevice device;
+  private final CudaStream stream;
+  private final long address;
+  private final boolean own;
+
+  CudaBuffer(
+      CudaDevice device,
+      CudaBuffer parent,
+      DataType type,
+      long count,
+      CudaStream stream,
+      long address,
+      boolean own) {
+    super(device, parent, type, count);
+    this.device = device;
+    this.stream = stream;
+    this.address = address;
+    this.own = own;
+  }
+
+  /**
+   * Where the elements lie.
+   *
+   * @return an address on the GPU; 0 if there are no elements
+   */
+  public long address() {
+    requireOpen();
+    return address;
+  }
+
+  /**
+   * The stream that this buffer belongs to.
+   *
+   * @return the stream given at allocation, or its device's own
+   */
+  public CudaStream stream() {
+    return stream;
+  }
+
+  @Override
+  public ByteBuffer nativeView(long first, long elements) {
+    int size = type().sizeInBytes();
+    return new com.sun.jna.Pointer(address + first * size).getByteBuffer(0, elements * size);
+  }
+
+  @Override
+  protected void upload(Buffer source) {
+    device.staging().upload(source, this);
+  }
+
+  @Override
+  protected void download(Buffer target) {
+    device.staging().download(this, target);
+  }
+
+  @Override
+  protected AbstractDeviceBuffer view(long offset, long elements) {
+    return new CudaBuffer(
+        device, this, type(), elements, stream, address + offset * type().sizeInBytes(), false);
+  }
+
+  @Override
+  protected void release() {
+    if (own && address != 0) {
+      device.free(this, address);
+    }
+  }
+}

@@ -1,0 +1,270 @@
+package org.gradientsync.cuda;
+
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import jcuda.driver.CUcontext;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+
+/**
+ * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
+ * use, so memory and streams can be shared with them.
+ */
+public final class CudaDevice implements BackendDevice {
+  /** The kind of this device. */
+  public static final String KIND = "cuda";
+
+  private final CudaApi api;
+  private final int ordinal;
+  private final CUcontext context;
+  private final String name;
+  private final String pciAddress;
+  private final CudaStream stream;
+  private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
+  private final PinnedStaging staging;
+  private final ReduceKernel kernel;
+  private volatile boolean closed;
+
+  CudaDevice(CudaApi api, int ordinal) {
+    this.api = api;
+    this.ordinal = ordinal;
+    name = api.deviceName(ordinal);
+    pciAddress = api.pciAddress(ordinal);
+    context = api.retainContext(ordinal);
+    api.useContext(context);
+    stream = new CudaStream(this, api.createStream(), true);
+    staging = new PinnedStaging(this);
+    kernel = new ReduceKernel(this);
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String kind() {
+    return KIND;
+  }
+
+  /**
+   * The GPU's number among those that this process sees.
+   *
+   * @return from 0
+   */
+  public int ordinal() {
+    return ordinal;
+  }
+
+  /**
+   * Where the GPU sits.
+   *
+   * @return its PCI address, for example {@code 0000:1b:00.0}
+   */
+  public String pciAddress() {
+    return pciAddress;
+  }
+
+  /**
+   * The stream of buffers that were allocated without one.
+   *
+   * @return this device's own stream
+   */
+  public CudaStream stream() {
+    return stream;
+  }
+
+  /**
+   * Makes a stream that does not wait for the default stream.
+   *
+   * @return a stream that the caller closes
+   */
+  public CudaStream createStream() {
+    requireOpen();
+    makeCurrent();
+    return new CudaStream(this, api.createStream(), true);
+  }
+
+  /**
+   * Makes another library's stream usable here.
+   *
+   * @param handle its CUstream or cudaStream_t
+   * @return a stream whose closing leaves the other library's as it is
+   * @throws IllegalArgumentException if it belongs to another GPU
+   */
+  public CudaStream wrapStream(long handle) {
+    requireOpen();
+    makeCurrent();
+    CudaStream wrapped = new CudaStream(this, api.streamOf(handle), false);
+    if (!api.contextOf(wrapped.handle()).equals(context)) {
+      throw new IllegalArgumentException(
+          "stream belongs to another device or context: handle=0x"
+              + Long.toHexString(handle)
+              + ", device="
+              + ordinal);
+    }
+    return wrapped;
+  }
+
+  /**
+   * Makes an event.
+   *
+   * @param timing whether its time will be taken; without, it is cheaper
+   * @return an event that the caller closes
+   */
+  public CudaEvent createEvent(boolean timing) {
+    requireOpen();
+    makeCurrent();
+    return new CudaEvent(this, api.createEvent(timing), timing);
+  }
+
+  @Override
+  public CudaBuffer allocate(DataType type, long count) {
+    return allocate(type, count, stream);
+  }
+
+  /**
+   * Allocates a buffer that belongs to a stream; its contents are zero.
+   *
+   * @param type the element type
+   * @param count the number of elements, 0 or more
+   * @param on a stream of this GPU
+   * @return a buffer that the caller closes
+   * @throws CudaException if there is not enough memory; the message names the bytes asked and free
+   */
+  public CudaBuffer allocate(DataType type, long count, CudaStream on) {
+    AbstractDeviceBuffer.requireCount(type, count);
+    requireOpen();
+    requireOwn(on);
+    makeCurrent();
+    long bytes = count * type.sizeInBytes();
+    long address = 0;
+    if (bytes > 0) {
+      address = allocateBytes(bytes);
+      allocations.add(address);
+      api.fillZero(address, bytes, on.handle());
+    }
+    return new CudaBuffer(this, null, type, count, on, address, true);
+  }
+
+  /**
+   * Makes memory that someone else allocated usable as a buffer, in place.
+   *
+   * @param type the element type
+   * @param address where it lies on this GPU
+   * @param count the number of elements
+   * @param on the stream on which others work on it
+   * @return a buffer that the caller closes, which leaves the memory as it is
+   * @throws IllegalArgumentException if it is not this GPU's memory, or not aligned to its elements
+   */
+  public CudaBuffer wrap(DataType type, long address, long count, CudaStream on) {
+    AbstractDeviceBuffer.requireCount(type, count);
+    requireOpen();
+    requireOwn(on);
+    makeCurrent();
+    int owner = address == 0 ? -1 : api.deviceOf(address);
+    if (owner != ordinal || address % type.sizeInBytes() != 0) {
+      throw new IllegalArgumentException(
+          "not memory of this GPU, or not aligned: address=0x"
+              + Long.toHexString(address)
+              + ", device="
+              + (owner < 0 ? "none" : owner)
+              + ", expected="
+              + ordinal
+              + ", type="
+              + type);
+    }
+    return new CudaBuffer(this, null, type, count, on, address, false);
+  }
+
+  @Override
+  public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+    kernel.launch(sources, (CudaBuffer) target, op);
+  }
+
+  @Override
+  public void await(DeviceBuffer buffer) {
+    ((CudaBuffer) buffer).stream().await();
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    makeCurrent();
+    stream.await();
+    staging.close();
+    kernel.close();
+    closed = true;
+    for (long address : allocations) {
+      api.free(address);
+    }
+    allocations.clear();
+    stream.close();
+    api.releaseContext(ordinal);
+  }
+
+  @Override
+  public String toString() {
+    return name + " (" + pciAddress + ")";
+  }
+
+  CudaApi api() {
+    return api;
+  }
+
+  PinnedStaging staging() {
+    return staging;
+  }
+
+  /** The current context is a thread's own affair in CUDA, so every call begins with this. */
+  void makeCurrent() {
+    api.useContext(context);
+  }
+
+  void requireOwn(CudaStream other) {
+    Objects.requireNonNull(other, "stream");
+    if (other.device() != this) {
+      throw new IllegalArgumentException(
+          "stream belongs to another device: stream=" + other.device() + ", device=" + this);
+    }
+  }
+
+  void free(CudaBuffer buffer, long address) {
+    if (allocations.remove(address)) {
+      makeCurrent();
+      buffer.stream().await();
+      api.free(address);
+    }
+  }
+
+  private long allocateBytes(long bytes) {
+    try {
+      return api.allocate(bytes);
+    } catch (CudaException e) {
+      if (e.code() != CudaApi.OUT_OF_MEMORY) {
+        throw e;
+      }
+      long[] memory = api.memoryInfo();
+      throw new CudaException(
+          e.getMessage() + ", free=" + memory[0] + ", total=" + memory[1] + ", device=" + this,
+          e.code());
+    }
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("device is closed: device=" + name);
+    }
+  }
+}

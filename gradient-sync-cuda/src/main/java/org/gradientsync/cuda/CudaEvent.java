@@ -1,0 +1,78 @@
+package org.gradientsync.cuda;
+
+import jcuda.driver.CUevent;
+
+/**
+ * A point in a stream that the host and other streams can wait for, and whose time can be taken.
+ */
+public final class CudaEvent implements AutoCloseable {
+  private final CudaDevice device;
+  private final CUevent event;
+  private final boolean timing;
+  private boolean closed;
+
+  CudaEvent(CudaDevice device, CUevent event, boolean timing) {
+    this.device = device;
+    this.event = event;
+    this.timing = timing;
+  }
+
+  /**
+   * Places the event behind what is enqueued on a stream so far. A new place replaces the last one.
+   *
+   * @param stream a stream of this event's GPU
+   */
+  public void record(CudaStream stream) {
+    device.requireOwn(stream);
+    device.makeCurrent();
+    device.api().record(handle(), stream.handle());
+  }
+
+  /** Waits until the work before the event is done. */
+  public void await() {
+    device.makeCurrent();
+    device.api().awaitEvent(handle());
+  }
+
+  /**
+   * Whether the work before the event is done.
+   *
+   * @return true if it is, or if the event was never recorded
+   */
+  public boolean isDone() {
+    device.makeCurrent();
+    return device.api().isDone(handle());
+  }
+
+  /**
+   * The time between two events of the same GPU, taken on the GPU.
+   *
+   * @param end a later event; both have been recorded and are done
+   * @return milliseconds, with a resolution of about half a microsecond
+   * @throws IllegalStateException if one of them was made without timing
+   */
+  public float millisecondsTo(CudaEvent end) {
+    if (!timing || !end.timing) {
+      throw new IllegalStateException("event was made without timing: device=" + device.name());
+    }
+    device.makeCurrent();
+    return device.api().milliseconds(handle(), end.handle());
+  }
+
+  CUevent handle() {
+    if (closed) {
+      throw new IllegalStateException("event is closed: device=" + device.name());
+    }
+    return event;
+  }
+
+  /** Destroys the event. A second call does nothing. */
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      device.makeCurrent();
+      device.api().destroyEvent(event);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.UnavailableException;
+import org.gradientsync.spi.DeviceRequest;
+
+/**
+ * Which GPU a rank takes: the one with the number of its local rank, modulo the number of GPUs that
+ * the process sees, or the one that the setting {@code cuda.device} names. {@code
+ * CUDA_VISIBLE_DEVICES} comes before both: the driver numbers only what it lets through.
+ *
+ * @param ordinal the GPU's number
+ * @param shared whether another rank of the node takes the same one
+ */
+record DeviceMapping(int ordinal, boolean shared) {
+  static DeviceMapping of(DeviceRequest request, int gpus) {
+    String asked = request.settings().get("cuda.device").orElse(null);
+    if (asked == null) {
+      return new DeviceMapping(request.localRank() % gpus, request.localSize() > gpus && gpus > 0);
+    }
+    int ordinal;
+    try {
+      ordinal = Integer.parseInt(asked);
+    } catch (NumberFormatException e) {
+      throw new UnavailableException(
+          "not a GPU's number: gradientsync.cuda.device=" + asked + ", rank=" + request.rank(), e);
+    }
+    if (ordinal < 0 || ordinal >= gpus) {
+      throw new UnavailableException(
+          "no such GPU: gradientsync.cuda.device="
+              + asked
+              + ", gpus="
+              + gpus
+              + ", rank="
+              + request.rank());
+    }
+    return new DeviceMapping(ordinal, false);
+  }
+}

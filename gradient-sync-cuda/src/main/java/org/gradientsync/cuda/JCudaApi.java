@@ -1,0 +1,393 @@
+package org.gradientsync.cuda;
+
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Locale;
+import jcuda.NativePointerObject;
+import jcuda.Pointer;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_attribute;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUjit_option;
+import jcuda.driver.CUmodule;
+import jcuda.driver.CUpointer_attribute;
+import jcuda.driver.CUresult;
+import jcuda.driver.CUstream;
+import jcuda.driver.CUstream_flags;
+import jcuda.driver.JCudaDriver;
+import jcuda.driver.JITOptions;
+
+/** The driver through JCuda. */
+final class JCudaApi implements CudaApi {
+  private static final int LOG_BYTES = 16 << 10;
+  private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
+
+  /** Made once JCuda's natives have been loaded; see {@link CudaLibrary}. */
+  JCudaApi() {
+    check(JCudaDriver.cuInit(0), "cuInit");
+  }
+
+  @Override
+  public int driverVersion() {
+    int[] version = new int[1];
+    check(JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion");
+    return version[0];
+  }
+
+  @Override
+  public int deviceCount() {
+    int[] count = new int[1];
+    check(JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
+    return count[0];
+  }
+
+  @Override
+  public String deviceName(int ordinal) {
+    byte[] name = new byte[256];
+    check(JCudaDriver.cuDeviceGetName(name, name.length, device(ordinal)), "cuDeviceGetName");
+    int length = 0;
+    while (length < name.length && name[length] != 0) {
+      length++;
+    }
+    return new String(name, 0, length, StandardCharsets.UTF_8);
+  }
+
+  @Override
+  public String pciAddress(int ordinal) {
+    String[] id = new String[1];
+    check(JCudaDriver.cuDeviceGetPCIBusId(id, 32, device(ordinal)), "cuDeviceGetPCIBusId");
+    return id[0].trim().toLowerCase(Locale.ROOT);
+  }
+
+  @Override
+  public int multiprocessors(int ordinal) {
+    int[] value = new int[1];
+    check(
+        JCudaDriver.cuDeviceGetAttribute(
+            value, CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device(ordinal)),
+        "cuDeviceGetAttribute");
+    return value[0];
+  }
+
+  @Override
+  public CUcontext retainContext(int ordinal) {
+    CUcontext context = new CUcontext();
+    check(
+        JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
+        "cuDevicePrimaryCtxRetain",
+        "device",
+        ordinal);
+    return context;
+  }
+
+  @Override
+  public void releaseContext(int ordinal) {
+    check(
+        JCudaDriver.cuDevicePrimaryCtxRelease(device(ordinal)),
+        "cuDevicePrimaryCtxRelease",
+        "device",
+        ordinal);
+  }
+
+  @Override
+  public void useContext(CUcontext context) {
+    check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  }
+
+  @Override
+  public long allocate(long bytes) {
+    Address address = new Address();
+    check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", "bytes", bytes);
+    return address.value();
+  }
+
+  @Override
+  public void free(long address) {
+    check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+  }
+
+  @Override
+  public long[] memoryInfo() {
+    long[] free = new long[1];
+    long[] total = new long[1];
+    check(JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo");
+    return new long[] {free[0], total[0]};
+  }
+
+  @Override
+  public int deviceOf(long address) {
+    int[] ordinal = new int[1];
+    int result =
+        JCudaDriver.cuPointerGetAttribute(
+            Pointer.to(ordinal),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            pointer(address));
+    if (result == NOT_CUDA_MEMORY) {
+      return -1;
+    }
+    check(result, "cuPointerGetAttribute");
+    int[] type = new int[1];
+    check(
+        JCudaDriver.cuPointerGetAttribute(
+            Pointer.to(type),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            pointer(address)),
+        "cuPointerGetAttribute");
+    return type[0] == 2 ? ordinal[0] : -1; // CU_MEMORYTYPE_DEVICE
+  }
+
+  @Override
+  public void fillZero(long address, long bytes, CUstream stream) {
+    check(
+        JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
+        "cuMemsetD8Async",
+        "bytes",
+        bytes);
+  }
+
+  @Override
+  public void copyToDevice(
+      long device, ByteBuffer host, int hostOffset, long bytes, CUstream stream) {
+    check(
+        JCudaDriver.cuMemcpyHtoDAsync(
+            pointer(device), Pointer.to(host).withByteOffset(hostOffset), bytes, stream),
+        "cuMemcpyHtoDAsync",
+        "bytes",
+        bytes);
+  }
+
+  @Override
+  public void copyToHost(
+      ByteBuffer host, int hostOffset, long device, long bytes, CUstream stream) {
+    check(
+        JCudaDriver.cuMemcpyDtoHAsync(
+            Pointer.to(host).withByteOffset(hostOffset), pointer(device), bytes, stream),
+        "cuMemcpyDtoHAsync",
+        "bytes",
+        bytes);
+  }
+
+  @Override
+  public void copyOnDevice(long target, long source, long bytes, CUstream stream) {
+    check(
+        JCudaDriver.cuMemcpyDtoDAsync(pointer(target), pointer(source), bytes, stream),
+        "cuMemcpyDtoDAsync",
+        "bytes",
+        bytes);
+  }
+
+  @Override
+  public void pageLock(ByteBuffer memory) {
+    check(
+        JCudaDriver.cuMemHostRegister(
+            Pointer.to(memory), memory.capacity(), JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE),
+        "cuMemHostRegister",
+        "bytes",
+        memory.capacity());
+  }
+
+  @Override
+  public void pageUnlock(ByteBuffer memory) {
+    check(JCudaDriver.cuMemHostUnregister(Pointer.to(memory)), "cuMemHostUnregister");
+  }
+
+  @Override
+  public CUstream createStream() {
+    CUstream stream = new CUstream();
+    check(
+        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate");
+    return stream;
+  }
+
+  @Override
+  public void destroyStream(CUstream stream) {
+    check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+  }
+
+  @Override
+  public void awaitStream(CUstream stream) {
+    check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+
+  @Override
+  public CUcontext contextOf(CUstream stream) {
+    CUcontext context = new CUcontext();
+    check(JCudaDriver.cuStreamGetCtx(stream, context), "cuStreamGetCtx");
+    return context;
+  }
+
+  @Override
+  public void streamWaitsFor(CUstream stream, CUevent event) {
+    check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+  }
+
+  @Override
+  public CUevent createEvent(boolean timing) {
+    CUevent event = new CUevent();
+    int flags = timing ? CUevent_flags.CU_EVENT_DEFAULT : CUevent_flags.CU_EVENT_DISABLE_TIMING;
+    check(JCudaDriver.cuEventCreate(event, flags), "cuEventCreate");
+    return event;
+  }
+
+  @Override
+  public void destroyEvent(CUevent event) {
+    check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+  }
+
+  @Override
+  public void record(CUevent event, CUstream stream) {
+    check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+  }
+
+  @Override
+  public void awaitEvent(CUevent event) {
+    check(JCudaDriver.cuEventSynchronize(event), "cuEventSynchronize");
+  }
+
+  @Override
+  public boolean isDone(CUevent event) {
+    int result = JCudaDriver.cuEventQuery(event);
+    if (result == NOT_READY) {
+      return false;
+    }
+    check(result, "cuEventQuery");
+    return true;
+  }
+
+  @Override
+  public float milliseconds(CUevent start, CUevent end) {
+    float[] milliseconds = new float[1];
+    check(JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime");
+    return milliseconds[0];
+  }
+
+  @Override
+  public CUmodule loadModule(String ptx) {
+    CUmodule module = new CUmodule();
+    JITOptions options = new JITOptions();
+    options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
+    options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
+    byte[] text = (ptx + "\0").getBytes(StandardCharsets.US_ASCII);
+    int result = JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options);
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw new CudaException(
+          "cuModuleLoadDataEx failed: "
+              + CUresult.stringFor(result)
+              + " ("
+              + result
+              + "), log="
+              + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER),
+          result);
+    }
+    return module;
+  }
+
+  @Override
+  public void unloadModule(CUmodule module) {
+    check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+  }
+
+  @Override
+  public CUfunction function(CUmodule module, String name) {
+    CUfunction function = new CUfunction();
+    check(
+        JCudaDriver.cuModuleGetFunction(function, module, name),
+        "cuModuleGetFunction",
+        "name",
+        name);
+    return function;
+  }
+
+  @Override
+  public void launch(
+      CUfunction function,
+      int[] grid,
+      int[] block,
+      int sharedBytes,
+      CUstream stream,
+      Pointer arguments) {
+    check(
+        JCudaDriver.cuLaunchKernel(
+            function,
+            grid[0],
+            grid[1],
+            grid[2],
+            block[0],
+            block[1],
+            block[2],
+            sharedBytes,
+            stream,
+            arguments,
+            null),
+        "cuLaunchKernel");
+  }
+
+  @Override
+  public Pointer arguments(ByteBuffer memory, int[] offsets) {
+    Pointer[] pointers = new Pointer[offsets.length];
+    Pointer base = Pointer.to(memory);
+    for (int i = 0; i < offsets.length; i++) {
+      pointers[i] = base.withByteOffset(offsets[i]);
+    }
+    return Pointer.to(pointers);
+  }
+
+  @Override
+  public CUstream streamOf(long handle) {
+    CUstream stream = new CUstream();
+    try {
+      Field pointer = NativePointerObject.class.getDeclaredField("nativePointer");
+      pointer.setAccessible(true); // JCuda has no other way from a number to a stream
+      pointer.setLong(stream, handle);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+    }
+    return stream;
+  }
+
+  private static CUdevice device(int ordinal) {
+    CUdevice device = new CUdevice();
+    check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", "device", ordinal);
+    return device;
+  }
+
+  private static CUdeviceptr pointer(long address) {
+    return new CUdeviceptr().withByteOffset(address);
+  }
+
+  private static void check(int result, String call) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw new CudaException(
+          call + " failed: " + CUresult.stringFor(result) + " (" + result + ")", result);
+    }
+  }
+
+  private static void check(int result, String call, String key, Object value) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw new CudaException(
+          call
+              + " failed: "
+              + CUresult.stringFor(result)
+              + " ("
+              + result
+              + "), "
+              + key
+              + "="
+              + value,
+          result);
+    }
+  }
+
+  /** JCuda keeps the number behind an address to subclasses. */
+  private static final class Address extends CUdeviceptr {
+    long value() {
+      return getNativePointer() + getByteOffset();
+    }
+  }
+}

@@ -1,0 +1,89 @@
+package org.gradientsync.cuda;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.host.HostBuffers;
+
+/**
+ * Copies between Java's memory and a GPU's by way of two pieces of page-locked memory, so that
+ * filling one overlaps with copying the other: a GPU can read Java's own memory only slowly, and
+ * not at all while the collector moves it.
+ */
+final class PinnedStaging implements AutoCloseable {
+  private static final int PIECE_BYTES = 2 << 20;
+
+  private final CudaDevice device;
+  private final ByteBuffer[] pieces = new ByteBuffer[2];
+  private final CudaEvent[] done = new CudaEvent[2];
+
+  PinnedStaging(CudaDevice device) {
+    this.device = device;
+    for (int i = 0; i < 2; i++) {
+      pieces[i] = HostBuffers.allocate(PIECE_BYTES);
+      device.api().pageLock(pieces[i]);
+      done[i] = device.createEvent(false);
+    }
+  }
+
+  synchronized void upload(Buffer source, CudaBuffer target) {
+    device.makeCurrent();
+    long bytes = target.sizeInBytes();
+    int size = HostBuffers.elementSize(source);
+    for (long at = 0; at < bytes; at += PIECE_BYTES) {
+      int slot = (int) (at / PIECE_BYTES & 1);
+      int length = (int) Math.min(PIECE_BYTES, bytes - at);
+      done[slot].await();
+      ByteBuffer piece = pieces[slot].slice(0, length).order(ByteOrder.nativeOrder());
+      HostBuffers.copy(
+          source,
+          source.position() + (int) (at / size),
+          HostBuffers.viewLike(piece, source),
+          0,
+          length / size);
+      device
+          .api()
+          .copyToDevice(target.address() + at, pieces[slot], 0, length, target.stream().handle());
+      done[slot].record(target.stream());
+    }
+  }
+
+  synchronized void download(CudaBuffer source, Buffer target) {
+    device.makeCurrent();
+    long bytes = source.sizeInBytes();
+    int size = HostBuffers.elementSize(target);
+    for (long at = 0; at < bytes + PIECE_BYTES; at += PIECE_BYTES) {
+      if (at < bytes) {
+        int slot = (int) (at / PIECE_BYTES & 1);
+        done[slot].await();
+        int length = (int) Math.min(PIECE_BYTES, bytes - at);
+        device
+            .api()
+            .copyToHost(pieces[slot], 0, source.address() + at, length, source.stream().handle());
+        done[slot].record(source.stream());
+      }
+      long before = at - PIECE_BYTES; // the piece enqueued the time before
+      if (before >= 0) {
+        int slot = (int) (before / PIECE_BYTES & 1);
+        done[slot].await();
+        int length = (int) Math.min(PIECE_BYTES, bytes - before);
+        ByteBuffer piece = pieces[slot].slice(0, length).order(ByteOrder.nativeOrder());
+        HostBuffers.copy(
+            HostBuffers.viewLike(piece, target),
+            0,
+            target,
+            target.position() + (int) (before / size),
+            length / size);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    for (int i = 0; i < 2; i++) {
+      done[i].await();
+      done[i].close();
+      device.api().pageUnlock(pieces[i]);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package org.gradientsync.cuda;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import jcuda.Pointer;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostBuffers;
+
+/** The kernels of {@code reduce.cu}: one for each type and operation. */
+final class ReduceKernel implements AutoCloseable {
+  /** As in reduce.cu. */
+  static final int MAX_RANKS = 256;
+
+  private static final int TARGET = MAX_RANKS * Long.BYTES;
+  private static final int COUNT = TARGET + Long.BYTES;
+  private static final int RANKS = COUNT + Long.BYTES;
+  private static final int BYTES = RANKS + Long.BYTES;
+  private static final int THREADS = 512;
+  private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
+
+  private final CudaDevice device;
+  private final CUmodule module;
+  private final CUfunction[][] functions =
+      new CUfunction[DataType.values().length][ReduceOp.values().length];
+  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
+  private final Pointer arguments;
+  private final int mostBlocks;
+  private final int[] grid = {1, 1, 1};
+  private final int[] block = {THREADS, 1, 1};
+
+  ReduceKernel(CudaDevice device) {
+    this.device = device;
+    CudaApi api = device.api();
+    module = api.loadModule(resource("reduce.ptx"));
+    for (DataType type : DataType.values()) {
+      for (ReduceOp op : ReduceOp.values()) {
+        if (op != ReduceOp.AVERAGE || type.isFloatingPoint()) {
+          functions[type.ordinal()][op.ordinal()] =
+              api.function(module, "reduce_" + type + "_" + op);
+        }
+      }
+    }
+    arguments = api.arguments(memory, new int[] {0});
+    mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+  }
+
+  static String resource(String name) {
+    try (InputStream in = ReduceKernel.class.getResourceAsStream(name)) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new IllegalStateException("the jar is damaged: resource=" + name, e);
+    }
+  }
+
+  /**
+   * Enqueues on the target's stream. The driver takes a copy of the arguments before it returns.
+   */
+  synchronized void launch(DeviceBuffer[] sources, CudaBuffer target, ReduceOp op) {
+    if (sources.length > MAX_RANKS) {
+      throw new IllegalArgumentException(
+          "too many ranks for one kernel: ranks=" + sources.length + ", most=" + MAX_RANKS);
+    }
+    for (int rank = 0; rank < sources.length; rank++) {
+      memory.putLong(rank * Long.BYTES, ((CudaBuffer) sources[rank]).address());
+    }
+    memory.putLong(TARGET, target.address());
+    memory.putLong(COUNT, target.count());
+    memory.putInt(RANKS, sources.length);
+    grid[0] = (int) Math.max(1, Math.min(mostBlocks, (target.count() + THREADS - 1) / THREADS));
+    device.makeCurrent();
+    device
+        .api()
+        .launch(
+            functions[target.type().ordinal()][op.ordinal()],
+            grid,
+            block,
+            0,
+            target.stream().handle(),
+            arguments);
+  }
+
+  @Override
+  public void close() {
+    device.api().unloadModule(module);
+  }
+}

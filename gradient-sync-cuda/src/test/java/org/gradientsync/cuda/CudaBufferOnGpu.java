@@ -1,0 +1,131 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.contract.DeviceBufferContract;
+import org.gradientsync.contract.Numbers;
+import org.gradientsync.spi.BackendDevice;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The buffer contract on a real GPU, and what is the GPU's own. */
+class CudaBufferOnGpu extends DeviceBufferContract {
+  @Override
+  protected BackendDevice openDevice() {
+    return new CudaDevice(CudaLibrary.api(), 0);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void theKernelGivesThePromisedBits(DataType type) {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      for (int ranks : new int[] {1, 2, 3, 8}) {
+        for (int count : new int[] {1, 513, 100_003}) {
+          for (ReduceOp op : ReduceOp.values()) {
+            if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
+              continue;
+            }
+            DeviceBuffer[] sources = new DeviceBuffer[ranks];
+            for (int rank = 0; rank < ranks; rank++) {
+              sources[rank] = device.allocate(type, count + 3).slice(3, count);
+              sources[rank].copyFrom(Numbers.of(type, rank, 0, count));
+            }
+            device.reduce(sources, sources[0], op);
+            ByteBuffer result = Numbers.memory(type, count);
+            sources[0].copyTo(result);
+            if (ranks > 1) {
+              assertEquals(
+                  -1, Numbers.reduced(type, op, ranks, 0, count).mismatch(result), type + " " + op);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void largeCopiesKeepEveryElement() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        DeviceBuffer buffer = device.allocate(DataType.INT32, 5_000_001)) {
+      int[] data = new int[5_000_001];
+      for (int i = 0; i < data.length; i++) {
+        data[i] = i * 7;
+      }
+      buffer.copyFrom(data);
+      int[] back = new int[data.length];
+      buffer.copyTo(back);
+      assertArrayEquals(data, back);
+    }
+  }
+
+  @Test
+  void wrapsMemoryOfThisGpuAndNoOther() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        CudaBuffer own = device.allocate(DataType.FLOAT32, 4)) {
+      CudaBuffer wrapped = device.wrap(DataType.INT32, own.address() + 4, 2, device.stream());
+      wrapped.copyFrom(new int[] {1, Float.floatToRawIntBits(2f)});
+      wrapped.close();
+      float[] values = new float[4];
+      own.copyTo(values);
+      assertEquals(2f, values[2]);
+      IllegalArgumentException e =
+          assertThrows(
+              IllegalArgumentException.class,
+              () -> device.wrap(DataType.INT32, 0x1234_5678L, 1, device.stream()));
+      assertTrue(e.getMessage().contains("0x12345678"), e.getMessage());
+      assertThrows(
+          IllegalArgumentException.class,
+          () -> device.wrap(DataType.INT32, own.address() + 1, 1, device.stream()));
+    }
+  }
+
+  @Test
+  void saysHowMuchMemoryThereIsWhenItIsNotEnough() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      CudaException e =
+          assertThrows(
+              CudaException.class, () -> device.allocate(DataType.FLOAT64, 1L << 40).close());
+      assertTrue(e.getMessage().contains("bytes=" + (8L << 40)), e.getMessage());
+      assertTrue(e.getMessage().contains("free="), e.getMessage());
+      assertEquals(CudaApi.OUT_OF_MEMORY, e.code());
+      device.allocate(DataType.FLOAT64, 10).close();
+    }
+  }
+
+  @Test
+  void eventsTakeTime() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        CudaEvent start = device.createEvent(true);
+        CudaEvent end = device.createEvent(true);
+        DeviceBuffer buffer = device.allocate(DataType.INT32, 1000)) {
+      start.record(device.stream());
+      buffer.copyFrom(new int[1000]);
+      end.record(device.stream());
+      end.await();
+      assertTrue(end.isDone());
+      assertTrue(start.millisecondsTo(end) >= 0);
+    }
+  }
+
+  @Test
+  void ptxThatDoesNotLoadComesWithTheDriversLog() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      device.makeCurrent();
+      CudaException e =
+          assertThrows(
+              CudaException.class,
+              () -> CudaLibrary.api().loadModule(".version 7.8\n.target sm_75\nnonsense"));
+      assertTrue(e.getMessage().contains("log="), e.getMessage());
+      assertTrue(
+          e.getMessage().contains("nonsense") || e.getMessage().contains("yntax"), e.getMessage());
+    }
+  }
+}

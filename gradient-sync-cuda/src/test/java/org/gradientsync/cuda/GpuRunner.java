@@ -1,0 +1,39 @@
+package org.gradientsync.cuda;
+
+import java.util.function.UnaryOperator;
+import org.gradientsync.GradientSync;
+import org.gradientsync.contract.RankRunner;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalRanks.RankTask;
+
+/** Ranks with a GPU each: threads of this JVM, or this process's rank under mpirun. */
+final class GpuRunner implements RankRunner {
+  private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
+
+  private final String reducer;
+
+  GpuRunner(String reducer) {
+    this.reducer = reducer;
+  }
+
+  @Override
+  public int[] sizes() {
+    return SIZE != null ? new int[] {Integer.parseInt(SIZE)} : new int[] {1, 2, 3};
+  }
+
+  @Override
+  public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+    UnaryOperator<GradientSync.Builder> all = b -> options.apply(b.device("cuda").reducer(reducer));
+    if (SIZE == null) {
+      LocalRanks.run(ranks, all, task);
+      return;
+    }
+    try (GradientSync sync = all.apply(GradientSync.builder()).create()) {
+      task.run(sync);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

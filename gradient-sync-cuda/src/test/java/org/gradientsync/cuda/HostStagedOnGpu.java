@@ -1,0 +1,12 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.contract.RankRunner;
+import org.gradientsync.contract.ReducerContract;
+
+/** The reducer contract for {@code host-staged} on real GPUs. */
+class HostStagedOnGpu extends ReducerContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(HostStagedReducer.NAME);
+  }
+}
