@@ -30,10 +30,12 @@ final class Board implements Meeting {
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int LINE = 128; // two cache lines: processors fetch neighbours together
   private static final int CALLS = 3 * LINE;
-  private static final int ROWS = CALLS + 2 * LINE;
+
+  /** The memory that a rank's part of a board takes. */
+  static final int BYTES = CALLS + 2 * LINE;
 
   private final int rank;
-  private final ByteBuffer memory;
+  private final ByteBuffer own;
   private final ByteBuffer[][] calls;
   private final Flag[][] flags;
   private long current;
@@ -41,29 +43,24 @@ final class Board implements Meeting {
   /**
    * A board.
    *
-   * @param memory zeros, {@link #bytes} of them, mapped by every rank
+   * @param memory {@link #BYTES} zeros for each rank
    * @param rank this rank
    * @param size the number of ranks
    */
-  Board(ByteBuffer memory, int rank, int size) {
-    this.memory = memory;
+  Board(NodeMemory memory, int rank, int size) {
     this.rank = rank;
+    own = memory.of(rank);
     calls = new ByteBuffer[size][2];
     flags = new Flag[size][3];
     for (int peer = 0; peer < size; peer++) {
       for (int i = 0; i < 2; i++) {
         calls[peer][i] =
-            memory.slice(peer * ROWS + CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
+            memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
       }
       for (int counter = 0; counter < 3; counter++) {
-        flags[peer][counter] = new Flag(peer, peer * ROWS + counter * LINE);
+        flags[peer][counter] = new Flag(peer, memory.of(peer), counter * LINE);
       }
     }
-  }
-
-  /** The size of the memory that a board takes. */
-  static int bytes(int size) {
-    return size * ROWS;
   }
 
   @Override
@@ -82,7 +79,7 @@ final class Board implements Meeting {
    * sees it.
    */
   void set(int counter) {
-    COUNTER.setRelease(memory, rank * ROWS + counter * LINE, current);
+    COUNTER.setRelease(own, counter * LINE, current);
   }
 
   /** What finishes when a rank's counter has reached the current call. */
@@ -112,10 +109,12 @@ final class Board implements Meeting {
 
   private final class Flag implements Message {
     private final int peer;
+    private final ByteBuffer memory;
     private final int offset;
 
-    Flag(int peer, int offset) {
+    Flag(int peer, ByteBuffer memory, int offset) {
       this.peer = peer;
+      this.memory = memory;
       this.offset = offset;
     }
 

@@ -333,13 +333,14 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Waits for a message.
+   * Waits for a message, or for anything else that tells of another rank's progress. The caller
+   * holds this group's lock.
    *
    * @param message a started message
    * @param peer the rank of the group at its other end
    * @throws RankLostException if that rank does not do its part in time
    */
-  void await(Message message, int peer) {
+  public void await(Message message, int peer) {
     // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
     for (int spin = 0; spin < 2000; spin++) {
       if (test(message, peer)) {

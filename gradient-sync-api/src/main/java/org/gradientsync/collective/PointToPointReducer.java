@@ -23,12 +23,13 @@ import org.gradientsync.spi.Reducer;
  */
 public final class PointToPointReducer implements Reducer {
   private static final int PLANS = 512;
-  private static final int CHUNK_BYTES = 256 << 10;
+  private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
   private final Group group;
   private final BackendDevice device;
+  private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
   private final Map<DeviceBuffer, Entry> plans = new LinkedHashMap<>(64, 0.75f, true);
 
@@ -42,9 +43,22 @@ public final class PointToPointReducer implements Reducer {
    * @param device the device whose buffers it takes, which does the arithmetic
    */
   public PointToPointReducer(String name, Group group, BackendDevice device) {
+    this(name, group, device, HOST_CHUNK_BYTES);
+  }
+
+  /**
+   * A reducer with messages of its own size.
+   *
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device whose buffers it takes, which does the arithmetic
+   * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
+   */
+  public PointToPointReducer(String name, Group group, BackendDevice device, int chunkBytes) {
     this.name = name;
     this.group = group;
     this.device = device;
+    this.chunkBytes = chunkBytes;
   }
 
   @Override
@@ -111,7 +125,7 @@ public final class PointToPointReducer implements Reducer {
   private AllReducePlan plan(AbstractDeviceBuffer buffer) {
     Entry entry = plans.get(buffer);
     if (entry == null) {
-      int chunk = CHUNK_BYTES / buffer.type().sizeInBytes();
+      int chunk = chunkBytes / buffer.type().sizeInBytes();
       Shards shards = new Shards(buffer.count(), group.size(), chunk);
       AllReducePlan plan =
           new AllReducePlan(group, device, buffer, shards, scratch(buffer.type(), chunk));
@@ -130,8 +144,13 @@ public final class PointToPointReducer implements Reducer {
   }
 
   private DeviceBuffer scratch(DataType type, int chunk) {
-    return scratch.computeIfAbsent(
-        type, t -> device.allocate(t, (long) AllReducePlan.DEPTH * group.size() * chunk));
+    DeviceBuffer room = scratch.get(type);
+    if (room == null) {
+      room = device.allocate(type, (long) AllReducePlan.DEPTH * group.size() * chunk);
+      device.await(room); // its zeros must be in before messages arrive
+      scratch.put(type, room);
+    }
+    return room;
   }
 
   private void forget(DeviceBuffer buffer) {

@@ -9,7 +9,6 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffer;
 import org.gradientsync.host.HostDevice;
-import org.gradientsync.host.SharedFiles;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -30,9 +29,7 @@ final class SharedReducer implements Reducer {
   private final Group group;
   private final Board board;
   private final HostDevice device;
-  private final SharedFiles files;
-  private final long[] processes;
-  private final long[] secrets;
+  private final NodeMemory node;
   private final PointToPointReducer messages;
   private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
   private final Map<Place, Mapping> mappings = new HashMap<>();
@@ -69,21 +66,12 @@ final class SharedReducer implements Reducer {
     }
   }
 
-  SharedReducer(
-      String name,
-      Group group,
-      Board board,
-      HostDevice device,
-      SharedFiles files,
-      long[] processes,
-      long[] secrets) {
+  SharedReducer(String name, Group group, Board board, HostDevice device, NodeMemory node) {
     this.name = name;
     this.group = group;
     this.board = board;
     this.device = device;
-    this.files = files;
-    this.processes = processes;
-    this.secrets = secrets;
+    this.node = node;
     this.messages = new PointToPointReducer(name, group, device);
   }
 
@@ -200,7 +188,8 @@ final class SharedReducer implements Reducer {
     Mapping mapping =
         mappings.computeIfAbsent(
             new Place(peer, id),
-            place -> new Mapping(device.map(own.type(), processes[peer], secrets[peer], id)));
+            place ->
+                new Mapping(device.map(own.type(), node.process(peer), node.secret(peer), id)));
     mapping.users++;
     return mapping;
   }
@@ -228,7 +217,7 @@ final class SharedReducer implements Reducer {
     synchronized (group) {
       plans.keySet().stream().toList().forEach(this::forget);
       messages.close();
-      files.close();
+      node.files().close();
     }
   }
 }

@@ -122,27 +122,27 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
-   * Makes a small file that every process writes to.
+   * A file that several processes write to.
    *
-   * @param bytes its size
-   * @return the mapped memory
-   * @throws UncheckedIOException if it cannot be made
+   * @param id its id
+   * @param memory the mapped memory, in native byte order
    */
-  public ByteBuffer createBoard(int bytes) {
-    try {
-      return create(bytes, bytes).segment(0);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
+  public record Board(long id, ByteBuffer memory) {}
 
   /**
-   * The id of the file that was made last.
+   * Makes a file that several processes write to.
    *
-   * @return the id
+   * @param bytes its size
+   * @return the file
+   * @throws UncheckedIOException if it cannot be made
    */
-  public static long lastId() {
-    return NEXT.get() - 1;
+  public Board createBoard(int bytes) {
+    try {
+      HostMemory memory = create(bytes, bytes);
+      return new Board(memory.id(), memory.segment(0));
+    } catch (IOException e) {
+      throw new UncheckedIOException("shared memory cannot be made: " + e, e);
+    }
   }
 
   /**

@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
+import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
@@ -35,6 +36,9 @@ interface CudaApi {
 
   int multiprocessors(int ordinal);
 
+  /** The compute capability, as 10 times major plus minor. */
+  int capability(int ordinal);
+
   /**
    * Makes the device's primary context, which it shares with the CUDA runtime and with other
    * libraries.
@@ -58,13 +62,17 @@ interface CudaApi {
 
   void fillZero(long address, long bytes, CUstream stream);
 
-  /** Copies from page-locked memory; enqueued. */
-  void copyToDevice(long device, ByteBuffer host, int hostOffset, long bytes, CUstream stream);
+  /** An address as the copying calls take it. */
+  CUdeviceptr pointer(long address);
 
-  /** Copies to page-locked memory; enqueued. */
-  void copyToHost(ByteBuffer host, int hostOffset, long device, long bytes, CUstream stream);
+  /** A place in a direct buffer as the copying calls take it. */
+  Pointer pointer(ByteBuffer memory, int offset);
 
-  void copyOnDevice(long target, long source, long bytes, CUstream stream);
+  /** Copies from page-locked memory; enqueued. Allocates nothing. */
+  void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream);
+
+  /** Copies to page-locked memory; enqueued. Allocates nothing. */
+  void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream);
 
   void pageLock(ByteBuffer memory);
 

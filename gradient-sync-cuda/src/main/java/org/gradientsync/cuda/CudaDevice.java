@@ -122,6 +122,45 @@ public final class CudaDevice implements BackendDevice {
     return new CudaEvent(this, api.createEvent(timing), timing);
   }
 
+  /**
+   * Loads kernels of the caller's own.
+   *
+   * @param ptx what {@code nvcc -ptx} or another compiler made; the driver compiles it for this GPU
+   * @return a module that the caller closes
+   * @throws CudaException if the driver does not take it; its log is in the message
+   */
+  public CudaModule loadModule(String ptx) {
+    Objects.requireNonNull(ptx, "ptx");
+    requireOpen();
+    return new CudaModule(this, ptx);
+  }
+
+  /**
+   * Compiles kernels of the caller's own, where {@link CudaModule#compilerAvailability()} says so.
+   *
+   * @param cudaSource CUDA C++; kernels are found by their names if they are {@code extern "C"}
+   * @param options NVRTC's; without {@code --gpu-architecture} it compiles for this GPU
+   * @return a module that the caller closes
+   * @throws CudaException if the source is wrong; the compiler's log is in the message
+   * @throws org.gradientsync.UnavailableException if NVRTC does not load here
+   */
+  public CudaModule compile(String cudaSource, String... options) {
+    Objects.requireNonNull(cudaSource, "cudaSource");
+    requireOpen();
+    return loadModule(Nvrtc.compile(cudaSource, Nvrtc.options(api.capability(ordinal), options)));
+  }
+
+  /**
+   * Starts cuBLAS on this GPU, where {@link CudaBlas#availability()} says so.
+   *
+   * @return a library context that the caller closes
+   * @throws org.gradientsync.UnavailableException if cuBLAS does not load here
+   */
+  public CudaBlas blas() {
+    requireOpen();
+    return new CudaBlas(this, JCublasApi.load());
+  }
+
   @Override
   public CudaBuffer allocate(DataType type, long count) {
     return allocate(type, count, stream);
@@ -183,7 +222,13 @@ public final class CudaDevice implements BackendDevice {
 
   @Override
   public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
-    kernel.launch(sources, (CudaBuffer) target, op);
+    CudaBuffer result = (CudaBuffer) target;
+    kernel.launch(result.stream(), sources, result, op);
+  }
+
+  /** {@link #reduce} on another stream than the target's. */
+  void reduceOn(CudaStream on, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+    kernel.launch(on, sources, (CudaBuffer) target, op);
   }
 
   @Override

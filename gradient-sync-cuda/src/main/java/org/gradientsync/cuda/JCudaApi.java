@@ -66,12 +66,13 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public int multiprocessors(int ordinal) {
-    int[] value = new int[1];
-    check(
-        JCudaDriver.cuDeviceGetAttribute(
-            value, CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device(ordinal)),
-        "cuDeviceGetAttribute");
-    return value[0];
+    return attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
+  }
+
+  @Override
+  public int capability(int ordinal) {
+    return 10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal)
+        + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
   }
 
   @Override
@@ -151,32 +152,29 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public void copyToDevice(
-      long device, ByteBuffer host, int hostOffset, long bytes, CUstream stream) {
+  public CUdeviceptr pointer(long address) {
+    return new CUdeviceptr().withByteOffset(address);
+  }
+
+  @Override
+  public Pointer pointer(ByteBuffer memory, int offset) {
+    return Pointer.to(memory).withByteOffset(offset);
+  }
+
+  @Override
+  public void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream) {
     check(
-        JCudaDriver.cuMemcpyHtoDAsync(
-            pointer(device), Pointer.to(host).withByteOffset(hostOffset), bytes, stream),
+        JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream),
         "cuMemcpyHtoDAsync",
         "bytes",
         bytes);
   }
 
   @Override
-  public void copyToHost(
-      ByteBuffer host, int hostOffset, long device, long bytes, CUstream stream) {
+  public void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream) {
     check(
-        JCudaDriver.cuMemcpyDtoHAsync(
-            Pointer.to(host).withByteOffset(hostOffset), pointer(device), bytes, stream),
+        JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream),
         "cuMemcpyDtoHAsync",
-        "bytes",
-        bytes);
-  }
-
-  @Override
-  public void copyOnDevice(long target, long source, long bytes, CUstream stream) {
-    check(
-        JCudaDriver.cuMemcpyDtoDAsync(pointer(target), pointer(source), bytes, stream),
-        "cuMemcpyDtoDAsync",
         "bytes",
         bytes);
   }
@@ -351,14 +349,20 @@ final class JCudaApi implements CudaApi {
     return stream;
   }
 
+  private static int attribute(int attribute, int ordinal) {
+    int[] value = new int[1];
+    check(
+        JCudaDriver.cuDeviceGetAttribute(value, attribute, device(ordinal)),
+        "cuDeviceGetAttribute",
+        "attribute",
+        attribute);
+    return value[0];
+  }
+
   private static CUdevice device(int ordinal) {
     CUdevice device = new CUdevice();
     check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", "device", ordinal);
     return device;
-  }
-
-  private static CUdeviceptr pointer(long address) {
-    return new CUdeviceptr().withByteOffset(address);
   }
 
   private static void check(int result, String call) {
@@ -368,20 +372,22 @@ final class JCudaApi implements CudaApi {
     }
   }
 
-  private static void check(int result, String call, String key, Object value) {
+  private static void check(int result, String call, String key, long value) {
     if (result != CUresult.CUDA_SUCCESS) {
-      throw new CudaException(
-          call
-              + " failed: "
-              + CUresult.stringFor(result)
-              + " ("
-              + result
-              + "), "
-              + key
-              + "="
-              + value,
-          result);
+      throw failed(result, call, key, value);
     }
+  }
+
+  private static void check(int result, String call, String key, String value) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw failed(result, call, key, value);
+    }
+  }
+
+  private static CudaException failed(int result, String call, String key, Object value) {
+    return new CudaException(
+        call + " failed: " + CUresult.stringFor(result) + " (" + result + "), " + key + "=" + value,
+        result);
   }
 
   /** JCuda keeps the number behind an address to subclasses. */

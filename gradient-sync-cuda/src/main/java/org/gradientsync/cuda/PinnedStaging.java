@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import jcuda.Pointer;
 import org.gradientsync.host.HostBuffers;
 
 /**
@@ -15,6 +16,7 @@ final class PinnedStaging implements AutoCloseable {
 
   private final CudaDevice device;
   private final ByteBuffer[] pieces = new ByteBuffer[2];
+  private final Pointer[] pointers = new Pointer[2];
   private final CudaEvent[] done = new CudaEvent[2];
 
   PinnedStaging(CudaDevice device) {
@@ -22,6 +24,7 @@ final class PinnedStaging implements AutoCloseable {
     for (int i = 0; i < 2; i++) {
       pieces[i] = HostBuffers.allocate(PIECE_BYTES);
       device.api().pageLock(pieces[i]);
+      pointers[i] = device.api().pointer(pieces[i], 0);
       done[i] = device.createEvent(false);
     }
   }
@@ -43,7 +46,11 @@ final class PinnedStaging implements AutoCloseable {
           length / size);
       device
           .api()
-          .copyToDevice(target.address() + at, pieces[slot], 0, length, target.stream().handle());
+          .copyToDevice(
+              device.api().pointer(target.address() + at),
+              pointers[slot],
+              length,
+              target.stream().handle());
       done[slot].record(target.stream());
     }
   }
@@ -59,7 +66,11 @@ final class PinnedStaging implements AutoCloseable {
         int length = (int) Math.min(PIECE_BYTES, bytes - at);
         device
             .api()
-            .copyToHost(pieces[slot], 0, source.address() + at, length, source.stream().handle());
+            .copyToHost(
+                pointers[slot],
+                device.api().pointer(source.address() + at),
+                length,
+                source.stream().handle());
         done[slot].record(source.stream());
       }
       long before = at - PIECE_BYTES; // the piece enqueued the time before

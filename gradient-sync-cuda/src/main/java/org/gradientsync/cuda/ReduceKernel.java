@@ -61,7 +61,8 @@ final class ReduceKernel implements AutoCloseable {
   /**
    * Enqueues on the target's stream. The driver takes a copy of the arguments before it returns.
    */
-  synchronized void launch(DeviceBuffer[] sources, CudaBuffer target, ReduceOp op) {
+  synchronized void launch(
+      CudaStream stream, DeviceBuffer[] sources, CudaBuffer target, ReduceOp op) {
     if (sources.length > MAX_RANKS) {
       throw new IllegalArgumentException(
           "too many ranks for one kernel: ranks=" + sources.length + ", most=" + MAX_RANKS);
@@ -81,7 +82,7 @@ final class ReduceKernel implements AutoCloseable {
             grid,
             block,
             0,
-            target.stream().handle(),
+            stream.handle(),
             arguments);
   }
 

@@ -38,9 +38,11 @@ final class MpiTransport implements Transport {
 
   @Override
   public Availability carries(String deviceKind) {
-    return deviceKind.equals("host")
-        ? Availability.yes()
-        : Availability.no("not tried whether this MPI takes device memory: device=" + deviceKind);
+    return switch (deviceKind) {
+      case "host" -> Availability.yes();
+      case "cuda" -> CudaAwareness.ask();
+      default -> Availability.no("MPI carries no such memory: device=" + deviceKind);
+    };
   }
 
   @Override

@@ -1,0 +1,368 @@
+package org.gradientsync.cuda;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.EnumMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Message;
+
+/**
+ * Host-staging in which the GPUs add. Each rank owns a shard of the buffer, worked off in pieces; a
+ * piece takes three steps, and while one piece is in one step, the pieces before and after it are
+ * in the others:
+ *
+ * <ol>
+ *   <li>down: each rank copies its elements of the others' shards to its own staging memory;
+ *   <li>reduce: each owner copies the others' contributions up from their staging memory, reduces
+ *       them in rank order on the GPU, and copies the result down to its own;
+ *   <li>up: each rank copies the results up from the owners' staging memory.
+ * </ol>
+ *
+ * <p>So each byte crosses a GPU's link to the host once in each direction, and the CPU moves none.
+ * The ranks tell each other how far they are by counters in the same shared memory, one for each
+ * step, which count pieces and only grow.
+ */
+final class StagedOnGpu implements AutoCloseable {
+  private static final int PLANS = 512;
+  private static final int SLOTS = 4;
+  private static final int LARGEST_PIECE = 1 << 20;
+  private static final int SMALLEST_PIECE = 64 << 10;
+  private static final int PIECES = 6;
+
+  private static final int DOWN = 0;
+  private static final int RESULT = 1;
+  private static final int CONSUMED = 2;
+  private static final int COUNTERS = 3;
+  private static final int LINE = 128;
+  private static final int HEADER = 4096;
+  private static final VarHandle COUNTER =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+
+  private final Group group;
+  private final CudaDevice device;
+  private final NodeMemory node;
+  private final int rank;
+  private final int size;
+  private final CudaStream down;
+  private final CudaStream up;
+  private final CudaStream work;
+  private final CudaEvent ready;
+  private final CudaEvent finished;
+  private final CudaEvent[] copiedDown = new CudaEvent[SLOTS];
+  private final CudaEvent[] gathered = new CudaEvent[SLOTS];
+  private final CudaEvent[] reduced = new CudaEvent[SLOTS];
+  private final CudaEvent[] resultDown = new CudaEvent[SLOTS];
+  private final CudaEvent[] copiedUp = new CudaEvent[SLOTS];
+  private final Pointer[][][] staging; // owner of the memory, slot, rank that the piece is for
+  private final Flag[][] flags;
+  private final Map<DataType, CudaBuffer> scratch = new EnumMap<>(DataType.class);
+  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+  private long pieces; // in all calls before this one
+
+  /** How much shared memory each rank needs. */
+  static int bytes(int size) {
+    return HEADER + SLOTS * size * LARGEST_PIECE;
+  }
+
+  /** One buffer's pieces: where they lie on the GPU, and what is reduced into them. */
+  private static final class Plan {
+    private final int count;
+    private final CUdeviceptr[][] places;
+    private final long[][] lengths;
+    private final DeviceBuffer[][] contributions;
+    private final CUdeviceptr[][] incoming;
+    private final Runnable forget;
+
+    Plan(int count, int size, Runnable forget) {
+      this.count = count;
+      this.places = new CUdeviceptr[count][size];
+      this.lengths = new long[count][size];
+      this.contributions = new DeviceBuffer[count][];
+      this.incoming = new CUdeviceptr[count][size];
+      this.forget = forget;
+    }
+  }
+
+  /** Another rank's counter, to be waited for. */
+  private static final class Flag implements Message {
+    private final ByteBuffer memory;
+    private final int offset;
+    private final int peer;
+    private long expected;
+
+    Flag(ByteBuffer memory, int offset, int peer) {
+      this.memory = memory;
+      this.offset = offset;
+      this.peer = peer;
+    }
+
+    @Override
+    public int peer() {
+      return peer;
+    }
+
+    @Override
+    public void start() {
+      // the other rank does
+    }
+
+    @Override
+    public boolean test() {
+      return (long) COUNTER.getAcquire(memory, offset) >= expected;
+    }
+
+    @Override
+    public void close() {
+      // nothing to give back
+    }
+  }
+
+  StagedOnGpu(Group group, CudaDevice device, NodeMemory node) {
+    this.group = group;
+    this.device = device;
+    this.node = node;
+    rank = group.rank();
+    size = group.size();
+    down = device.createStream();
+    up = device.createStream();
+    work = device.createStream();
+    ready = device.createEvent(false);
+    finished = device.createEvent(false);
+    for (int slot = 0; slot < SLOTS; slot++) {
+      copiedDown[slot] = device.createEvent(false);
+      gathered[slot] = device.createEvent(false);
+      reduced[slot] = device.createEvent(false);
+      resultDown[slot] = device.createEvent(false);
+      copiedUp[slot] = device.createEvent(false);
+    }
+    staging = new Pointer[size][SLOTS][size];
+    flags = new Flag[size][COUNTERS];
+    for (int owner = 0; owner < size; owner++) {
+      ByteBuffer memory = node.of(owner);
+      device.api().pageLock(memory);
+      for (int slot = 0; slot < SLOTS; slot++) {
+        for (int target = 0; target < size; target++) {
+          staging[owner][slot][target] =
+              device.api().pointer(memory, HEADER + (slot * size + target) * LARGEST_PIECE);
+        }
+      }
+      for (int counter = 0; counter < COUNTERS; counter++) {
+        flags[owner][counter] = new Flag(memory, counter * LINE, owner);
+      }
+    }
+  }
+
+  void reduce(CudaBuffer buffer, ReduceOp op) {
+    Plan plan = plan(buffer);
+    device.makeCurrent();
+    ready.record(buffer.stream());
+    down.waitFor(ready);
+    up.waitFor(ready);
+    work.waitFor(ready);
+    for (int step = 0; step < plan.count + 3; step++) {
+      if (step < plan.count) {
+        copyDown(plan, step);
+      }
+      if (step >= 1 && step - 1 < plan.count) {
+        reducePiece(plan, step - 1, op);
+      }
+      if (step >= 2 && step - 2 < plan.count) {
+        copyUp(plan, step - 2);
+      }
+      if (step >= 3) {
+        int piece = step - 3;
+        copiedUp[slot(piece)].await();
+        set(CONSUMED, pieces + piece + 1);
+      }
+    }
+    pieces += plan.count;
+    finished.record(up); // the last step's copies are behind everything else
+    buffer.stream().waitFor(finished);
+    finished.record(down);
+    buffer.stream().waitFor(finished);
+  }
+
+  private void copyDown(Plan plan, int piece) {
+    int slot = slot(piece);
+    // The slot's last user must have been read by all before it is overwritten.
+    awaitAll(CONSUMED, pieces + piece + 1 - SLOTS);
+    for (int target = 0; target < size; target++) {
+      if (target != rank && plan.lengths[piece][target] > 0) {
+        device
+            .api()
+            .copyToHost(
+                staging[rank][slot][target],
+                plan.places[piece][target],
+                plan.lengths[piece][target],
+                down.handle());
+      }
+    }
+    copiedDown[slot].record(down);
+  }
+
+  private void reducePiece(Plan plan, int piece, ReduceOp op) {
+    int slot = slot(piece);
+    copiedDown[slot].await();
+    set(DOWN, pieces + piece + 1);
+    awaitAll(DOWN, pieces + piece + 1);
+    DeviceBuffer[] sources = plan.contributions[piece];
+    if (sources != null) {
+      long bytes = plan.lengths[piece][rank];
+      for (int peer = 0; peer < size; peer++) {
+        if (peer != rank) {
+          device
+              .api()
+              .copyToDevice(
+                  plan.incoming[piece][peer], staging[peer][slot][rank], bytes, up.handle());
+        }
+      }
+      gathered[slot].record(up);
+      work.waitFor(gathered[slot]);
+      device.reduceOn(work, sources, sources[rank], op);
+      reduced[slot].record(work);
+      down.waitFor(reduced[slot]);
+      device
+          .api()
+          .copyToHost(staging[rank][slot][rank], plan.places[piece][rank], bytes, down.handle());
+    }
+    resultDown[slot].record(down);
+  }
+
+  private void copyUp(Plan plan, int piece) {
+    int slot = slot(piece);
+    resultDown[slot].await();
+    set(RESULT, pieces + piece + 1);
+    awaitAll(RESULT, pieces + piece + 1);
+    for (int owner = 0; owner < size; owner++) {
+      if (owner != rank && plan.lengths[piece][owner] > 0) {
+        device
+            .api()
+            .copyToDevice(
+                plan.places[piece][owner],
+                staging[owner][slot][owner],
+                plan.lengths[piece][owner],
+                up.handle());
+      }
+    }
+    copiedUp[slot].record(up);
+  }
+
+  private int slot(int piece) {
+    return (int) ((pieces + piece) % SLOTS);
+  }
+
+  private void set(int counter, long value) {
+    COUNTER.setRelease(node.of(rank), counter * LINE, value);
+  }
+
+  private void awaitAll(int counter, long value) {
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank) {
+        Flag flag = flags[peer][counter];
+        flag.expected = value;
+        group.await(flag, peer);
+      }
+    }
+  }
+
+  private Plan plan(CudaBuffer buffer) {
+    Plan plan = plans.get(buffer);
+    if (plan == null) {
+      plan = build(buffer);
+      buffer.onClose(plan.forget);
+      plans.put(buffer, plan);
+      if (plans.size() > PLANS) {
+        Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
+        forget(eldest.next());
+      }
+    }
+    return plan;
+  }
+
+  private Plan build(CudaBuffer buffer) {
+    int elementSize = buffer.type().sizeInBytes();
+    long shard = (buffer.count() + size - 1) / size;
+    long most = LARGEST_PIECE / elementSize;
+    long piece =
+        Math.min(most, Math.max(SMALLEST_PIECE / elementSize, (shard + PIECES - 1) / PIECES));
+    int count = (int) ((shard + piece - 1) / piece);
+    Plan plan = new Plan(count, size, () -> forget(buffer));
+    CudaBuffer room = scratch(buffer.type());
+    for (int i = 0; i < count; i++) {
+      for (int owner = 0; owner < size; owner++) {
+        long end = Math.min(buffer.count(), (owner + 1) * shard);
+        long first = Math.min(end, owner * shard + i * piece);
+        long length = Math.min(piece, end - first);
+        plan.places[i][owner] = device.api().pointer(buffer.address() + first * elementSize);
+        plan.lengths[i][owner] = length * elementSize;
+        if (owner == rank && length > 0) {
+          plan.contributions[i] = new DeviceBuffer[size];
+          for (int peer = 0; peer < size; peer++) {
+            AbstractDeviceBuffer place =
+                peer == rank
+                    ? buffer.slice(first, length)
+                    : room.slice((i % SLOTS * size + peer) * most, length);
+            plan.contributions[i][peer] = place;
+            plan.incoming[i][peer] = device.api().pointer(((CudaBuffer) place).address());
+          }
+        }
+      }
+    }
+    return plan;
+  }
+
+  private CudaBuffer scratch(DataType type) {
+    CudaBuffer room = scratch.get(type);
+    if (room == null) {
+      room = device.allocate(type, (long) SLOTS * size * LARGEST_PIECE / type.sizeInBytes(), work);
+      work.await(); // the zeros must be in before another stream copies something over them
+      scratch.put(type, room);
+    }
+    return room;
+  }
+
+  private void forget(DeviceBuffer buffer) {
+    synchronized (group) {
+      Plan plan = plans.remove(buffer);
+      if (plan != null) {
+        ((AbstractDeviceBuffer) buffer).removeCloseListener(plan.forget);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    device.makeCurrent();
+    down.await();
+    up.await();
+    work.await();
+    plans.keySet().stream().toList().forEach(this::forget);
+    scratch.values().forEach(DeviceBuffer::close);
+    for (int owner = 0; owner < size; owner++) {
+      device.api().pageUnlock(node.of(owner));
+    }
+    for (CudaEvent[] events :
+        new CudaEvent[][] {
+          copiedDown, gathered, reduced, resultDown, copiedUp, {ready, finished}
+        }) {
+      for (CudaEvent event : events) {
+        event.close();
+      }
+    }
+    down.close();
+    up.close();
+    work.close();
+  }
+}

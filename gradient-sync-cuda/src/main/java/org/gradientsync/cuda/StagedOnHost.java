@@ -1,0 +1,203 @@
+package org.gradientsync.cuda;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.Group;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Reducer;
+
+/**
+ * Host-staging for small buffers and for ranks on several nodes: in chunks, each copied down to
+ * page-locked memory, reduced there over the ranks by a reducer for host memory, and copied up
+ * again. Copying down the next chunks and copying up the last ones goes on while the host reduces
+ * one.
+ *
+ * <p>Needs nothing of the GPUs but that each can copy to its host, and nothing of MPI.
+ */
+final class StagedOnHost implements AutoCloseable {
+  private static final int PLANS = 512;
+  private static final int CHUNK_BYTES = 4 << 20;
+  private static final int SLOTS = 4;
+
+  private final Group group;
+  private final CudaDevice device;
+  private final HostDevice host;
+  private final Reducer inner;
+  private final CudaStream down;
+  private final CudaStream up;
+  private final CudaEvent ready;
+  private final CudaEvent finished;
+  private final CudaEvent[] arrived = new CudaEvent[SLOTS];
+  private final CudaEvent[] left = new CudaEvent[SLOTS];
+  private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
+  private final List<ByteBuffer> pageLocked = new ArrayList<>();
+  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+
+  /** Each chunk's place on the GPU; on the host each slot's, full and for the last chunk. */
+  private record Plan(
+      CUdeviceptr[] device,
+      Pointer[] host,
+      DeviceBuffer[] full,
+      DeviceBuffer[] last,
+      Runnable forget) {}
+
+  /**
+   * A reducer.
+   *
+   * @param inner reduces buffers of the host device over the same group
+   */
+  StagedOnHost(Group group, CudaDevice device, HostDevice host, Reducer inner) {
+    this.group = group;
+    this.device = device;
+    this.host = host;
+    this.inner = inner;
+    down = device.createStream();
+    up = device.createStream();
+    ready = device.createEvent(false);
+    finished = device.createEvent(false);
+    for (int slot = 0; slot < SLOTS; slot++) {
+      arrived[slot] = device.createEvent(false);
+      left[slot] = device.createEvent(false);
+    }
+  }
+
+  void reduce(CudaBuffer buffer, ReduceOp op) {
+    pipeline(buffer, op, -1);
+  }
+
+  void broadcast(CudaBuffer buffer, int root) {
+    pipeline(buffer, null, root);
+  }
+
+  private void pipeline(CudaBuffer buffer, ReduceOp op, int root) {
+    Plan plan = plan(buffer);
+    CudaApi api = device.api();
+    device.makeCurrent();
+    int size = buffer.type().sizeInBytes();
+    int chunk = CHUNK_BYTES / size;
+    long chunks = (buffer.count() + chunk - 1) / chunk;
+    ready.record(buffer.stream());
+    down.waitFor(ready);
+    for (long next = 0; next < chunks + SLOTS - 1; next++) {
+      if (next < chunks) {
+        int slot = (int) (next % SLOTS);
+        down.waitFor(left[slot]);
+        api.copyToHost(
+            plan.host[slot],
+            plan.device[(int) next],
+            length(buffer, next, chunk) * size,
+            down.handle());
+        arrived[slot].record(down);
+      }
+      long current = next - (SLOTS - 1);
+      if (current >= 0) {
+        int slot = (int) (current % SLOTS);
+        long length = length(buffer, current, chunk);
+        DeviceBuffer piece = length == chunk ? plan.full[slot] : plan.last[slot];
+        arrived[slot].await();
+        if (op != null) {
+          inner.allReduce(piece, op);
+        } else {
+          inner.broadcast(piece, root);
+        }
+        api.copyToDevice(plan.device[(int) current], plan.host[slot], length * size, up.handle());
+        left[slot].record(up);
+      }
+    }
+    finished.record(up);
+    buffer.stream().waitFor(finished);
+  }
+
+  private static long length(CudaBuffer buffer, long index, int chunk) {
+    return Math.min(chunk, buffer.count() - index * chunk);
+  }
+
+  private Plan plan(CudaBuffer buffer) {
+    Plan plan = plans.get(buffer);
+    if (plan == null) {
+      int chunk = CHUNK_BYTES / buffer.type().sizeInBytes();
+      AbstractDeviceBuffer memory = staging(buffer.type(), chunk);
+      plan =
+          new Plan(
+              new CUdeviceptr[(int) ((buffer.count() + chunk - 1) / chunk)],
+              new Pointer[SLOTS],
+              new DeviceBuffer[SLOTS],
+              new DeviceBuffer[SLOTS],
+              () -> forget(buffer));
+      for (int slot = 0; slot < SLOTS; slot++) {
+        plan.host[slot] = device.api().pointer(memory.nativeView((long) slot * chunk, chunk), 0);
+        plan.full[slot] = memory.slice((long) slot * chunk, chunk);
+        plan.last[slot] = memory.slice((long) slot * chunk, buffer.count() % chunk);
+      }
+      for (int i = 0; i < plan.device.length; i++) {
+        plan.device[i] = device.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
+      }
+      buffer.onClose(plan.forget);
+      plans.put(buffer, plan);
+      if (plans.size() > PLANS) {
+        Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
+        forget(eldest.next());
+      }
+    }
+    return plan;
+  }
+
+  private AbstractDeviceBuffer staging(DataType type, int chunk) {
+    AbstractDeviceBuffer memory = staging.get(type);
+    if (memory == null) {
+      memory = host.allocate(type, (long) SLOTS * chunk);
+      ByteBuffer view = memory.nativeView(0, memory.count());
+      device.api().pageLock(view);
+      pageLocked.add(view);
+      staging.put(type, memory);
+    }
+    return memory;
+  }
+
+  private void forget(DeviceBuffer buffer) {
+    synchronized (group) {
+      Plan plan = plans.remove(buffer);
+      if (plan != null) {
+        ((AbstractDeviceBuffer) buffer).removeCloseListener(plan.forget);
+        for (int slot = 0; slot < SLOTS; slot++) {
+          plan.full[slot].close();
+          plan.last[slot].close();
+        }
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      device.makeCurrent();
+      down.await();
+      up.await();
+      plans.keySet().stream().toList().forEach(this::forget);
+      pageLocked.forEach(device.api()::pageUnlock);
+      pageLocked.clear();
+      staging.values().forEach(DeviceBuffer::close);
+      inner.close();
+      host.close();
+      for (int slot = 0; slot < SLOTS; slot++) {
+        arrived[slot].close();
+        left[slot].close();
+      }
+      ready.close();
+      finished.close();
+      down.close();
+      up.close();
+    }
+  }
+}

@@ -1,0 +1,28 @@
+package org.gradientsync.mpi;
+
+import com.sun.jna.Function;
+import com.sun.jna.NativeLibrary;
+import org.gradientsync.spi.Availability;
+
+/**
+ * Asks the MPI library whether it takes device memory. Its answer is the setting of this run, not only how it was built:
+ * {@code --mca opal_cuda_support 0} makes it say no.
+ */
+final class CudaAwareness {
+  private static final String LIBRARY = "libmpi.so.40"; // Open MPI 4 and 5
+
+  private CudaAwareness() {}
+
+  static Availability ask() {
+    try {
+      Function query = NativeLibrary.getInstance(LIBRARY).getFunction("MPIX_Query_cuda_support");
+      return query.invokeInt(new Object[0]) == 1
+          ? Availability.yes()
+          : Availability.no(
+              "this Open MPI does not take device memory: build it with --with-cuda,"
+                  + " and see that opal_cuda_support is not off");
+    } catch (UnsatisfiedLinkError e) {
+      return Availability.no("this MPI cannot be asked whether it takes device memory: " + e.getMessage());
+    }
+  }
+}
