@@ -24,6 +24,12 @@ public interface BackendDevice extends Device, AutoCloseable {
   void await(DeviceBuffer buffer);
 
   /**
+   * Makes this device the calling thread's, for libraries that look at that: a GPU's context.
+   * Cheap, and nothing to do for most devices.
+   */
+  default void makeCurrent() {}
+
+  /**
    * Whether this device has been closed.
    *
    * @return true after {@link #close}

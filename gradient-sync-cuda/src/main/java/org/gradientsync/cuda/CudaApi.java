@@ -45,8 +45,6 @@ interface CudaApi {
    */
   CUcontext retainContext(int ordinal);
 
-  void releaseContext(int ordinal);
-
   /** Makes a context current for the calling thread. */
   void useContext(CUcontext context);
 

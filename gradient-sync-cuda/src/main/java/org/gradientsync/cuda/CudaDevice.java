@@ -256,7 +256,6 @@ public final class CudaDevice implements BackendDevice {
     }
     allocations.clear();
     stream.close();
-    api.releaseContext(ordinal);
   }
 
   @Override
@@ -273,7 +272,8 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /** The current context is a thread's own affair in CUDA, so every call begins with this. */
-  void makeCurrent() {
+  @Override
+  public void makeCurrent() {
     api.useContext(context);
   }
 

@@ -87,15 +87,6 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public void releaseContext(int ordinal) {
-    check(
-        JCudaDriver.cuDevicePrimaryCtxRelease(device(ordinal)),
-        "cuDevicePrimaryCtxRelease",
-        "device",
-        ordinal);
-  }
-
-  @Override
   public void useContext(CUcontext context) {
     check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
   }

@@ -14,8 +14,8 @@ import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
 /**
- * Offers {@code cuda-aware}: device memory handed to MPI point-to-point, added up on the GPU. Only with an MPI that says
- * that it takes device memory, and has shown it with a small buffer.
+ * Offers {@code cuda-aware}: device memory handed to MPI point-to-point, added up on the GPU. Only
+ * with an MPI that says that it takes device memory, and has shown it with a small buffer.
  */
 public final class CudaAwareReducerProvider implements ReducerProvider {
   private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
@@ -28,7 +28,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   @Override
   public int priority() {
-    return 250;
+    return 350;
   }
 
   @Override
@@ -59,6 +59,8 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
               + ": "
               + (failure == null ? "on another rank" : failure));
     }
+    // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
+    JobEnd.before(context.device()::makeCurrent);
     return reducer;
   }
 

@@ -5,8 +5,8 @@ import com.sun.jna.NativeLibrary;
 import org.gradientsync.spi.Availability;
 
 /**
- * Asks the MPI library whether it takes device memory. Its answer is the setting of this run, not only how it was built:
- * {@code --mca opal_cuda_support 0} makes it say no.
+ * Asks the MPI library whether it takes device memory. Its answer is the setting of this run, not
+ * only how it was built: {@code --mca opal_cuda_support 0} makes it say no.
  */
 final class CudaAwareness {
   private static final String LIBRARY = "libmpi.so.40"; // Open MPI 4 and 5
@@ -22,7 +22,8 @@ final class CudaAwareness {
               "this Open MPI does not take device memory: build it with --with-cuda,"
                   + " and see that opal_cuda_support is not off");
     } catch (UnsatisfiedLinkError e) {
-      return Availability.no("this MPI cannot be asked whether it takes device memory: " + e.getMessage());
+      return Availability.no(
+          "this MPI cannot be asked whether it takes device memory: " + e.getMessage());
     }
   }
 }

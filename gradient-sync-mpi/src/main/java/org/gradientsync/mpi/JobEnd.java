@@ -1,6 +1,8 @@
 package org.gradientsync.mpi;
 
 import java.lang.Thread.UncaughtExceptionHandler;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.slf4j.Logger;
@@ -13,12 +15,19 @@ import org.slf4j.LoggerFactory;
 final class JobEnd implements UncaughtExceptionHandler {
   private static final Logger log = LoggerFactory.getLogger(JobEnd.class);
 
+  private static final Set<Runnable> BEFORE_END = ConcurrentHashMap.newKeySet();
+
   private final OpenMpi mpi;
   private final UncaughtExceptionHandler previous;
 
   private JobEnd(OpenMpi mpi, UncaughtExceptionHandler previous) {
     this.mpi = mpi;
     this.previous = previous;
+  }
+
+  /** Runs on the thread that ends MPI, just before. */
+  static void before(Runnable preparation) {
+    BEFORE_END.add(preparation);
   }
 
   static void install(OpenMpi mpi, Group world) {
@@ -33,6 +42,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                     return;
                   }
                   if (sound) {
+                    BEFORE_END.forEach(Runnable::run);
                     mpi.finish();
                   } else {
                     // The others cannot all come to MPI's end any more: waiting for them would
