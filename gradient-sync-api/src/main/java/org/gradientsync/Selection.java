@@ -50,14 +50,8 @@ final class Selection {
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
       Reducer reducer = reducer(communicator, group, device, rejected);
-      log.info(
-          "rank {} of {}: launcher={}, device={}, reducer={}{}",
-          group.rank(),
-          group.size(),
-          group.transport().name(),
-          device.name(),
-          reducer.name(),
-          rejected.isEmpty() ? "" : ", faster ones not available: " + rejected);
+      report(group, device, reducer, rejected);
+      group.countFromHere();
       return new GradientSync(group, communicator, device, reducer);
     } catch (RuntimeException | Error e) {
       if (device != null) {
@@ -65,6 +59,25 @@ final class Selection {
       }
       communicator.close();
       throw e;
+    }
+  }
+
+  /** One line for the job; the other ranks' are for those who look closely. */
+  private static void report(
+      Group group, BackendDevice device, Reducer reducer, Map<String, String> rejected) {
+    String line =
+        String.format(
+            "rank %d of %d: launcher=%s, device=%s, reducer=%s%s",
+            group.rank(),
+            group.size(),
+            group.transport().name(),
+            device.name(),
+            reducer.name(),
+            rejected.isEmpty() ? "" : ", faster ones not available: " + rejected);
+    if (group.rank() == 0) {
+      log.info(line);
+    } else {
+      log.debug(line);
     }
   }
 

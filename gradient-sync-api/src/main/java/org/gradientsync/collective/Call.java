@@ -150,6 +150,8 @@ final class Call {
       text.append(kind == Kind.SEND || kind == Kind.RECEIVE ? ", tag=" : ", root=")
           .append(call.getLong(32));
     }
-    return text.append("), call=").append(call.getLong(40)).toString();
+    text.append(')');
+    return (call.getLong(40) > 0 ? text.append(", call=").append(call.getLong(40)) : text)
+        .toString();
   }
 }

@@ -70,6 +70,7 @@ public final class Group implements AutoCloseable {
   private final Message[] goodbyeReceives;
   private Meeting meeting;
   private long sequence;
+  private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
   private boolean closed;
 
@@ -275,9 +276,9 @@ public final class Group implements AutoCloseable {
       long memoryOffset) {
     requireUsable();
     sequence++;
-    Call.write(current, sequence, kind, element, count, op, root);
+    Call.write(current, sequence - before, kind, element, count, op, root);
     ByteBuffer own = meeting.own(sequence);
-    Call.write(own, sequence, kind, element, count, op, root);
+    Call.write(own, sequence - before, kind, element, count, op, root);
     Call.writePlace(own, memoryId, memoryOffset);
     meeting.come(sequence);
     boolean same = true;
@@ -321,6 +322,11 @@ public final class Group implements AutoCloseable {
     meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
   }
 
+  /** Counts calls from here on, for messages; every rank does so after the same call. */
+  public synchronized void countFromHere() {
+    before = sequence;
+  }
+
   /** Meets in another way from the next call on; every rank does so after the same call. */
   void meetOn(Meeting newMeeting) {
     meeting = newMeeting;
@@ -329,7 +335,7 @@ public final class Group implements AutoCloseable {
   /** Notes what this rank is doing with one other, for the messages of exceptions. */
   void beginPair(Call.Kind kind, int element, long count, int tag) {
     requireUsable();
-    Call.write(current, sequence, kind, element, count, null, tag);
+    Call.write(current, sequence - before, kind, element, count, null, tag);
   }
 
   /**

@@ -28,8 +28,9 @@ public final class SharedReducerProvider implements ReducerProvider {
     }
     if (!isPossible(group)) {
       return Availability.no(
-          "the ranks are threads of one JVM, or on several nodes: launcher="
-              + group.transport().name());
+          NodeMemory.isPossible(group)
+              ? "the ranks are threads of one JVM and share its memory anyway"
+              : "the ranks are on several nodes");
     }
     return SharedFiles.availability();
   }

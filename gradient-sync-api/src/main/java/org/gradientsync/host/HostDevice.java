@@ -32,6 +32,7 @@ public final class HostDevice implements BackendDevice {
   private final int segmentBytes;
   private final Map<DataType, Accumulator> accumulators = new EnumMap<>(DataType.class);
   private volatile SharedFiles files;
+  private volatile boolean warned;
   private volatile boolean closed;
 
   /** A device of its own; buffers of one cannot be used with another. */

@@ -41,6 +41,9 @@ public final class SharedFiles implements AutoCloseable {
             new Thread(() -> OPEN.forEach(SharedFiles::delete), "gradient-sync-files"));
   }
 
+  /** Process ids mean something only among processes that number them alike. */
+  private static final String NAMESPACE = namespace();
+
   private final long process = ProcessHandle.current().pid();
   private final long secret = new SecureRandom().nextLong();
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
@@ -189,7 +192,8 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   private static Path path(long process, long secret, long id) {
-    return FOLDER.resolve(PREFIX + process + "-" + Long.toHexString(secret) + "-" + id);
+    return FOLDER.resolve(
+        PREFIX + NAMESPACE + "-" + process + "-" + Long.toHexString(secret) + "-" + id);
   }
 
   /**
@@ -241,10 +245,20 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
+  private static String namespace() {
+    try {
+      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("\\D", "");
+    } catch (IOException | RuntimeException e) {
+      return "0";
+    }
+  }
+
   private static void deleteStale() {
-    try (DirectoryStream<Path> files = Files.newDirectoryStream(FOLDER, PREFIX + "*-*-*")) {
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(FOLDER, PREFIX + NAMESPACE + "-*-*-*")) {
       for (Path file : files) {
-        String name = file.getFileName().toString().substring(PREFIX.length());
+        String name =
+            file.getFileName().toString().substring(PREFIX.length() + NAMESPACE.length() + 1);
         long maker = Long.parseLong(name.substring(0, name.indexOf('-')));
         if (ProcessHandle.of(maker).isEmpty()) {
           Files.deleteIfExists(file);

@@ -5,15 +5,12 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * How an MPI rank ends: together with the others where all is well, and by ending the job where it
  * is not.
  */
 final class JobEnd implements UncaughtExceptionHandler {
-  private static final Logger log = LoggerFactory.getLogger(JobEnd.class);
 
   private static final Set<Runnable> BEFORE_END = ConcurrentHashMap.newKeySet();
 
@@ -37,6 +34,9 @@ final class JobEnd implements UncaughtExceptionHandler {
         .addShutdownHook(
             new Thread(
                 () -> {
+                  if (mpi.isFinished()) {
+                    return; // by the program itself
+                  }
                   boolean sound = world.leaveAll();
                   if (!mpi.isOwner()) {
                     return;
@@ -56,11 +56,13 @@ final class JobEnd implements UncaughtExceptionHandler {
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
     try {
-      log.error(
-          "rank {} ends the job: uncaught exception in thread {}",
-          mpi.rank(),
-          thread.getName(),
-          exception);
+      // Not through the log: without a logging backend nobody would learn why the job ended.
+      System.err.println(
+          "gradient-sync: rank "
+              + mpi.rank()
+              + " ends the job: uncaught exception in thread "
+              + thread.getName());
+      exception.printStackTrace(System.err);
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }

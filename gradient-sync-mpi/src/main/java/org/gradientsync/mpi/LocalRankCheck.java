@@ -28,13 +28,13 @@ final class LocalRankCheck {
         return Optional.of(
             "local rank differs: rank="
                 + rank
-                + ", sharedMemory="
+                + ", localRank="
                 + localRank
                 + ", "
                 + variable
                 + "="
                 + value
-                + "; taking the one by shared memory");
+                + "; taking localRank, which counts the ranks that share memory");
       }
     }
     return Optional.empty();

@@ -17,8 +17,8 @@ final class MpiLibrary {
   static Availability check(ClassLoader loader, String libraryPath) {
     if (loader.getResource("mpi/MPI.class") == null) {
       return Availability.no(
-          "mpi.jar is not on the class path; it belongs to the Open MPI installation:"
-              + " add $(ompi_info --path libdir -p | cut -d: -f3)/mpi.jar, or what script/bootstrap installed");
+          "mpi.jar is not on the class path; it belongs to the Open MPI installation that mpirun is of:"
+              + " script/bootstrap finds or builds it, and docs/open-mpi.md says how to do it by hand");
     }
     for (String folder : libraryPath.split(File.pathSeparator)) {
       if (!folder.isEmpty() && Files.exists(Path.of(folder, FILE))) {

@@ -51,7 +51,7 @@ class JobEndIT {
             .listFiles(
                 f ->
                     f.getName().startsWith("gradient-sync-")
-                        && ProcessHandle.of(Long.parseLong(f.getName().split("-")[2])).isEmpty());
+                        && ProcessHandle.of(Long.parseLong(f.getName().split("-")[3])).isEmpty());
     assertEquals(List.of(), left == null ? List.of() : List.of(left));
   }
 
@@ -67,6 +67,7 @@ class JobEndIT {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "attach");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("value 1").expect("finalized false").expect("sum 3");
+    assertFalse(job.output().contains("failed"), job.output());
   }
 
   @Test

@@ -32,6 +32,6 @@ class LocalRankCheckTest {
   void everyLauncherIsHeard(String variable) {
     String warning = LocalRankCheck.warning(Map.of(variable, "0"), 3, 1).orElseThrow();
     assertTrue(warning.contains(variable + "=0"), warning);
-    assertTrue(warning.contains("rank=3, sharedMemory=1"), warning);
+    assertTrue(warning.contains("rank=3, localRank=1"), warning);
   }
 }
