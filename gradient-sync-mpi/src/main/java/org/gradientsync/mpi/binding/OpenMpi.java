@@ -185,6 +185,21 @@ public final class OpenMpi {
   }
 
   /**
+   * Whether MPI is over in this process.
+   *
+   * @return true after MPI's end, whoever brought it about
+   */
+  public boolean isFinished() {
+    synchronized (LOCK) {
+      try {
+        return MPI.isFinalized();
+      } catch (MPIException e) {
+        throw failed("finalized", e);
+      }
+    }
+  }
+
+  /**
    * Ends MPI, if it was started here and is not over. Waits until every rank has come to its end.
    */
   public void finish() {
