@@ -148,6 +148,21 @@ class LocalRanksTest {
   }
 
   @Test
+  void aDeviceThatOnlySomeRanksHaveIsTakenByNone() {
+    System.setProperty(OddRanksDevice.PREFERRED, "true");
+    try {
+      LocalRanks.run(3, sync -> assertEquals("host memory", sync.device().name()));
+      UnavailableException e =
+          assertThrows(
+              UnavailableException.class,
+              () -> LocalRanks.run(3, b -> b.device("odd-ranks"), sync -> {}));
+      assertTrue(e.getMessage().contains("this rank is even (rank 0)"), e.getMessage());
+    } finally {
+      System.clearProperty(OddRanksDevice.PREFERRED);
+    }
+  }
+
+  @Test
   void theReducerOfAPropertyIsTakenAndTheBuilderWins() {
     System.setProperty("gradientsync.reducer", "warp");
     try {

@@ -15,7 +15,8 @@ import org.gradientsync.spi.SyncContext;
 
 /**
  * Offers {@code cuda-aware}: device memory handed to MPI point-to-point, added up on the GPU. Only
- * with an MPI that says that it takes device memory, and has shown it with a small buffer.
+ * with an MPI that says that it takes device memory, has shown it in a process of its own, and then
+ * between these ranks.
  */
 public final class CudaAwareReducerProvider implements ReducerProvider {
   private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
@@ -46,22 +47,34 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
+    GroupCommunicator communicator = new GroupCommunicator(context.group());
+    boolean first = communicator.rank() == 0;
+    Availability probe = first ? CudaAwareProbe.run() : Availability.yes();
+    agree(communicator, probe.usable() ? null : probe.reason());
     Reducer reducer =
         new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
-    String failure = tryOut(reducer, context);
-    long[] works = {failure == null ? 1 : 0};
-    new GroupCommunicator(context.group()).allReduce(LongBuffer.wrap(works), ReduceOp.MIN);
-    if (works[0] == 0) {
+    try {
+      agree(communicator, tryOut(reducer, context));
+    } catch (UnavailableException e) {
       reducer.close();
-      throw new UnavailableException(
-          "a trial with device memory failed, rank="
-              + context.group().rank()
-              + ": "
-              + (failure == null ? "on another rank" : failure));
+      throw e;
     }
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
     JobEnd.before(context.device()::makeCurrent);
     return reducer;
+  }
+
+  /** Throws on all ranks if one has a failure to report. */
+  private static void agree(GroupCommunicator communicator, String failure) {
+    long[] works = {failure == null ? 1 : 0};
+    communicator.allReduce(LongBuffer.wrap(works), ReduceOp.MIN);
+    if (works[0] == 0) {
+      throw new UnavailableException(
+          "a trial with device memory failed, rank="
+              + communicator.rank()
+              + ": "
+              + (failure == null ? "on another rank" : failure));
+    }
   }
 
   private static String tryOut(Reducer reducer, SyncContext context) {

@@ -1,0 +1,34 @@
+package org.gradientsync.local;
+
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.DeviceRequest;
+
+/**
+ * A kind of device that only odd ranks can have, and that is preferred only while a test says so.
+ */
+public final class OddRanksDevice implements DeviceProvider {
+  static final String PREFERRED = "gradientsync.test.oddRanks";
+
+  @Override
+  public String kind() {
+    return "odd-ranks";
+  }
+
+  @Override
+  public int priority() {
+    return Boolean.getBoolean(PREFERRED) ? 1000 : -1;
+  }
+
+  @Override
+  public Availability availability(DeviceRequest request) {
+    return request.rank() % 2 == 1 ? Availability.yes() : Availability.no("this rank is even");
+  }
+
+  @Override
+  public BackendDevice open(DeviceRequest request) {
+    return new HostDevice();
+  }
+}

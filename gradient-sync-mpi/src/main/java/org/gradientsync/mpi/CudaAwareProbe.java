@@ -1,0 +1,137 @@
+package org.gradientsync.mpi;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.concurrent.TimeUnit;
+import org.gradientsync.DataType;
+import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.DeviceRequest;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Settings;
+
+/**
+ * Tries in a process of its own whether MPI takes device memory. An MPI that only believes so reads
+ * a GPU's address as the host's, which ends the process: better that one than a job.
+ */
+final class CudaAwareProbe {
+  private static final long SECONDS = 60;
+  private static final int COUNT = 1000;
+
+  /**
+   * What tells a process that it is a rank; the child is to be a job of its own, with the same
+   * settings otherwise.
+   */
+  private static final List<String> OF_RANKS =
+      List.of(
+          "OMPI_COMM_WORLD_",
+          "OMPI_UNIVERSE",
+          "OMPI_APP_CTX",
+          "OMPI_FIRST_RANKS",
+          "OMPI_NUM_APP",
+          "OMPI_MCA_ess",
+          "OMPI_MCA_orte",
+          "OMPI_MCA_initial_wdir",
+          "OMPI_FILE_LOCATION",
+          "OMPI_COMMAND",
+          "OMPI_ARGV",
+          "PMIX_",
+          "PMI_",
+          "PRTE_",
+          "ORTE_");
+
+  private CudaAwareProbe() {}
+
+  /**
+   * Tries.
+   *
+   * @return usable, or how the trial ended
+   */
+  static Availability run() {
+    Path java = Path.of(System.getProperty("java.home"), "bin", "java");
+    Path output = null;
+    try {
+      output = Files.createTempFile("gradient-sync-probe", ".log");
+      ProcessBuilder builder =
+          new ProcessBuilder(
+                  java.toString(),
+                  "-Djava.library.path=" + System.getProperty("java.library.path"),
+                  "-cp",
+                  System.getProperty("java.class.path"),
+                  CudaAwareProbe.class.getName())
+              .redirectErrorStream(true)
+              .redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
+              .redirectOutput(output.toFile());
+      builder.environment().keySet().removeIf(k -> OF_RANKS.stream().anyMatch(k::startsWith));
+      Process child = builder.start();
+      if (!child.waitFor(SECONDS, TimeUnit.SECONDS)) {
+        child.destroyForcibly();
+        return Availability.no("a trial process did not end within " + SECONDS + " s");
+      }
+      return child.exitValue() == 0
+          ? Availability.yes()
+          : Availability.no(
+              "a trial process ended with code " + child.exitValue() + ": " + lastLine(output));
+    } catch (IOException e) {
+      return Availability.no("a trial process cannot be started: " + e.getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return Availability.no("interrupted during the trial");
+    } finally {
+      if (output != null) {
+        output.toFile().delete();
+      }
+    }
+  }
+
+  private static String lastLine(Path output) throws IOException {
+    String last = "(no output)";
+    for (String line : Files.readString(output, StandardCharsets.ISO_8859_1).split("\n")) {
+      last = line.isBlank() || line.startsWith("#") ? last : line.trim();
+    }
+    return last;
+  }
+
+  /** The child: sends device memory to itself. */
+  public static void main(String[] args) {
+    OpenMpi mpi = OpenMpi.connect(Duration.ofSeconds(SECONDS / 2));
+    DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
+    BackendDevice device =
+        ServiceLoader.load(DeviceProvider.class).stream()
+            .map(ServiceLoader.Provider::get)
+            .filter(p -> p.kind().equals("cuda"))
+            .findFirst()
+            .orElseThrow()
+            .open(request);
+    AbstractDeviceBuffer from = (AbstractDeviceBuffer) device.allocate(DataType.INT32, COUNT);
+    AbstractDeviceBuffer to = (AbstractDeviceBuffer) device.allocate(DataType.INT32, COUNT);
+    int[] values = new int[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+      values[i] = 3 * i + 1;
+    }
+    from.copyFrom(values);
+    device.await(from);
+    device.await(to);
+    Message receive = mpi.receiver(to.nativeView(0, COUNT), 0, 1);
+    Message send = mpi.sender(from.nativeView(0, COUNT), 0, 1);
+    receive.start();
+    send.start();
+    while (!receive.test() || !send.test()) {
+      Thread.onSpinWait();
+    }
+    int[] back = new int[COUNT];
+    to.copyTo(back);
+    // Not by returning: how MPI ends is not in question here, and must not decide.
+    Runtime.getRuntime().halt(java.util.Arrays.equals(values, back) ? 0 : 3);
+  }
+}
