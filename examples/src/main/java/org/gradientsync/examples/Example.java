@@ -1,7 +1,11 @@
 package org.gradientsync.examples;
 
 import java.io.PrintWriter;
+import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
 import java.util.concurrent.Callable;
@@ -41,6 +45,9 @@ abstract class Example implements Callable<Integer> {
   static final int BAD_USE = 2;
   static final int CANNOT_RUN = 3;
 
+  /** Of a line that a rank sends to rank 0. */
+  private static final int LINE_BYTES = 256;
+
   private static final Logger log = LoggerFactory.getLogger(Example.class);
 
   @Spec private CommandSpec spec;
@@ -50,6 +57,12 @@ abstract class Example implements Callable<Integer> {
       paramLabel = "RANKS",
       description = "Run this many ranks as threads of one JVM, without mpirun.")
   private Integer local;
+
+  @Option(
+      names = "--device",
+      paramLabel = "KIND",
+      description = "host or cuda (default: a GPU where every rank has one, otherwise the host).")
+  private String device;
 
   @Option(
       names = {"-h", "--help"},
@@ -74,13 +87,20 @@ abstract class Example implements Callable<Integer> {
    */
   abstract int run(GradientSync sync);
 
+  /** How many ranks to run as threads of this JVM, or null for those that a launcher started. */
+  Integer embeddedRanks() {
+    return local;
+  }
+
   @Override
   public final Integer call() {
     checkLocal();
+    checkDevice();
     checkOptions();
     try (Progress shown = new Progress(err(), spec.name())) {
       progress = shown;
-      return local == null ? runLaunched() : runEmbedded(local);
+      Integer embedded = embeddedRanks();
+      return embedded == null ? runLaunched() : runEmbedded(embedded);
     } catch (GradientSyncException e) {
       // The message is made for whoever reads the terminal; the stack trace is for debugging.
       log.debug("cannot run", e);
@@ -102,6 +122,9 @@ abstract class Example implements Callable<Integer> {
   }
 
   private GradientSync.Builder configured(GradientSync.Builder builder) {
+    if (device != null) {
+      builder.device(device.toLowerCase(Locale.ROOT));
+    }
     configure(builder);
     return builder;
   }
@@ -113,11 +136,26 @@ abstract class Example implements Callable<Integer> {
     if (local < 1 || local > LocalRanks.MAX_RANKS) {
       throw badUse("--local takes 1 to " + LocalRanks.MAX_RANKS + " ranks: --local " + local);
     }
-    // Each of mpirun's processes would start all the ranks again, none knowing of the others.
+    requireNoMpirun("--local");
+  }
+
+  /** Each of mpirun's processes would start all the ranks again, none knowing of the others. */
+  final void requireNoMpirun(String starter) {
     String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
     if (launched != null && !launched.equals("1")) {
-      throw badUse("--local starts the ranks itself, so run it without mpirun");
+      throw badUse(starter + " starts the ranks itself, so run it without mpirun");
     }
+  }
+
+  private void checkDevice() {
+    if (device != null && !device.equalsIgnoreCase("host") && !device.equalsIgnoreCase("cuda")) {
+      throw badUse("--device takes host or cuda: --device " + device);
+    }
+  }
+
+  /** Whether {@code --device host} was given. */
+  final boolean onHost() {
+    return "host".equalsIgnoreCase(device);
   }
 
   /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
@@ -161,6 +199,27 @@ abstract class Example implements Callable<Integer> {
     long[] all = {here ? 1 : 0};
     sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.MIN);
     return all[0] == 1;
+  }
+
+  /**
+   * A line of text from every rank, in rank order. Collective.
+   *
+   * @return on rank 0 all ranks' lines; elsewhere nothing
+   */
+  static List<String> gatherLines(GradientSync sync, String line) {
+    ByteBuffer own = ByteBuffer.allocate(LINE_BYTES); // the same size on all ranks
+    byte[] text = line.getBytes(StandardCharsets.UTF_8);
+    own.put(text, 0, Math.min(text.length, LINE_BYTES)).clear();
+    boolean root = sync.rank() == 0;
+    ByteBuffer all = root ? ByteBuffer.allocate(LINE_BYTES * sync.size()) : null;
+    sync.communicator().gather(own, all, 0);
+    List<String> lines = new ArrayList<>();
+    for (int rank = 0; root && rank < sync.size(); rank++) {
+      String padded =
+          new String(all.array(), rank * LINE_BYTES, LINE_BYTES, StandardCharsets.UTF_8);
+      lines.add(padded.replace("\0", ""));
+    }
+    return lines;
   }
 
   /**

@@ -7,6 +7,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -84,26 +85,22 @@ public class GradientAverage extends Example {
     }
     printHeader(sync);
     Gradients gradients = new Gradients(type, sync.size());
-    long[] computeTimes = new long[iterations];
-    long[] communicationTimes = new long[iterations];
+    double[] computeTimes = new double[iterations];
+    double[] communicationTimes = new double[iterations];
     long wrong = 0;
-    try (DeviceBuffer buffer = sync.allocate(type, size)) {
+    try (DeviceBuffer buffer = sync.allocate(type, size);
+        GradientWork work = GradientWork.on(buffer, gradients, sync.rank())) {
       int warmUp = iterations > 1 ? 1 : 0;
       for (int i = -warmUp; i < iterations; i++) {
         String iteration = i < 0 ? "warm-up" : "iteration " + (i + 1) + " of " + iterations;
         stage(sync, "computing gradients, " + iteration);
-        long start = System.nanoTime();
-        gradients.compute(buffer, sync.rank());
-        long computed = System.nanoTime();
+        double computed = work.compute();
         sync.barrier(); // the time until the slowest rank has computed is not communication
         stage(sync, "averaging, " + iteration);
-        long ready = System.nanoTime();
-        average(sync, buffer);
-        await(gradients, buffer);
-        long averaged = System.nanoTime();
+        double averaged = work.communicate(() -> average(sync, buffer));
         if (i >= 0) {
-          computeTimes[i] = computed - start;
-          communicationTimes[i] = averaged - ready;
+          computeTimes[i] = computed;
+          communicationTimes[i] = averaged;
         }
         stage(sync, "verifying, " + iteration);
         wrong += verify(sync, gradients, buffer);
@@ -118,16 +115,6 @@ public class GradientAverage extends Example {
   /** The communication, apart from the computation. */
   void average(GradientSync sync, DeviceBuffer buffer) {
     sync.average(buffer);
-  }
-
-  /**
-   * Waits until the average is there, where the device's calls return before they are finished:
-   * reading an element waits for all that was called before.
-   */
-  private static void await(Gradients gradients, DeviceBuffer buffer) {
-    if (buffer.count() > 0) {
-      gradients.read(buffer, buffer.count() - 1);
-    }
   }
 
   /** Checks this rank's elements, and returns how many are wrong. */
@@ -149,7 +136,7 @@ public class GradientAverage extends Example {
     print(sync, "Number of ranks: %d", sync.size());
     print(sync, "Gradient vector length per rank: %d", size);
     print(sync, "Device: %s", sync.device().name());
-    print(sync, "Computation: %s gradients computed on the CPU.", type);
+    print(sync, "Computation: %s gradients computed on the %s.", type, onGpu(sync) ? "GPU" : "CPU");
     print(
         sync,
         "Communication: gradients averaged via reducer %s, launcher %s.",
@@ -197,26 +184,40 @@ public class GradientAverage extends Example {
 
   private void printTimes(GradientSync sync, double compute, double communication) {
     String median = iterations > 1 ? String.format(", median of %d", iterations) : "";
+    double total = compute + communication;
     print(sync, "Performance:");
-    print(sync, "  Compute time (CPU%s): %.3f ms", median, compute);
+    if (onGpu(sync)) {
+      print(sync, "  Kernel time (GPU only%s): %.3f ms", median, compute);
+    } else {
+      print(sync, "  Compute time (CPU%s): %.3f ms", median, compute);
+    }
     print(
         sync,
-        "  Communication time (%s, end-to-end%s): %.3f ms",
+        "  %s time (%s, end-to-end%s): %.3f ms",
+        onGpu(sync) && sync.launcher().equals("mpi") ? "MPI communication" : "Communication",
         sync.reducer(),
         median,
         communication);
-    print(sync, "  Total time: %.3f ms", compute + communication);
+    print(sync, "  Total time: %.3f ms", total);
+    if (onGpu(sync)) {
+      print(
+          sync,
+          "  Overhead (communication / total): %.1f %%",
+          total > 0 ? 100 * communication / total : 0);
+    }
     print(sync, BANNER);
     print(sync, "Demo complete.");
     print(sync, BANNER);
   }
 
-  private static double median(long[] nanoseconds) {
-    long[] sorted = nanoseconds.clone();
+  private static boolean onGpu(GradientSync sync) {
+    return sync.device() instanceof CudaDevice;
+  }
+
+  private static double median(double[] milliseconds) {
+    double[] sorted = milliseconds.clone();
     Arrays.sort(sorted);
     int middle = sorted.length / 2;
-    return sorted.length % 2 == 1
-        ? milliseconds(sorted[middle])
-        : milliseconds(sorted[middle - 1] + sorted[middle]) / 2;
+    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
   }
 }

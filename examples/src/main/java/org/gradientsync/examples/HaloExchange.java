@@ -4,6 +4,7 @@ import java.nio.DoubleBuffer;
 import java.util.Arrays;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
+import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -58,6 +59,9 @@ public class HaloExchange extends Example {
     int total = cells * sync.size();
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Cells: %d, steps: %d", total, steps);
+    if (sync.device() instanceof CudaDevice) {
+      print(sync, "The GPUs (%s) are idle: the cells are in host memory.", sync.device().name());
+    }
 
     double[] now = new double[cells + 2]; // the first and the last are ghost cells
     double[] next = new double[cells + 2];

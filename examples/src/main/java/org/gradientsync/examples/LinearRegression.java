@@ -8,6 +8,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -79,6 +80,9 @@ public class LinearRegression extends Example {
   int run(GradientSync sync) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
+    if (sync.device() instanceof CudaDevice) {
+      print(sync, "Gradients are computed on the CPU and averaged in GPU memory.");
+    }
     float[] truth = weights(random(WEIGHTS_SEED, 0));
     Data data = data(truth, random(DATA_SEED, sync.rank()));
     float[] weights = firstGuess(sync);

@@ -1,9 +1,15 @@
 package org.gradientsync.examples;
 
 import java.nio.LongBuffer;
+import java.util.Arrays;
 import java.util.random.RandomGenerator;
+import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.cuda.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -14,6 +20,11 @@ import picocli.CommandLine.Option;
 public class MonteCarloPi extends Example {
   /** An estimate this many standard deviations off is no bad luck: it is wrong. */
   private static final double TOLERANCE = 6;
+
+  /** More threads than any GPU runs at once. */
+  private static final int MOST_STREAMS = 1 << 18;
+
+  private static final int THREADS = 256;
 
   @Option(
       names = "--samples",
@@ -47,7 +58,10 @@ public class MonteCarloPi extends Example {
   int run(GradientSync sync) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     stage(sync, "drawing points");
-    long hits = countHits(samples, random(seed, sync.rank()));
+    long hits =
+        sync.device() instanceof CudaDevice gpu
+            ? countHitsOn(gpu, sync)
+            : countHits(samples, random(seed, sync.rank()));
     long[] totals = {hits, samples};
     sync.communicator().allReduce(LongBuffer.wrap(totals), ReduceOp.SUM);
 
@@ -64,6 +78,31 @@ public class MonteCarloPi extends Example {
             ? "[PASS] The estimate is as near to pi as chance allows."
             : "[FAIL] The estimate is further from pi than chance allows.");
     return right ? RIGHT : WRONG;
+  }
+
+  /**
+   * The same on a GPU: each thread has a stream of random numbers and a counter of its own. The
+   * points are others than the CPU's.
+   */
+  private long countHitsOn(CudaDevice gpu, GradientSync sync) {
+    int streams = (int) Math.min(samples, MOST_STREAMS);
+    print(sync, "Points drawn on the GPU (%s) by %d threads of each rank.", gpu.name(), streams);
+    long[] hits = new long[streams];
+    try (CudaModule module = gpu.loadModule(Kernels.ptx("monte_carlo"));
+        CudaBuffer counters = gpu.allocate(DataType.INT64, streams)) {
+      module
+          .kernel("count_hits")
+          .launch(
+              counters.stream(),
+              Grid.covering(streams, THREADS),
+              counters,
+              streams,
+              samples,
+              seed,
+              sync.rank());
+      counters.copyTo(hits); // waits for the kernel
+    }
+    return Arrays.stream(hits).sum();
   }
 
   /** The computation, apart from the communication. */

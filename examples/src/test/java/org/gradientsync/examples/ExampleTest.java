@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -11,6 +12,10 @@ import java.util.function.Supplier;
 import java.util.random.RandomGenerator;
 import java.util.stream.Stream;
 import org.gradientsync.GradientSync;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -25,7 +30,8 @@ class ExampleTest {
         MonteCarloPi::new,
         MatrixMultiply::new,
         LinearRegression::new,
-        HaloExchange::new);
+        HaloExchange::new,
+        DeviceSelection::new);
   }
 
   @ParameterizedTest
@@ -58,6 +64,45 @@ class ExampleTest {
     }
     Run.of(program.get(), "--local", "many").exits(2).complainsInOneLine("'many' is not an int");
     Run.of(program.get(), "--local").exits(2).complains("--local");
+  }
+
+  @ParameterizedTest
+  @MethodSource("programs")
+  void deviceIsHostOrCuda(Supplier<Example> program) {
+    for (String kind : List.of("gpu", "", "host cuda")) {
+      Run.of(program.get(), "--local=2", "--device", kind)
+          .exits(2)
+          .complainsInOneLine("--device takes host or cuda: --device " + kind);
+    }
+    Run.of(program.get(), "--local=2", "--device=HOST").exits(0);
+    boolean gpu = true;
+    try {
+      CudaGpu.visible();
+    } catch (UnavailableException e) {
+      gpu = false;
+    }
+    Assumptions.assumeFalse(gpu, "this machine has a GPU");
+    Run run = Run.of(program.get(), "--local=2", "--device=cuda").exits(3);
+    run.complains("device cuda is not available");
+    assertTrue(run.err().lines().noneMatch(line -> line.startsWith("\tat ")), run::toString);
+  }
+
+  @Test
+  void linesAreGatheredInRankOrder() {
+    List<String> gathered = new ArrayList<>();
+    LocalRanks.run(
+        3,
+        sync -> {
+          String line = "rank " + sync.rank() + (sync.rank() == 1 ? " é".repeat(200) : "");
+          List<String> lines = Example.gatherLines(sync, line);
+          assertEquals(sync.rank() == 0 ? 3 : 0, lines.size());
+          synchronized (gathered) {
+            gathered.addAll(lines);
+          }
+        });
+    assertEquals("rank 0", gathered.get(0));
+    assertTrue(gathered.get(1).startsWith("rank 1 é é"), gathered.get(1));
+    assertEquals("rank 2", gathered.get(2));
   }
 
   @Test

@@ -34,6 +34,17 @@ class LaunchIT {
   }
 
   @Test
+  void programsForGpusSayThatThereIsNone() throws Exception {
+    Run run = Script.alone(Script.BIN.resolve("device-selection")).run(folder).exits(0);
+    run.printsLike("No GPU is used here: .* Every rank works in host memory\\.");
+    assertEquals("", run.err());
+    Script.alone(Script.BIN.resolve("partitioned-kernel"))
+        .run(folder)
+        .exits(2)
+        .complainsInOneLine("a kernel needs a GPU, and none can be used here: ");
+  }
+
+  @Test
   void oneRankIsToldHowToHaveMore() throws Exception {
     Script.alone(Script.BIN.resolve("gradient-average"))
         .run(folder)
@@ -75,7 +86,7 @@ class LaunchIT {
         .set("JAVA_OPTS", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
         .run(folder, "--local=2")
         .exits(0)
-        .complains("rank 1 of 2: launcher=local, device=host memory, reducer=");
+        .complains("rank 0 of 2: launcher=local, device=host memory, reducer=");
   }
 
   @Test

@@ -126,6 +126,19 @@ class MpirunIT {
   }
 
   @Test
+  void programsForGpusSayThatThereIsNone() throws Exception {
+    Script.underMpirun(2, "device-selection")
+        .run(folder)
+        .exits(0)
+        .prints("Ranks: 2, launcher mpi")
+        .printsLike("No GPU is used here: .* Every rank works in host memory\\.");
+    Script.underMpirun(2, "partitioned-kernel")
+        .run(folder)
+        .exits(2)
+        .complains("starts the ranks itself, so run it without mpirun");
+  }
+
+  @Test
   void ranksAreNotLeftOnOneCpuEach() throws Exception {
     int cpus = Runtime.getRuntime().availableProcessors();
     Assumptions.assumeTrue(cpus > 1, "this machine has one CPU only");

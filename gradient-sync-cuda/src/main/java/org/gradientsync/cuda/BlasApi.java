@@ -18,7 +18,7 @@ interface BlasApi {
   /** Where the handle's later calls are enqueued. */
   void useStream(cublasHandle handle, CUstream stream);
 
-  /** C (m by n) = A (m by k) times B (k by n). */
+  /** C (m by n) = A (m by k) times B (k by n), none of them empty. */
   void multiply(cublasHandle handle, DataType type, int m, int n, int k, long a, long b, long c);
 
   /** x = factor x. */

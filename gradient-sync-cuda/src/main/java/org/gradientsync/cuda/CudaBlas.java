@@ -69,7 +69,11 @@ public final class CudaBlas implements AutoCloseable {
     requireApart("a", a, c);
     requireApart("b", b, c);
     begin(stream);
-    if (c.count() > 0) {
+    if (inner == 0) { // a sum of nothing
+      if (c.count() > 0) {
+        device.api().fillZero(c.address(), c.sizeInBytes(), stream.handle());
+      }
+    } else if (c.count() > 0) {
       // What lies row by row is the transposed matrix column by column, and C^T = B^T A^T.
       api.multiply(handle, c.type(), columns, rows, inner, b.address(), a.address(), c.address());
     }

@@ -26,6 +26,13 @@ public record Grid(
   /**
    * Checks the ranges.
    *
+   * @param blocksX 1 to 2147483647
+   * @param blocksY 1 to 65535
+   * @param blocksZ 1 to 65535
+   * @param threadsX 1 to 1024
+   * @param threadsY 1 to 1024
+   * @param threadsZ 1 to 64
+   * @param sharedBytes 0 or more
    * @throws IllegalArgumentException if one of them is left
    */
   public Grid {

@@ -71,14 +71,11 @@ final class JCublasApi implements BlasApi {
     Pointer pa = pointer(a);
     Pointer pb = pointer(b);
     Pointer pc = pointer(c);
-    int rowsOfB = Math.max(1, k); // cuBLAS wants at least one, even of an empty matrix
     boolean single = type == DataType.FLOAT32;
     int status =
         single
-            ? JCublas2.cublasSgemm(
-                handle, none, none, m, n, k, one, pa, m, pb, rowsOfB, zero, pc, m)
-            : JCublas2.cublasDgemm(
-                handle, none, none, m, n, k, one, pa, m, pb, rowsOfB, zero, pc, m);
+            ? JCublas2.cublasSgemm(handle, none, none, m, n, k, one, pa, m, pb, k, zero, pc, m)
+            : JCublas2.cublasDgemm(handle, none, none, m, n, k, one, pa, m, pb, k, zero, pc, m);
     check(status, single ? "cublasSgemm" : "cublasDgemm", ", m=" + m + ", n=" + n + ", k=" + k);
   }
 

@@ -50,7 +50,9 @@ final class NativeFolder {
         .filter(line -> line.contains(".so"))
         .findFirst()
         .orElse(message.lines().findFirst().orElse(e.toString()))
-        .strip();
+        .strip()
+        .replaceFirst("^\\S+Error: ", "")
+        .replaceFirst("^/\\S+/", ""); // a private folder says nothing to a reader
   }
 
   private static void deleteAtExit(Path folder) {

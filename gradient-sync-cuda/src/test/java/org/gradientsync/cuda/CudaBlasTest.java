@@ -74,7 +74,9 @@ class CudaBlasTest {
     verifyNoMoreInteractions(blasApi);
     CudaBuffer c = device.allocate(DataType.FLOAT64, 4);
     blas.multiply(device.stream(), empty, empty, c, 2, 0, 2); // a sum of nothing: zeros
-    verify(blasApi).multiply(handle, DataType.FLOAT64, 2, 2, 0, 0, 0, c.address());
+    verify(api, times(2)).fillZero(c.address(), 32, streamHandle); // and once when allocated
+    verify(blasApi, times(4)).useStream(handle, streamHandle);
+    verifyNoMoreInteractions(blasApi);
   }
 
   @Test

@@ -41,6 +41,11 @@ class NativeFolderTest {
     assertEquals(
         "libx.so.12: cannot open",
         NativeFolder.reason(new UnsatisfiedLinkError("Error\n  libx.so.12: cannot open\nat")));
+    assertEquals(
+        "libj.so: libx.so.12: cannot open",
+        NativeFolder.reason(
+            new UnsatisfiedLinkError(
+                "Error\njava.lang.UnsatisfiedLinkError: /tmp/a/libj.so: libx.so.12: cannot open")));
     assertEquals("Error", NativeFolder.reason(new UnsatisfiedLinkError("Error\nat")));
     assertEquals("java.lang.UnsatisfiedLinkError", NativeFolder.reason(new UnsatisfiedLinkError()));
   }

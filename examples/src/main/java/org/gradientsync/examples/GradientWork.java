@@ -1,0 +1,107 @@
+package org.gradientsync.examples;
+
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaEvent;
+import org.gradientsync.cuda.CudaKernel;
+import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.cuda.Grid;
+
+/** A rank's work in one step of {@link GradientAverage}, and how long it takes. */
+interface GradientWork extends AutoCloseable {
+  /** Computes the gradient, and returns when it is there: after how many milliseconds. */
+  double compute();
+
+  /** Averages, and returns when the average is there: after how many milliseconds. */
+  double communicate(Runnable average);
+
+  @Override
+  void close();
+
+  /** The work where a buffer is: on the CPU, or on its GPU. */
+  static GradientWork on(DeviceBuffer buffer, Gradients gradients, int rank) {
+    return buffer instanceof CudaBuffer onGpu
+        ? new OnGpu(onGpu, rank)
+        : new OnHost(buffer, gradients, rank);
+  }
+
+  /** Computed in Java, timed by the clock of the CPU. */
+  record OnHost(DeviceBuffer buffer, Gradients gradients, int rank) implements GradientWork {
+    @Override
+    public double compute() {
+      long start = System.nanoTime();
+      gradients.compute(buffer, rank);
+      return Example.milliseconds(System.nanoTime() - start);
+    }
+
+    @Override
+    public double communicate(Runnable average) {
+      long start = System.nanoTime();
+      average.run();
+      if (buffer.count() > 0) {
+        gradients.read(buffer, buffer.count() - 1); // waits, where a device's calls return early
+      }
+      return Example.milliseconds(System.nanoTime() - start);
+    }
+
+    @Override
+    public void close() {
+      // has nothing of its own
+    }
+  }
+
+  /** Computed by a kernel, timed by events on the buffer's stream. */
+  final class OnGpu implements GradientWork {
+    private static final int THREADS = 256;
+
+    private final CudaBuffer gradient;
+    private final int rank;
+    private final CudaModule module;
+    private final CudaKernel kernel;
+    private final CudaEvent start;
+    private final CudaEvent end;
+
+    OnGpu(CudaBuffer gradient, int rank) {
+      this.gradient = gradient;
+      this.rank = rank;
+      CudaDevice device = gradient.stream().device();
+      module = device.loadModule(Kernels.ptx("gradient"));
+      kernel = module.kernel("gradient_" + gradient.type());
+      start = device.createEvent(true);
+      end = device.createEvent(true);
+    }
+
+    @Override
+    public double compute() {
+      return time(
+          () ->
+              kernel.launch(
+                  gradient.stream(),
+                  Grid.covering(gradient.count(), THREADS),
+                  gradient,
+                  rank,
+                  gradient.count()));
+    }
+
+    @Override
+    public double communicate(Runnable average) {
+      return time(average);
+    }
+
+    private double time(Runnable work) {
+      start.record(gradient.stream());
+      work.run();
+      end.record(gradient.stream());
+      end.await();
+      return start.millisecondsTo(end);
+    }
+
+    @Override
+    public void close() {
+      end.close();
+      start.close();
+      module.close();
+    }
+  }
+}

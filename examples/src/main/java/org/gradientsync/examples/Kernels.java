@@ -1,0 +1,19 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+
+/** The programs' own kernels: PTX that script/compile-kernels made of the .cu beside it. */
+final class Kernels {
+  private Kernels() {}
+
+  /** The PTX of a .cu file, by its name without the ending. */
+  static String ptx(String name) {
+    try (InputStream in = Kernels.class.getResourceAsStream(name + ".ptx")) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new IllegalStateException("the jar is damaged: resource=" + name + ".ptx", e);
+    }
+  }
+}

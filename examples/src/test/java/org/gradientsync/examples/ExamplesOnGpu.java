@@ -1,0 +1,133 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSync;
+import org.gradientsync.cuda.CudaBlas;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaGpu;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The programs on real GPUs, with ranks that are threads; where GPUs are few, ranks share them. */
+class ExamplesOnGpu {
+  private static final String CUDA = "--device=cuda";
+  private static final List<CudaGpu> GPUS = CudaGpu.visible();
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64"})
+  void gradientsAreComputedAndAveragedOnTheGpu(DataType type) {
+    for (int size : new int[] {0, 1, 10_000, 200_003}) {
+      Run run =
+          Run.of(new GradientAverage(), "--local=2", CUDA, "--size=" + size, "--type=" + type);
+      run.exits(0)
+          .prints(
+              "Device: " + GPUS.get(0).name(),
+              "Computation: " + type + " gradients computed on the GPU.",
+              "[PASS] Gradient averaging is correct on all ranks.")
+          .printsLike("  Kernel time \\(GPU only\\): \\d+\\.\\d{3} ms")
+          .printsLike("  Communication time \\([-a-z]+, end-to-end\\): \\d+\\.\\d{3} ms")
+          .printsLike("  Overhead \\(communication / total\\): \\d+\\.\\d %");
+    }
+  }
+
+  @Test
+  void theGpuIsChosenWhereThereIsOne() {
+    Run.of(new GradientAverage(), "--local=2", "--iterations=3")
+        .exits(0)
+        .prints("Device: " + GPUS.get(0).name())
+        .printsLike("  Kernel time \\(GPU only, median of 3\\): .*");
+    Run.of(new GradientAverage(), "--local=2", "--device=host")
+        .exits(0)
+        .prints("Device: host memory", "Computation: FLOAT32 gradients computed on the CPU.");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void piIsEstimatedOnTheGpu(int ranks) {
+    for (long samples : new long[] {1_000, 20_000_001}) {
+      Run run = Run.of(new MonteCarloPi(), "--local=" + ranks, CUDA, "--samples=" + samples);
+      run.exits(0).prints("Total samples: " + ranks * samples);
+      run.printsLike("Points drawn on the GPU .*");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void matricesAreMultipliedOnTheGpu(int ranks) {
+    for (int n : new int[] {1, 4, 5, 101, 512}) {
+      Run run = Run.of(new MatrixMultiply(), "--local=" + ranks, CUDA, "--n=" + n).exits(0);
+      run.prints("[PASS] The product is correct.");
+      run.printsLike(
+          "Multiplied by " + (CudaBlas.availability().usable() ? "cuBLAS" : "this") + ".*");
+    }
+  }
+
+  @Test
+  void theProgramsOwnProductHasTheBitsOfTheCpus() {
+    // with the kernel of multiply.cu, whether cuBLAS is installed or not
+    try (GradientSync sync = GradientSync.builder().device("cuda").create()) {
+      int n = 67;
+      float[] a = new float[n * n];
+      float[] b = new float[n * n];
+      for (int i = 0; i < a.length; i++) {
+        a[i] = (float) Math.sin(i);
+        b[i] = (float) Math.cos(i);
+      }
+      float[] expected = new float[n * n];
+      new MatrixMultiply().multiply(a, b, expected, n, n);
+      float[] c = new float[n * n];
+      CudaDevice gpu = (CudaDevice) sync.device();
+      assertTrue(new GpuProduct(gpu, false).multiply(a, b, c, n, n) > 0);
+      assertArrayEquals(expected, c);
+    }
+  }
+
+  @Test
+  void theOthersRunWithRanksOnGpus() {
+    Run.of(new HaloExchange(), "--local=2", CUDA).exits(0).printsLike("The GPUs .* are idle: .*");
+    Run.of(new LinearRegression(), "--local=2", CUDA)
+        .exits(0)
+        .prints("[PASS] All ranks have identical weights.");
+  }
+
+  @Test
+  void theSelectionIsShown() {
+    Run run = Run.of(new DeviceSelection(), "--local=2").exits(0);
+    for (int rank = 0; rank < 2; rank++) {
+      CudaGpu gpu = GPUS.get(rank % GPUS.size());
+      String took = "rank " + rank + ": took " + gpu + ", by local rank";
+      assertTrue(run.out().lines().anyMatch(line -> line.strip().startsWith(took)), run::toString);
+    }
+    int last = GPUS.size() - 1;
+    Run.of(new DeviceSelection(), "--local=2", "--gpu=" + last)
+        .exits(0)
+        .prints("rank 1: took " + GPUS.get(last) + ", because --gpu says so");
+    Run.of(new DeviceSelection(), "--gpu=" + GPUS.size())
+        .exits(3)
+        .complains("no such GPU: gradientsync.cuda.device=" + GPUS.size());
+  }
+
+  @Test
+  void anArrayIsDividedOverTheGpus() {
+    for (int gpus = 1; gpus <= GPUS.size(); gpus++) {
+      for (int elements : new int[] {1, gpus + 1, 1_000_003}) {
+        Run run = Run.of(new PartitionedKernel(), "--gpus=" + gpus, "--elements=" + elements);
+        run.exits(0)
+            .prints(
+                "GPUs: " + gpus + ", elements: " + elements,
+                "[PASS] Every element of the gathered result is right.");
+        assertEquals(gpus, run.out().lines().filter(l -> l.startsWith("Rank ")).count());
+      }
+    }
+    Run.of(new PartitionedKernel(), "--gpus=" + (GPUS.size() + 1))
+        .exits(2)
+        .complainsInOneLine("there are not so many GPUs: --gpus " + (GPUS.size() + 1));
+  }
+}

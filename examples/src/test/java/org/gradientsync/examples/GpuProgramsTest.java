@@ -1,0 +1,94 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.InputStream;
+import java.security.MessageDigest;
+import java.util.HexFormat;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaGpu;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The programs for GPUs where there is none, and the kernels that are shipped. */
+class GpuProgramsTest {
+  @Test
+  void deviceSelectionSaysThatThereIsNoGpu() {
+    requireNoGpu();
+    for (String[] args : new String[][] {{}, {"--local=3"}, {"--gpu=1"}, {"--device=host"}}) {
+      Run run = Run.of(new DeviceSelection(), args).exits(0);
+      run.printsLike("No GPU is used here: .* Every rank works in host memory\\.");
+      assertEquals(2, run.out().lines().count(), run::toString);
+      assertEquals("", run.err());
+    }
+  }
+
+  @Test
+  void impossibleChoicesAreBadUse() {
+    Run.of(new DeviceSelection(), "--gpu=-1").exits(2).complainsInOneLine("--gpu must be 0");
+    Run.of(new DeviceSelection(), "--gpu=first").exits(2).complainsInOneLine("'first'");
+    Run.of(new DeviceSelection(), "--gpu=0", "--device=host")
+        .exits(2)
+        .complainsInOneLine("--gpu chooses a GPU and --device host refuses one.");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--elements=5", "--gpus=1", "--gpus=8", "--device=cuda"})
+  void partitionedKernelNeedsAGpu(String option) {
+    requireNoGpu();
+    Run.of(new PartitionedKernel(), option)
+        .exits(2)
+        .complainsInOneLine("a kernel needs a GPU, and none can be used here: ");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "--gpus=0",
+        "--gpus=-1",
+        "--gpus=all",
+        "--elements=0",
+        "--elements=200000001",
+        "--device=host",
+        "--device=gpu",
+        "--local=2"
+      })
+  void impossibleOptionsAreBadUse(String option) {
+    Run run = Run.of(new PartitionedKernel(), option).exits(2);
+    run.complainsInOneLine(option.substring(0, option.indexOf('=')));
+    assertFalse(run.err().contains("none can be used here"), run::toString);
+  }
+
+  @Test
+  void partitionedKernelHasHelp() {
+    Run run = Run.of(new PartitionedKernel(), "--help").exits(0);
+    assertTrue(run.out().contains("--gpus=N"), run::toString);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"gradient", "monte_carlo", "multiply", "square_and_shift"})
+  void thePtxBelongsToItsSource(String name) throws Exception {
+    String ptx = Kernels.ptx(name);
+    try (InputStream source = Kernels.class.getResourceAsStream(name + ".cu")) {
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(source.readAllBytes());
+      assertTrue(
+          ptx.contains("// " + HexFormat.of().formatHex(hash)), "run script/compile-kernels");
+    }
+    assertTrue(ptx.contains(".version 7.8"));
+    assertFalse(ptx.contains("fma.rn"), "Java does not fuse, and the bits are compared");
+  }
+
+  private static void requireNoGpu() {
+    boolean found = true;
+    try {
+      CudaGpu.visible();
+    } catch (UnavailableException e) {
+      found = false;
+    }
+    Assumptions.assumeFalse(found, "this machine has a GPU");
+  }
+}
