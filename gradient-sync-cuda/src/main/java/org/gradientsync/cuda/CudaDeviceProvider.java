@@ -37,7 +37,10 @@ public final class CudaDeviceProvider implements DeviceProvider {
     CudaApi api = CudaLibrary.api();
     DeviceMapping mapping = DeviceMapping.of(request, api.deviceCount());
     CudaDevice device = new CudaDevice(api, mapping.ordinal());
-    if (mapping.shared()) {
+    // A rank that is shown one GPU of its own counts one as well; only several ranks on several
+    // GPUs are sure.
+    boolean ownGpuShown = api.deviceCount() == 1 && System.getenv("CUDA_VISIBLE_DEVICES") != null;
+    if (mapping.shared() && !ownGpuShown) {
       log.warn(
           "ranks share a GPU: rank={}, localSize={}, gpus={}, device={}",
           request.rank(),
