@@ -206,8 +206,9 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * Leaves the communicator. Not collective: it returns at once, and ranks that still wait for this
-   * one in a call get a {@link RankLostException}. A second call does nothing.
+   * Leaves the communicator. Not collective: it waits for a call that another thread of this rank
+   * is in, but not for other ranks; ranks that still wait for this one in a call get a {@link
+   * RankLostException}. A second call does nothing.
    */
   @Override
   void close();

@@ -37,7 +37,7 @@ public final class GradientSync implements AutoCloseable {
   private final Group group;
   private final BackendDevice device;
   private final Reducer reducer;
-  private boolean closed;
+  private volatile boolean closed;
 
   GradientSync(Group group, GroupCommunicator communicator, BackendDevice device, Reducer reducer) {
     this.group = group;
@@ -243,9 +243,15 @@ public final class GradientSync implements AutoCloseable {
         return;
       }
       closed = true;
-      reducer.close();
-      communicator.close();
-      device.close();
+      try {
+        reducer.close();
+      } finally {
+        try {
+          communicator.close();
+        } finally {
+          device.close();
+        }
+      }
     }
   }
 

@@ -9,6 +9,8 @@ package org.gradientsync;
  * fused multiply-add and no flushing of denormals, and the result is rounded once to the buffer's
  * type, to nearest even. A result that is not a number is the canonical quiet NaN of its type. So
  * all ranks get the same bits, whichever reducer ran.
+ *
+ * <p>With one rank there is nothing to reduce, and no bit is changed.
  */
 public enum ReduceOp {
   /** The sum; integers wrap around. */

@@ -10,11 +10,11 @@ import org.gradientsync.spi.Message;
  * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
  * and reads the others': meeting costs a few loads and stores.
  *
- * <p>A rank has three counters, each in a cache line of its own: the call that it has come to, the
- * call whose shard it has reduced, and the call that it is done with. They hold the call's number
- * and only grow, so nothing is ever reset. What a rank asks for lies in one of two places by turns:
- * it comes to call k + 2 only after all others have come to k + 1, and so have read what it asked
- * for at k.
+ * <p>A rank has a word that says that it has given up, and three counters, each in a cache line of
+ * its own: the call that it has come to, the call whose shard it has reduced, and the call that it
+ * is done with. They hold the call's number and only grow, so nothing is ever reset. What a rank
+ * asks for lies in one of two places by turns: it comes to call k + 2 only after all others have
+ * come to k + 1, and so have read what it asked for at k.
  */
 final class Board implements Meeting {
   /** The counter of the call that a rank has come to. */
@@ -29,13 +29,16 @@ final class Board implements Meeting {
   private static final VarHandle COUNTER =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int LINE = 128; // two cache lines: processors fetch neighbours together
-  private static final int CALLS = 3 * LINE;
+  private static final int ABANDONED = 3;
+  private static final int CALLS = 4 * LINE;
 
   /** The memory that a rank's part of a board takes. */
   static final int BYTES = CALLS + 2 * LINE;
 
   private final int rank;
   private final ByteBuffer own;
+  private final ByteBuffer[] memories;
+  private final NodeMemory node;
   private final ByteBuffer[][] calls;
   private final Flag[][] flags;
   private long current;
@@ -50,9 +53,12 @@ final class Board implements Meeting {
   Board(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     own = memory.of(rank);
+    memories = new ByteBuffer[size];
+    node = memory;
     calls = new ByteBuffer[size][2];
     flags = new Flag[size][3];
     for (int peer = 0; peer < size; peer++) {
+      memories[peer] = memory.of(peer);
       for (int i = 0; i < 2; i++) {
         calls[peer][i] =
             memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
@@ -100,6 +106,19 @@ final class Board implements Meeting {
   @Override
   public ByteBuffer call(int peer) {
     return calls[peer][(int) (current & 1)];
+  }
+
+  @Override
+  public void abandon() {
+    node.files().keep(); // the others may still be reading
+    COUNTER.setRelease(own, ABANDONED * LINE, 1L);
+    VarHandle.fullFence(); // before this rank's program writes to its buffers again
+  }
+
+  @Override
+  public boolean abandoned(int peer) {
+    VarHandle.acquireFence();
+    return (long) COUNTER.getAcquire(memories[peer], ABANDONED * LINE) != 0;
   }
 
   @Override

@@ -103,6 +103,20 @@ final class Call {
     return call.getLong(56);
   }
 
+  /** Whether a sender's call and a receiver's fit together. */
+  static boolean samePair(ByteBuffer a, ByteBuffer b) {
+    return count(a) == count(b) && element(a) == element(b);
+  }
+
+  /** Turns a call into what its rank thinks of all calls that it has been told. */
+  static void writeVerdict(ByteBuffer call, boolean fits) {
+    call.putLong(40, fits ? 1 : 0);
+  }
+
+  static boolean verdict(ByteBuffer call) {
+    return call.getLong(40) == 1;
+  }
+
   static boolean same(ByteBuffer a, ByteBuffer b) {
     for (int i = 0; i < COMPARED; i += 8) {
       if (a.getLong(i) != b.getLong(i)) {

@@ -16,6 +16,7 @@ final class Contexts {
 
   private final BitSet used = new BitSet(LIMIT);
   private final Set<Group> open = new LinkedHashSet<>();
+  private boolean everBroken;
   private long generation;
 
   /** A bit for each range in use, for sending to the other ranks. */
@@ -24,6 +25,17 @@ final class Contexts {
     long[] set = used.toLongArray();
     System.arraycopy(set, 0, words, 0, set.length);
     return words;
+  }
+
+  /** Reserves a range, if it is not in use. */
+  synchronized boolean tryTake(int context) {
+    boolean free = !used.get(context);
+    used.set(context);
+    return free;
+  }
+
+  synchronized void giveBack(int context) {
+    used.clear(context);
   }
 
   synchronized void opened(Group group, int context) {
@@ -36,7 +48,14 @@ final class Contexts {
     open.remove(group);
     if (reusable) {
       used.clear(context);
+    } else {
+      everBroken = true;
     }
+  }
+
+  /** Whether a closed group was broken. */
+  synchronized boolean everBroken() {
+    return everBroken;
   }
 
   /** The groups that have not been closed. */

@@ -1,11 +1,14 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -39,6 +42,7 @@ public final class Group implements AutoCloseable {
   static final int USER_CHANNEL = 16;
 
   private static final long NOWHERE = -1;
+  private static final int WORDS = 3 + Contexts.LIMIT / Long.SIZE; // of a proposal in split
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
@@ -52,6 +56,8 @@ public final class Group implements AutoCloseable {
   static final int GATHER = 4;
 
   private static final int CHANNEL_BITS = 13;
+  private static final Duration FOREVER =
+      Duration.ofDays(36500); // what a long of nanoseconds can hold
   private static final Duration LATE = Duration.ofSeconds(10);
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Group.class);
@@ -180,29 +186,54 @@ public final class Group implements AutoCloseable {
     if (context == 0) {
       timeout = newTimeout; // the world has none of its own
     }
-    int size = size();
-    int words = 3 + Contexts.LIMIT / Long.SIZE;
-    ByteBuffer own = HostBuffers.allocate(words * Long.BYTES);
-    own.putLong(0, color).putLong(8, key).putLong(16, contexts.generation());
-    own.asLongBuffer().put(3, contexts.used());
-    meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
-    ByteBuffer all = HostBuffers.allocate(size * words * Long.BYTES);
-    new Exchange(this).allGather(own, all);
-
-    long newGeneration = 0;
-    long[] used = new long[Contexts.LIMIT / Long.SIZE];
-    List<long[]> joining = new ArrayList<>();
-    for (int peer = 0; peer < size; peer++) {
-      int base = peer * words * Long.BYTES;
-      newGeneration = Math.max(newGeneration, all.getLong(base + 16) + 1);
-      for (int i = 0; i < used.length; i++) {
-        used[i] |= all.getLong(base + 24 + i * Long.BYTES);
+    // Another thread may be splitting another group of the same ranks, and the ranks may run the
+    // two in
+    // different orders. So a tag range is proposed, taken by each rank if it is still free there,
+    // and given
+    // back by all if it was not free on all.
+    while (true) {
+      long[] all = proposals(color, key);
+      int context = lowestFree(all);
+      boolean taken = contexts.tryTake(context);
+      long[] outcomes = allGather(new long[] {taken ? 1 : 0});
+      if (Arrays.stream(outcomes).min().getAsLong() == 1) {
+        if (color >= 0) {
+          return part(all, color, context, newTimeout);
+        }
+        contexts.giveBack(context);
+        return null;
       }
-      if (all.getLong(base) == color) {
-        joining.add(new long[] {all.getLong(base + 8), peer});
+      if (taken) {
+        contexts.giveBack(context);
+      }
+      LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
+    }
+  }
+
+  /** Of each rank: color, key, its newest generation, and a bit for each tag range in use there. */
+  private long[] proposals(int color, int key) {
+    long[] own = new long[WORDS];
+    own[0] = color;
+    own[1] = key;
+    own[2] = contexts.generation();
+    System.arraycopy(contexts.used(), 0, own, 3, WORDS - 3);
+    meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    return allGather(own);
+  }
+
+  private long[] allGather(long[] own) {
+    long[] all = new long[own.length * size()];
+    new Exchange(this).allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
+  }
+
+  private int lowestFree(long[] all) {
+    long[] used = new long[WORDS - 3];
+    for (int i = 0; i < all.length; i++) {
+      if (i % WORDS >= 3) {
+        used[i % WORDS - 3] |= all[i];
       }
     }
-    contexts.advanceTo(newGeneration);
     int free = BitSet.valueOf(used).nextClearBit(0);
     if (free >= Contexts.LIMIT) {
       throw new GradientSyncException(
@@ -212,9 +243,19 @@ public final class Group implements AutoCloseable {
               + Contexts.LIMIT
               + "; close some");
     }
-    if (color < 0) {
-      return null;
+    return free;
+  }
+
+  private Group part(long[] all, int color, int newContext, Duration newTimeout) {
+    long newGeneration = 0;
+    List<long[]> joining = new ArrayList<>();
+    for (int peer = 0; peer < size(); peer++) {
+      newGeneration = Math.max(newGeneration, all[peer * WORDS + 2] + 1);
+      if (all[peer * WORDS] == color) {
+        joining.add(new long[] {all[peer * WORDS + 1], peer});
+      }
     }
+    contexts.advanceTo(newGeneration);
     joining.sort((a, b) -> a[0] != b[0] ? Long.compare(a[0], b[0]) : Long.compare(a[1], b[1]));
     int[] newMembers = new int[joining.size()];
     int newRank = -1;
@@ -225,7 +266,8 @@ public final class Group implements AutoCloseable {
         newRank = i;
       }
     }
-    return new Group(transport, contexts, free, newGeneration, newMembers, newRank, newTimeout);
+    return new Group(
+        transport, contexts, newContext, newGeneration, newMembers, newRank, newTimeout);
   }
 
   /**
@@ -380,9 +422,12 @@ public final class Group implements AutoCloseable {
                     + ", "
                     + during()));
       }
+      if (meeting.abandoned(peer)) {
+        throw lost("rank " + peer + " gave up in the middle of a call", null);
+      }
       if (left == 0 && goodbye(peer)) {
         left = now;
-      } else if (left != 0 && now - left > GRACE_NANOS) {
+      } else if (left != 0 && now - left > GRACE_NANOS && !test(message, peer)) {
         throw fail(
             new RankLostException(
                 "rank "
@@ -392,7 +437,7 @@ public final class Group implements AutoCloseable {
                     + ", "
                     + during()));
       }
-      if (waited > timeout.toNanos()) {
+      if (waited > timeoutNanos() && !test(message, peer)) {
         throw fail(
             new RankLostException(
                 "timed out: "
@@ -415,13 +460,17 @@ public final class Group implements AutoCloseable {
     }
   }
 
+  private long timeoutNanos() {
+    return timeout.compareTo(FOREVER) > 0 ? FOREVER.toNanos() : timeout.toNanos();
+  }
+
   private boolean test(Message message, int peer) {
     try {
       return message.test();
     } catch (RankLostException e) {
-      throw fail(
-          new RankLostException(
-              "rank " + peer + " is lost: " + e.getMessage() + ", " + during(), e.getCause()));
+      throw lost("rank " + peer + " is lost: " + e.getMessage(), e.getCause());
+    } catch (GradientSyncException e) {
+      throw lost(e.getMessage(), e);
     }
   }
 
@@ -466,8 +515,14 @@ public final class Group implements AutoCloseable {
     return false;
   }
 
-  /** Breaks the group. */
-  RankLostException lost(String message, Throwable cause) {
+  /**
+   * Breaks the group, for what goes wrong after the ranks have met: the others cannot go on either.
+   *
+   * @param message what happened; this rank and its call are added
+   * @param cause what the layer below said, or null
+   * @return the exception to throw
+   */
+  public RankLostException lost(String message, Throwable cause) {
     return fail(new RankLostException(message + ", rank=" + rank + ", " + during(), cause));
   }
 
@@ -475,6 +530,7 @@ public final class Group implements AutoCloseable {
   private <E extends GradientSyncException> E fail(E cause) {
     if (broken == null) {
       broken = cause;
+      meeting.abandon();
     }
     return cause;
   }
@@ -529,7 +585,11 @@ public final class Group implements AutoCloseable {
       return;
     }
     closed = true;
-    sayGoodbye();
+    try {
+      sayGoodbye();
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot say goodbye", rank, e); // MPI is over already
+    }
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
         goodbyeReceives[peer].close();
@@ -546,10 +606,10 @@ public final class Group implements AutoCloseable {
    * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
    * no lock and waits for nobody: for the end of the process.
    *
-   * @return false if a group is broken, so that other ranks may wait for this one in vain
+   * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */
   public boolean leaveAll() {
-    boolean sound = true;
+    boolean sound = !contexts.everBroken();
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
       group.sayGoodbye();

@@ -103,7 +103,8 @@ public final class GroupCommunicator implements Communicator {
   /** Reduces a copy of the source, and takes the target's part of it from an index on. */
   private void reduce(
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
-    int elements = source.remaining() * HostBuffers.elementSize(source) / type.sizeInBytes();
+    long elements =
+        (long) source.remaining() * HostBuffers.elementSize(source) / type.sizeInBytes();
     try (DeviceBuffer copy = host.allocate(type, elements)) {
       copy.copyFrom(source);
       reducer.allReduce(copy, op, kind);
@@ -201,7 +202,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requireTag(tag);
     synchronized (group) {
-      pair(data, destination, null, -1, tag);
+      requireNothing(pair(data, destination, null, -1, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
     }
   }
@@ -212,7 +213,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(source, "source");
     requireTag(tag);
     synchronized (group) {
-      pair(null, -1, data, source, tag);
+      requireNothing(pair(null, -1, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
     }
   }
@@ -233,17 +234,25 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requirePeer(source, "source");
     synchronized (group) {
-      pair(send, destination, receive, source, tag);
+      MismatchedCallException failure = pair(send, destination, receive, source, tag);
+      boolean own = Call.verdict(ownSend);
       exchange.move(
           send,
           send.position(),
-          send.remaining(),
+          own && Call.verdict(peerReceive) ? send.remaining() : 0,
           destination,
           receive,
           receive.position(),
-          receive.remaining(),
+          own && Call.verdict(peerSend) ? receive.remaining() : 0,
           source,
           sendChannel(tag));
+      requireNothing(failure);
+    }
+  }
+
+  private static void requireNothing(MismatchedCallException failure) {
+    if (failure != null) {
+      throw failure;
     }
   }
 
@@ -265,16 +274,17 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * Sender and receiver tell each other what they are about to do, so that both know if they
-   * differ. Either side may be absent.
+   * Sender and receiver tell each other what they are about to do, and then whether it fits with
+   * all that they have been told; elements move between two ranks only if both say so, so nothing
+   * is left under way. Either side may be absent.
+   *
+   * @return null if all fits; otherwise what to throw once the pairs that fit are done
    */
-  private void pair(Buffer send, int destination, Buffer receive, int source, int tag) {
+  private MismatchedCallException pair(
+      Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
-    group.beginPair(
-        send != null ? Call.Kind.SEND : Call.Kind.RECEIVE,
-        Call.element(main),
-        main.remaining(),
-        tag);
+    Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
+    group.beginPair(kind, Call.element(main), main.remaining(), tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
@@ -283,27 +293,27 @@ public final class GroupCommunicator implements Communicator {
         messages[1] = group.sender(ownSend, destination, sendChannel(tag));
       }
       if (receive != null) {
-        Call.write(
-            ownReceive,
-            0,
-            Call.Kind.RECEIVE,
-            Call.element(receive),
-            receive.remaining(),
-            null,
-            tag);
+        int element = Call.element(receive);
+        Call.write(ownReceive, 0, Call.Kind.RECEIVE, element, receive.remaining(), null, tag);
         messages[2] = group.receiver(peerSend, source, sendChannel(tag));
         messages[3] = group.sender(ownReceive, source, receiveChannel(tag));
       }
-      for (Message message : messages) {
-        if (message != null) {
-          message.start();
-        }
+      exchange(messages, destination, source);
+      MismatchedCallException failure = null;
+      if (send != null && !Call.samePair(ownSend, peerReceive)) {
+        failure = mismatch(ownSend, peerReceive, destination);
+      } else if (receive != null && !Call.samePair(ownReceive, peerSend)) {
+        failure = mismatch(ownReceive, peerSend, source);
       }
-      for (int i = 0; i < messages.length; i++) {
-        if (messages[i] != null) {
-          group.await(messages[i], i < 2 ? destination : source);
-        }
+      Call.writeVerdict(ownSend, failure == null);
+      Call.writeVerdict(ownReceive, failure == null);
+      exchange(messages, destination, source);
+      if (failure == null && send != null && !Call.verdict(peerReceive)) {
+        failure = elsewhere(destination);
+      } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
+        failure = elsewhere(source);
       }
+      return failure;
     } finally {
       for (Message message : messages) {
         if (message != null) {
@@ -311,28 +321,43 @@ public final class GroupCommunicator implements Communicator {
         }
       }
     }
-    if (send != null) {
-      requireMatch(ownSend, peerReceive, destination);
+  }
+
+  private void exchange(Message[] messages, int destination, int source) {
+    for (Message message : messages) {
+      if (message != null) {
+        message.start();
+      }
     }
-    if (receive != null) {
-      requireMatch(ownReceive, peerSend, source);
+    for (int i = 0; i < messages.length; i++) {
+      if (messages[i] != null) {
+        group.await(messages[i], i < 2 ? destination : source);
+      }
     }
   }
 
-  private void requireMatch(ByteBuffer own, ByteBuffer other, int peer) {
-    if (Call.count(own) != Call.count(other) || Call.element(own) != Call.element(other)) {
-      throw new MismatchedCallException(
-          "the ranks' calls do not match, rank="
-              + rank()
-              + ":\n  rank "
-              + rank()
-              + ": "
-              + Call.describe(own)
-              + "\n  rank "
-              + peer
-              + ": "
-              + Call.describe(other));
-    }
+  private MismatchedCallException mismatch(ByteBuffer own, ByteBuffer other, int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ":\n  rank "
+            + rank()
+            + ": "
+            + Call.describe(own)
+            + "\n  rank "
+            + peer
+            + ": "
+            + Call.describe(other));
+  }
+
+  private MismatchedCallException elsewhere(int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ": rank "
+            + peer
+            + " and a third rank do not match, so nothing was exchanged with rank "
+            + peer);
   }
 
   private static int sendChannel(int tag) {

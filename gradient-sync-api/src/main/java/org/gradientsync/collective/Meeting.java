@@ -44,6 +44,19 @@ interface Meeting extends AutoCloseable {
    */
   ByteBuffer call(int peer);
 
+  /** Lets the others know that this rank has given up: what it told them does not hold any more. */
+  default void abandon() {}
+
+  /**
+   * Whether a rank has given up.
+   *
+   * @param peer another rank
+   * @return true if it is known that it has
+   */
+  default boolean abandoned(int peer) {
+    return false;
+  }
+
   @Override
   void close();
 }

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -82,7 +83,13 @@ public final class PointToPointReducer implements Reducer {
 
   /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
   void reduceMet(DeviceBuffer buffer, ReduceOp op) {
-    plan((AbstractDeviceBuffer) buffer).run(buffer, op);
+    try {
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op);
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
+    }
   }
 
   @Override
@@ -157,6 +164,7 @@ public final class PointToPointReducer implements Reducer {
     synchronized (group) {
       Entry entry = plans.remove(buffer);
       if (entry != null) {
+        ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
         entry.plan().close();
       }
     }

@@ -1,11 +1,11 @@
 package org.gradientsync.collective;
 
-import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffer;
 import org.gradientsync.host.HostDevice;
@@ -101,9 +101,12 @@ final class SharedReducer implements Reducer {
       }
       try {
         run(plan(own), op);
-      } catch (InternalError | UncheckedIOException e) {
-        // the JVM's word for touching a mapping whose file has been emptied by its owner
-        throw group.lost("another rank gave up its memory", e);
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        // InternalError among them: the JVM's word for touching a mapping whose file has been
+        // emptied
+        throw group.lost("the call failed in the middle: " + e, e);
       }
     }
   }
@@ -131,6 +134,12 @@ final class SharedReducer implements Reducer {
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         group.await(board.flag(peer, Board.DONE), peer);
+      }
+    }
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank && board.abandoned(peer)) {
+        // It may have changed its buffer while this rank was reading it.
+        throw group.lost("rank " + peer + " gave up in the middle of a call", null);
       }
     }
   }

@@ -74,8 +74,13 @@ public final class HostDevice implements BackendDevice {
       try {
         return files.create(bytes, segmentBytes);
       } catch (IOException e) {
-        log.warn(
-            "no shared memory, so this buffer is reduced through messages: bytes={}", bytes, e);
+        if (!warned) {
+          warned = true;
+          log.warn(
+              "/dev/shm has no room, so reductions go through messages, which is slower: bytes={}, cause={}",
+              bytes,
+              e.toString());
+        }
       }
     }
     ByteBuffer[] memory = new ByteBuffer[segments];
@@ -141,6 +146,12 @@ public final class HostDevice implements BackendDevice {
     if (!memory.isDirect() || memory.isReadOnly()) {
       throw new IllegalArgumentException(
           "memory must be direct and writable: memory=" + memory + "; arrays go through copyFrom");
+    }
+    if (memory.order() != ByteOrder.nativeOrder()) {
+      throw new IllegalArgumentException(
+          "memory must be in native byte order: order="
+              + memory.order()
+              + "; call order(ByteOrder.nativeOrder()) before filling it");
     }
     if (memory.remaining() % type.sizeInBytes() != 0) {
       throw new IllegalArgumentException(

@@ -2,6 +2,7 @@ package org.gradientsync.host;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -15,6 +16,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.spi.Availability;
 import org.slf4j.Logger;
@@ -34,6 +36,10 @@ public final class SharedFiles implements AutoCloseable {
   private static final String PREFIX = "gradient-sync-";
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
   private static final AtomicLong NEXT = new AtomicLong();
+  private static final Cleaner CLEANER = Cleaner.create();
+  private static final AtomicInteger LIVE = new AtomicInteger();
+  private static final int MANY = 4096;
+  private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
   static {
     Runtime.getRuntime()
@@ -47,6 +53,7 @@ public final class SharedFiles implements AutoCloseable {
   private final long process = ProcessHandle.current().pid();
   private final long secret = new SecureRandom().nextLong();
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
+  private volatile boolean keep;
 
   /** Files of this process. Deletes what killed processes have left behind. */
   public SharedFiles() {
@@ -91,6 +98,17 @@ public final class SharedFiles implements AutoCloseable {
    * @throws IOException if the memory file system is full, among others
    */
   HostMemory create(long bytes, int segmentBytes) throws IOException {
+    boolean interrupted = Thread.interrupted(); // a channel would close itself for it
+    try {
+      return createUninterrupted(bytes, segmentBytes);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private HostMemory createUninterrupted(long bytes, int segmentBytes) throws IOException {
     long id = NEXT.getAndIncrement();
     Path path = path(process, secret, id);
     Set<StandardOpenOption> options =
@@ -173,6 +191,14 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
+  /**
+   * From now on files are only deleted, not emptied: other processes may be reading them in a call
+   * that this one has given up. Their memory is given back when nobody maps them any more.
+   */
+  public void keep() {
+    keep = true;
+  }
+
   /** Deletes this object's files; their memory must not be used any more, by any process. */
   @Override
   public void close() {
@@ -201,7 +227,7 @@ public final class SharedFiles implements AutoCloseable {
    * mapping of it would be a crash.
    */
   private static void reserve(FileChannel channel, long bytes) throws IOException {
-    ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, 1 << 20));
+    ByteBuffer zeros = ZEROS.duplicate();
     for (long done = 0; done < bytes; ) {
       zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
       done += channel.write(zeros, done);
@@ -213,10 +239,12 @@ public final class SharedFiles implements AutoCloseable {
     ByteBuffer[] segments = new ByteBuffer[(int) Math.max(1, (bytes - 1) / segmentBytes + 1)];
     for (int i = 0; i < segments.length; i++) {
       long first = (long) i * segmentBytes;
-      segments[i] =
-          channel
-              .map(mode, first, Math.min(segmentBytes, bytes - first))
-              .order(ByteOrder.nativeOrder());
+      ByteBuffer segment = channel.map(mode, first, Math.min(segmentBytes, bytes - first));
+      segments[i] = segment.order(ByteOrder.nativeOrder());
+      CLEANER.register(segment, LIVE::decrementAndGet);
+      if (LIVE.incrementAndGet() % MANY == 0) {
+        System.gc(); // a process may have 65530 mappings, and unmapping is left to the collector
+      }
     }
     return segments;
   }
@@ -226,7 +254,7 @@ public final class SharedFiles implements AutoCloseable {
    * garbage collector finds them, and would keep it.
    */
   private void remove(Path path) {
-    if (own.remove(path)) {
+    if (own.remove(path) && !keep) {
       try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
         channel.truncate(0);
       } catch (IOException e) {
@@ -253,6 +281,16 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
+  private static void deleteStale(Path file) {
+    try {
+      if (Files.deleteIfExists(file)) {
+        log.info("deleted shared memory that a killed process left: file={}", file);
+      }
+    } catch (IOException e) {
+      log.debug("shared memory of another user: file={}", file, e);
+    }
+  }
+
   private static void deleteStale() {
     try (DirectoryStream<Path> files =
         Files.newDirectoryStream(FOLDER, PREFIX + NAMESPACE + "-*-*-*")) {
@@ -261,8 +299,7 @@ public final class SharedFiles implements AutoCloseable {
             file.getFileName().toString().substring(PREFIX.length() + NAMESPACE.length() + 1);
         long maker = Long.parseLong(name.substring(0, name.indexOf('-')));
         if (ProcessHandle.of(maker).isEmpty()) {
-          Files.deleteIfExists(file);
-          log.info("deleted shared memory that a killed process left: file={}", file);
+          deleteStale(file);
         }
       }
     } catch (IOException | RuntimeException e) {

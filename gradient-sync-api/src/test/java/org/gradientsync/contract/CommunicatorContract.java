@@ -361,6 +361,75 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
+  void aMismatchedPairLeavesNothingUnderWay(int ranks) {
+    each(
+        ranks,
+        c -> {
+          if (ranks < 3) {
+            return;
+          }
+          int right = (c.rank() + 1) % ranks;
+          int left = (c.rank() + ranks - 1) % ranks;
+          for (int round = 0; round < 3; round++) {
+            int[] got = new int[c.rank() == 1 ? 3 : 2];
+            IntBuffer own = IntBuffer.wrap(new int[] {c.rank(), 5});
+            // Rank 1 expects more than rank 0 sends; rank 2 has a neighbour that does not match.
+            boolean concerned = c.rank() <= 2;
+            if (concerned) {
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> c.sendReceive(own, right, IntBuffer.wrap(got), left, 3));
+            } else if (c.rank() == ranks - 1) {
+              // its right neighbour is rank 0, which does not match either
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> c.sendReceive(own, right, IntBuffer.wrap(got), left, 3));
+            } else {
+              c.sendReceive(own, right, IntBuffer.wrap(got), left, 3);
+              assertArrayEquals(new int[] {left, 5}, got);
+            }
+            int[] right2 = new int[1];
+            c.sendReceive(
+                IntBuffer.wrap(new int[] {c.rank()}), right, IntBuffer.wrap(right2), left, 3);
+            assertEquals(left, right2[0]);
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void threadsSplitAtTheSameTime(int ranks) {
+    each(
+        ranks,
+        c -> {
+          try (Communicator a = c.duplicate();
+              Communicator b = c.duplicate()) {
+            Throwable[] failure = new Throwable[1];
+            Thread other = new Thread(() -> splitAndSum(a, 1, failure));
+            other.start();
+            splitAndSum(b, 1000, failure);
+            other.join();
+            assertNull(failure[0]);
+          }
+        });
+  }
+
+  private static void splitAndSum(Communicator parent, int unit, Throwable[] failure) {
+    try {
+      for (int i = 0; i < 40; i++) {
+        try (Communicator part = parent.duplicate()) {
+          long[] sum = {unit};
+          part.allReduce(LongBuffer.wrap(sum), ReduceOp.SUM);
+          assertEquals((long) unit * parent.size(), sum[0]);
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      failure[0] = e;
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
   void refusesBadInput(int ranks) {
     each(
         ranks,

@@ -48,7 +48,12 @@ class HostBufferTest extends DeviceBufferContract {
   @Test
   void refusesMemoryThatItCannotUse() {
     HostDevice device = new HostDevice();
-    ByteBuffer direct = ByteBuffer.allocateDirect(10);
+    ByteBuffer direct = ByteBuffer.allocateDirect(10).order(ByteOrder.nativeOrder());
+    IllegalArgumentException e =
+        assertThrows(
+            IllegalArgumentException.class,
+            () -> device.wrap(DataType.FLOAT16, ByteBuffer.allocateDirect(10)));
+    assertTrue(e.getMessage().contains("native byte order"), e.getMessage());
     assertThrows(IllegalArgumentException.class, () -> device.wrap(DataType.INT32, direct));
     assertThrows(
         IllegalArgumentException.class,

@@ -55,9 +55,11 @@ final class CudaAwareProbe {
   /**
    * Tries.
    *
+   * @param othersWait how long the other ranks wait for the outcome
    * @return usable, or how the trial ended
    */
-  static Availability run() {
+  static Availability run(Duration othersWait) {
+    long seconds = Math.max(1, Math.min(SECONDS, othersWait.toSeconds() / 2));
     Path java = Path.of(System.getProperty("java.home"), "bin", "java");
     Path output = null;
     try {
@@ -74,9 +76,9 @@ final class CudaAwareProbe {
               .redirectOutput(output.toFile());
       builder.environment().keySet().removeIf(k -> OF_RANKS.stream().anyMatch(k::startsWith));
       Process child = builder.start();
-      if (!child.waitFor(SECONDS, TimeUnit.SECONDS)) {
+      if (!child.waitFor(seconds, TimeUnit.SECONDS)) {
         child.destroyForcibly();
-        return Availability.no("a trial process did not end within " + SECONDS + " s");
+        return Availability.no("a trial process did not end within " + seconds + " s");
       }
       return child.exitValue() == 0
           ? Availability.yes()

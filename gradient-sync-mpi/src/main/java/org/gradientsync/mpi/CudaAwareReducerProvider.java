@@ -49,7 +49,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
   public Reducer create(SyncContext context) {
     GroupCommunicator communicator = new GroupCommunicator(context.group());
     boolean first = communicator.rank() == 0;
-    Availability probe = first ? CudaAwareProbe.run() : Availability.yes();
+    Availability probe = first ? CudaAwareProbe.run(communicator.timeout()) : Availability.yes();
     agree(communicator, probe.usable() ? null : probe.reason());
     Reducer reducer =
         new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
@@ -60,7 +60,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       throw e;
     }
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
-    JobEnd.before(context.device()::makeCurrent);
+    JobEnd.before("cuda", context.device()::makeCurrent);
     return reducer;
   }
 

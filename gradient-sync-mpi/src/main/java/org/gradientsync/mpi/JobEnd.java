@@ -1,7 +1,8 @@
 package org.gradientsync.mpi;
 
 import java.lang.Thread.UncaughtExceptionHandler;
-import java.util.Set;
+import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -12,7 +13,8 @@ import org.gradientsync.mpi.binding.OpenMpi;
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
-  private static final Set<Runnable> BEFORE_END = ConcurrentHashMap.newKeySet();
+  private static final Duration LIMIT = Duration.ofSeconds(10);
+  private static final Map<String, Runnable> BEFORE_END = new ConcurrentHashMap<>();
 
   private final OpenMpi mpi;
   private final UncaughtExceptionHandler previous;
@@ -22,9 +24,9 @@ final class JobEnd implements UncaughtExceptionHandler {
     this.previous = previous;
   }
 
-  /** Runs on the thread that ends MPI, just before. */
-  static void before(Runnable preparation) {
-    BEFORE_END.add(preparation);
+  /** Runs on the thread that ends MPI, just before; the last one for each key. */
+  static void before(String what, Runnable preparation) {
+    BEFORE_END.put(what, preparation);
   }
 
   static void install(OpenMpi mpi, Group world) {
@@ -41,12 +43,10 @@ final class JobEnd implements UncaughtExceptionHandler {
                   if (!mpi.isOwner()) {
                     return;
                   }
-                  if (sound) {
-                    BEFORE_END.forEach(Runnable::run);
-                    mpi.finish();
-                  } else {
-                    // The others cannot all come to MPI's end any more: waiting for them would
-                    // hang.
+                  BEFORE_END.values().forEach(Runnable::run);
+                  // Where a rank was lost, it may never come; without limit this process would
+                  // hang.
+                  if (!mpi.finish(sound ? null : LIMIT)) {
                     mpi.abort(1);
                   }
                 },

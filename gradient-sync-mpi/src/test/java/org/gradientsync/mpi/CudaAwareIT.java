@@ -3,6 +3,7 @@ package org.gradientsync.mpi;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.List;
 import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.Test;
@@ -15,7 +16,7 @@ class CudaAwareIT {
   @Test
   void aTrialThatEndsBadlyIsAReasonAndNoMore() {
     Mpirun.require();
-    Availability availability = CudaAwareProbe.run();
+    Availability availability = CudaAwareProbe.run(Duration.ofMinutes(2));
     assertFalse(availability.usable());
     assertTrue(
         availability.reason().startsWith("a trial process ended with code"), availability.reason());

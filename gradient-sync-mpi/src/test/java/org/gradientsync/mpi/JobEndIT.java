@@ -56,6 +56,13 @@ class JobEndIT {
   }
 
   @Test
+  void aLossThatIsCaughtDoesNotHangTheEnd() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "caught");
+    assertNotEquals(0, job.exitCode());
+    job.expect("caught timed out: rank 1 did not join in time");
+  }
+
+  @Test
   void aRankThatNeverCreatesASyncIsNotWaitedForForEver() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "never");
     assertNotEquals(0, job.exitCode());

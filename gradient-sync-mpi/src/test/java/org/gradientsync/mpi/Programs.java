@@ -19,6 +19,7 @@ final class Programs {
       case "late" -> comeLate();
       case "kill" -> killOne();
       case "never" -> neverCreate();
+      case "caught" -> catchTheLoss();
       case "attach" -> attach();
       case "unavailable" -> unavailable();
       case "local" -> localRank();
@@ -63,6 +64,21 @@ final class Programs {
         Thread.sleep(20_000);
       }
       sync.average(buffer);
+    }
+  }
+
+  /**
+   * The exception is caught and the program ends as if all were well: it must not wait for the lost
+   * rank.
+   */
+  private static void catchTheLoss() throws InterruptedException {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(1)).create()) {
+      if (sync.rank() == 1) {
+        Thread.sleep(60_000);
+      }
+      sync.barrier();
+    } catch (GradientSyncException e) {
+      System.out.println("caught " + e.getMessage());
     }
   }
 

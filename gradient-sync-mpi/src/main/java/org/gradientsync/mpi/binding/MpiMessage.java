@@ -7,7 +7,7 @@ import org.gradientsync.spi.Message;
 
 /** A persistent request: starting and testing it allocate nothing. */
 public final class MpiMessage implements Message {
-  /** How often a send that has been given up is driven on, so that a short one still leaves. */
+  /** How often a message that has been given up is driven on, so that a short one still leaves. */
   private static final int LAST_TESTS = 100;
 
   private final Object lock;
@@ -73,14 +73,11 @@ public final class MpiMessage implements Message {
         if (mpi.MPI.isFinalized()) {
           return;
         }
-        if (active && sends) {
-          for (int i = 0; i < LAST_TESTS && active; i++) {
-            active = !request.test();
-          }
-        }
         if (active && !sends) {
-          request.cancel();
-          active = false;
+          request.cancel(); // which does nothing once the other rank's message has arrived
+        }
+        for (int i = 0; i < LAST_TESTS && active; i++) {
+          active = !request.test();
         }
         request.free();
         if (active) {

@@ -200,17 +200,37 @@ public final class OpenMpi {
   }
 
   /**
-   * Ends MPI, if it was started here and is not over. Waits until every rank has come to its end.
+   * Ends MPI, if it was started here and is not over, when every rank has come to its end.
+   *
+   * @param limit how long to wait for them, or null for as long as it takes
+   * @return false if they did not come in time, and MPI goes on
    */
-  public void finish() {
-    synchronized (LOCK) {
-      try {
-        if (owner && !MPI.isFinalized()) {
-          MPI.Finalize();
+  public boolean finish(Duration limit) {
+    try {
+      long start = System.nanoTime();
+      Request all;
+      synchronized (LOCK) {
+        if (!owner || MPI.isFinalized()) {
+          return true;
         }
-      } catch (MPIException e) {
-        throw failed("finalize", e);
+        all = world.iBarrier();
       }
+      while (true) {
+        synchronized (LOCK) {
+          if (all.test()) {
+            MPI.Finalize();
+            return true;
+          }
+        }
+        if (limit != null && System.nanoTime() - start > limit.toNanos()) {
+          return false;
+        }
+        Thread.sleep(1);
+      }
+    } catch (MPIException e) {
+      throw failed("finalize", e);
+    } catch (InterruptedException e) {
+      return false;
     }
   }
 

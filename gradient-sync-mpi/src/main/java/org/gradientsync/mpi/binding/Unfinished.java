@@ -5,8 +5,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * The memory of sends that were given up before the other rank took them. MPI may still read it, so
- * it must not be collected. Happens only after a rank was lost.
+ * The memory of messages that were given up in the middle. MPI may still use it, so it must not be
+ * collected. Happens only after a rank was lost.
  */
 final class Unfinished {
   private static final Deque<ByteBuffer> KEPT = new ArrayDeque<>();
