@@ -9,6 +9,9 @@ import org.gradientsync.spi.SyncContext;
 
 /** Offers {@code shared}: processes of one node that read each other's host memory. */
 public final class SharedReducerProvider implements ReducerProvider {
+  /** For the service loader. */
+  public SharedReducerProvider() {}
+
   @Override
   public String name() {
     return "shared";

@@ -7,6 +7,9 @@ import org.gradientsync.spi.DeviceRequest;
 
 /** Offers the host's memory, which every rank has. */
 public final class HostDeviceProvider implements DeviceProvider {
+  /** For the service loader. */
+  public HostDeviceProvider() {}
+
   @Override
   public String kind() {
     return HostDevice.KIND;

@@ -9,6 +9,9 @@ import org.gradientsync.spi.SyncContext;
 
 /** Offers {@code local}: ranks that are threads of one JVM, over the host's memory. */
 public final class LocalReducerProvider implements ReducerProvider {
+  /** For the service loader. */
+  public LocalReducerProvider() {}
+
   @Override
   public String name() {
     return LocalTransport.NAME;

@@ -12,6 +12,9 @@ import org.slf4j.LoggerFactory;
 public final class CudaDeviceProvider implements DeviceProvider {
   private static final Logger log = LoggerFactory.getLogger(CudaDeviceProvider.class);
 
+  /** For the service loader. */
+  public CudaDeviceProvider() {}
+
   @Override
   public String kind() {
     return CudaDevice.KIND;

@@ -15,6 +15,9 @@ import org.slf4j.LoggerFactory;
 public final class HostStagedReducerProvider implements ReducerProvider {
   private static final Logger log = LoggerFactory.getLogger(HostStagedReducerProvider.class);
 
+  /** For the service loader. */
+  public HostStagedReducerProvider() {}
+
   @Override
   public String name() {
     return HostStagedReducer.NAME;

@@ -22,6 +22,9 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
   private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
   private static final int TRIAL = 1000;
 
+  /** For the service loader. */
+  public CudaAwareReducerProvider() {}
+
   @Override
   public String name() {
     return "cuda-aware";

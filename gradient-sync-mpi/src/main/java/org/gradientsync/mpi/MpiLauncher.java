@@ -23,6 +23,9 @@ public final class MpiLauncher implements Launcher {
   private static final Logger log = LoggerFactory.getLogger(MpiLauncher.class);
   private static Group world;
 
+  /** For the service loader. */
+  public MpiLauncher() {}
+
   @Override
   public String name() {
     return NAME;

@@ -8,6 +8,9 @@ import org.gradientsync.spi.SyncContext;
 
 /** Offers {@code mpi}: host memory handed to MPI point-to-point, added up by the CPU. */
 public final class MpiReducerProvider implements ReducerProvider {
+  /** For the service loader. */
+  public MpiReducerProvider() {}
+
   @Override
   public String name() {
     return "mpi";
