@@ -10,7 +10,13 @@ final class CudaLibrary {
   private static CudaApi api;
   private static UnavailableException failure;
 
+  private static final String NO_GPU = "there is no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it";
+
   private CudaLibrary() {}
+
+  private static UnavailableException unusable(CudaException e) {
+    return new UnavailableException("the NVIDIA driver cannot be used: " + e.getMessage(), e);
+  }
 
   /**
    * The driver.
@@ -40,12 +46,12 @@ final class CudaLibrary {
       count = api.deviceCount();
     } catch (CudaException e) {
       if (e.code() != CudaApi.NO_DEVICE) {
-        throw new UnavailableException("the NVIDIA driver cannot be used: " + e.getMessage(), e);
+        throw unusable(e);
       }
       count = 0;
     }
     if (count == 0) {
-      throw new UnavailableException("there is no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
+      throw new UnavailableException(NO_GPU);
     }
     int version = api.driverVersion();
     if (version < OLDEST_DRIVER) {
@@ -66,7 +72,7 @@ final class CudaLibrary {
     try {
       return NativeFolder.whileLoading(JCudaApi::new);
     } catch (CudaException e) {
-      throw new UnavailableException("the NVIDIA driver cannot be used: " + e.getMessage(), e);
+      throw e.code() == CudaApi.NO_DEVICE ? new UnavailableException(NO_GPU, e) : unusable(e);
     } catch (LinkageError e) {
       throw new UnavailableException(
           "the NVIDIA driver (libcuda.so.1) or JCuda's natives do not load: "

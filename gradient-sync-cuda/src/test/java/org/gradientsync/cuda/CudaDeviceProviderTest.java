@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.times;
+import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
 import java.nio.charset.StandardCharsets;
@@ -78,6 +80,56 @@ class CudaDeviceProviderTest {
     CudaException e =
         assertThrows(CudaException.class, () -> device.allocate(DataType.FLOAT32, 10));
     assertTrue(e.getMessage().contains("bytes=40, free=7, total=100"), e.getMessage());
+  }
+
+  @Test
+  void whatBelongsToAnotherDeviceIsRefused() {
+    CudaDevice device = new CudaDevice(api, 0);
+    CudaDevice other = new CudaDevice(api, 1);
+    String stream =
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> device.allocate(DataType.FLOAT32, 1, other.stream()))
+            .getMessage();
+    assertTrue(stream.contains("stream belongs to another device"), stream);
+    when(api.deviceOf(4096)).thenReturn(1);
+    String address =
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> device.wrap(DataType.FLOAT32, 4096, 1, device.stream()))
+            .getMessage();
+    assertTrue(address.contains("address=0x1000, device=1, expected=0"), address);
+    when(api.deviceOf(4096)).thenReturn(-1);
+    assertTrue(
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> device.wrap(DataType.FLOAT32, 4096, 1, device.stream()))
+            .getMessage()
+            .contains("device=none"));
+    CudaEvent event = device.createEvent(false);
+    assertThrows(IllegalArgumentException.class, () -> event.record(other.stream()));
+    assertThrows(IllegalStateException.class, () -> event.millisecondsTo(event));
+  }
+
+  @Test
+  void aClosedDeviceGivesItsMemoryBackAndRefusesWork() {
+    when(api.allocate(anyLong())).thenReturn(4096L, 8192L);
+    CudaDevice device = new CudaDevice(api, 0);
+    CudaBuffer closed = device.allocate(DataType.FLOAT32, 1);
+    CudaBuffer open = device.allocate(DataType.FLOAT32, 1);
+    closed.close();
+    closed.close();
+    verify(api, times(1)).free(4096);
+    device.close();
+    device.close();
+    verify(api, times(1)).free(8192);
+    assertTrue(open.isClosed());
+    open.close();
+    verify(api, times(1)).free(8192);
+    assertThrows(IllegalStateException.class, () -> device.allocate(DataType.FLOAT32, 1));
+    assertThrows(IllegalStateException.class, device::createStream);
+    assertThrows(IllegalStateException.class, () -> device.createEvent(true));
+    assertThrows(IllegalStateException.class, open::address);
   }
 
   @Test
