@@ -10,8 +10,11 @@ import org.gradientsync.ReduceOp;
  * copies in and out of it cost little.
  */
 abstract class Accumulator {
-  /** Elements in a block: two arrays of the widest type take 32 KiB. */
-  static final int BLOCK = 2048;
+  /**
+   * Elements in a block: two arrays of the widest type take 16 KiB, half of a small first-level
+   * cache.
+   */
+  static final int BLOCK = 1024;
 
   /** The accumulator for a type. */
   static Accumulator of(DataType type) {
