@@ -129,9 +129,11 @@ public final class GradientSync implements AutoCloseable {
    */
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
-    requireOwn(buffer);
-    op.requireDefinedFor(buffer.type());
-    reducer.allReduce(buffer, op);
+    synchronized (group) { // so that no other thread closes what has been checked
+      requireOwn(buffer);
+      op.requireDefinedFor(buffer.type());
+      reducer.allReduce(buffer, op);
+    }
   }
 
   /**
@@ -146,12 +148,14 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void broadcast(DeviceBuffer buffer, int root) {
-    requireOwn(buffer);
-    if (root < 0 || root >= size()) {
-      throw new IllegalArgumentException(
-          "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
+    synchronized (group) {
+      requireOwn(buffer);
+      if (root < 0 || root >= size()) {
+        throw new IllegalArgumentException(
+            "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
+      }
+      reducer.broadcast(buffer, root);
     }
-    reducer.broadcast(buffer, root);
   }
 
   /** Returns on each rank after every rank has called it. Does not wait for the device. */

@@ -1,0 +1,52 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import java.util.Map;
+import org.gradientsync.collective.Group;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+import org.gradientsync.spi.Transport;
+import org.junit.jupiter.api.Test;
+
+/** When {@code cuda-aware} is out of the question, and what is said then. */
+class CudaAwareReducerProviderTest {
+  private final Transport transport = mock(Transport.class);
+  private final BackendDevice device = mock(BackendDevice.class);
+
+  @Test
+  void withoutMpirunItCannotBe() {
+    when(transport.name()).thenReturn("local");
+    when(device.kind()).thenReturn("cuda");
+    assertEquals("the ranks were not started by mpirun: launcher=local", availability().reason());
+  }
+
+  @Test
+  void anMpiThatSaysNoIsBelieved() {
+    when(transport.name()).thenReturn("mpi");
+    when(device.kind()).thenReturn("cuda");
+    when(transport.carries("cuda")).thenReturn(Availability.no("this Open MPI does not"));
+    assertEquals("this Open MPI does not", availability().reason());
+    when(transport.carries("cuda")).thenReturn(Availability.yes());
+    assertTrue(availability().usable());
+  }
+
+  @Test
+  void hostMemoryIsNotItsBusiness() {
+    when(device.kind()).thenReturn("host");
+    assertFalse(availability().usable());
+  }
+
+  private Availability availability() {
+    Group group = mock(Group.class);
+    when(group.transport()).thenReturn(transport);
+    return new CudaAwareReducerProvider()
+        .availability(new SyncContext(group, device, new Settings(Map.of())));
+  }
+}
