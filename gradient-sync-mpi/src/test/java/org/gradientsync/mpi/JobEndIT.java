@@ -121,7 +121,7 @@ class JobEndIT {
   }
 
   @Test
-  void cudaAwareAndUnknownReducersAreRefusedByName() throws Exception {
+  void reducersThatCannotBeHadAreRefusedByName() throws Exception {
     Mpirun.Result job =
         Mpirun.run(2, List.of("-Dgradientsync.reducer=local"), Programs.class, "unavailable");
     assertEquals(0, job.exitCode(), job.output());
