@@ -1,6 +1,5 @@
 package org.gradientsync.collective;
 
-import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -26,21 +25,17 @@ final class Board implements Meeting {
   /** The counter of the call after which a rank looks at nobody's memory any more. */
   static final int DONE = 2;
 
-  private static final VarHandle COUNTER =
-      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
-  private static final int LINE = 128; // two cache lines: processors fetch neighbours together
   private static final int ABANDONED = 3;
+  private static final int LINE = Counter.LINE;
   private static final int CALLS = 4 * LINE;
 
   /** The memory that a rank's part of a board takes. */
   static final int BYTES = CALLS + 2 * LINE;
 
   private final int rank;
-  private final ByteBuffer own;
-  private final ByteBuffer[] memories;
   private final NodeMemory node;
   private final ByteBuffer[][] calls;
-  private final Flag[][] flags;
+  private final Counter[][] counters;
   private long current;
 
   /**
@@ -52,19 +47,16 @@ final class Board implements Meeting {
    */
   Board(NodeMemory memory, int rank, int size) {
     this.rank = rank;
-    own = memory.of(rank);
-    memories = new ByteBuffer[size];
     node = memory;
     calls = new ByteBuffer[size][2];
-    flags = new Flag[size][3];
+    counters = new Counter[size][ABANDONED + 1];
     for (int peer = 0; peer < size; peer++) {
-      memories[peer] = memory.of(peer);
       for (int i = 0; i < 2; i++) {
         calls[peer][i] =
             memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
       }
-      for (int counter = 0; counter < 3; counter++) {
-        flags[peer][counter] = new Flag(peer, memory.of(peer), counter * LINE);
+      for (int counter = 0; counter <= ABANDONED; counter++) {
+        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE, peer);
       }
     }
   }
@@ -85,22 +77,22 @@ final class Board implements Meeting {
    * sees it.
    */
   void set(int counter) {
-    COUNTER.setRelease(own, counter * LINE, current);
+    counters[rank][counter].set(current);
   }
 
   /** What finishes when a rank's counter has reached the current call. */
   Message flag(int peer, int counter) {
-    return flags[peer][counter];
+    return counters[peer][counter].expect(current);
   }
 
   @Override
   public Message arrival(int peer) {
-    return flags[peer][COME];
+    return counters[peer][COME].expect(current);
   }
 
   @Override
   public Message told(int peer) {
-    return flags[rank][COME]; // at once
+    return counters[rank][COME].expect(current); // at once
   }
 
   @Override
@@ -111,50 +103,18 @@ final class Board implements Meeting {
   @Override
   public void abandon() {
     node.files().keep(); // the others may still be reading
-    COUNTER.setRelease(own, ABANDONED * LINE, 1L);
+    counters[rank][ABANDONED].set(1);
     VarHandle.fullFence(); // before this rank's program writes to its buffers again
   }
 
   @Override
   public boolean abandoned(int peer) {
     VarHandle.acquireFence();
-    return (long) COUNTER.getAcquire(memories[peer], ABANDONED * LINE) != 0;
+    return counters[peer][ABANDONED].expect(1).test();
   }
 
   @Override
   public void close() {
     // the mapping goes with the last reference to it
-  }
-
-  private final class Flag implements Message {
-    private final int peer;
-    private final ByteBuffer memory;
-    private final int offset;
-
-    Flag(int peer, ByteBuffer memory, int offset) {
-      this.peer = peer;
-      this.memory = memory;
-      this.offset = offset;
-    }
-
-    @Override
-    public int peer() {
-      return peer;
-    }
-
-    @Override
-    public void start() {
-      // it is the other rank that starts it
-    }
-
-    @Override
-    public boolean test() {
-      return (long) COUNTER.getAcquire(memory, offset) >= current;
-    }
-
-    @Override
-    public void close() {
-      // nothing to give back
-    }
   }
 }

@@ -2,8 +2,6 @@ package org.gradientsync.collective;
 
 import java.util.ArrayList;
 import java.util.EnumMap;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
@@ -19,11 +17,9 @@ import org.gradientsync.spi.Reducer;
  * The reducer for every transport that can carry a device's memory: messages between pairs of
  * ranks, added up on the device. See {@link AllReducePlan} for the way that a gradient goes.
  *
- * <p>A buffer's plan is made at its first all-reduce and kept until the buffer is closed, or until
- * {@value #PLANS} buffers have been used since.
+ * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
  */
 public final class PointToPointReducer implements Reducer {
-  private static final int PLANS = 512;
   private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
   private static final long BROADCAST_BYTES = 16 << 20;
 
@@ -32,9 +28,7 @@ public final class PointToPointReducer implements Reducer {
   private final BackendDevice device;
   private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
-  private final Map<DeviceBuffer, Entry> plans = new LinkedHashMap<>(64, 0.75f, true);
-
-  private record Entry(AllReducePlan plan, Runnable forget) {}
+  private final PlanCache<AllReducePlan> plans;
 
   /**
    * A reducer.
@@ -60,6 +54,7 @@ public final class PointToPointReducer implements Reducer {
     this.group = group;
     this.device = device;
     this.chunkBytes = chunkBytes;
+    this.plans = new PlanCache<>(group, AllReducePlan::close);
   }
 
   @Override
@@ -130,24 +125,14 @@ public final class PointToPointReducer implements Reducer {
   }
 
   private AllReducePlan plan(AbstractDeviceBuffer buffer) {
-    Entry entry = plans.get(buffer);
-    if (entry == null) {
+    AllReducePlan plan = plans.get(buffer);
+    if (plan == null) {
       int chunk = chunkBytes / buffer.type().sizeInBytes();
       Shards shards = new Shards(buffer.count(), group.size(), chunk);
-      AllReducePlan plan =
-          new AllReducePlan(group, device, buffer, shards, scratch(buffer.type(), chunk));
-      entry = new Entry(plan, () -> forget(buffer));
-      buffer.onClose(entry.forget());
-      plans.put(buffer, entry);
-      if (plans.size() > PLANS) {
-        Iterator<Map.Entry<DeviceBuffer, Entry>> eldest = plans.entrySet().iterator();
-        Map.Entry<DeviceBuffer, Entry> old = eldest.next();
-        ((AbstractDeviceBuffer) old.getKey()).removeCloseListener(old.getValue().forget());
-        eldest.remove();
-        old.getValue().plan().close();
-      }
+      plan = new AllReducePlan(group, device, buffer, shards, scratch(buffer.type(), chunk));
+      plans.put(buffer, plan);
     }
-    return entry.plan();
+    return plan;
   }
 
   private DeviceBuffer scratch(DataType type, int chunk) {
@@ -160,25 +145,10 @@ public final class PointToPointReducer implements Reducer {
     return room;
   }
 
-  private void forget(DeviceBuffer buffer) {
-    synchronized (group) {
-      Entry entry = plans.remove(buffer);
-      if (entry != null) {
-        ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
-        entry.plan().close();
-      }
-    }
-  }
-
   @Override
   public void close() {
     synchronized (group) {
-      plans.forEach(
-          (buffer, entry) -> {
-            ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
-            entry.plan().close();
-          });
-      plans.clear();
+      plans.close();
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
     }

@@ -1,8 +1,6 @@
 package org.gradientsync.collective;
 
 import java.util.HashMap;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
@@ -23,15 +21,13 @@ import org.gradientsync.spi.Reducer;
  * the memory file system was full) is reduced through messages by all ranks.
  */
 final class SharedReducer implements Reducer {
-  private static final int PLANS = 512;
-
   private final String name;
   private final Group group;
   private final Board board;
   private final HostDevice device;
   private final NodeMemory node;
   private final PointToPointReducer messages;
-  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+  private final PlanCache<Plan> plans;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
   /** Where a rank's buffer lies. */
@@ -54,15 +50,13 @@ final class SharedReducer implements Reducer {
     private final HostBuffer[] whole;
     private final DeviceBuffer[] contributions;
     private final Shards shards;
-    private final Runnable forget;
 
-    Plan(int size, Shards shards, Runnable forget) {
+    Plan(int size, Shards shards) {
       ids = new long[size];
       offsets = new long[size];
       whole = new HostBuffer[size];
       contributions = new DeviceBuffer[size];
       this.shards = shards;
-      this.forget = forget;
     }
   }
 
@@ -73,6 +67,7 @@ final class SharedReducer implements Reducer {
     this.device = device;
     this.node = node;
     this.messages = new PointToPointReducer(name, group, device);
+    this.plans = new PlanCache<>(group, this::end);
   }
 
   @Override
@@ -157,11 +152,11 @@ final class SharedReducer implements Reducer {
     if (plan != null && isValid(plan)) {
       return plan;
     }
-    forget(own);
+    plans.forget(own);
     int rank = group.rank();
     int size = group.size();
     Shards shards = new Shards(own.count(), size, Shards.WHOLE);
-    plan = new Plan(size, shards, () -> forget(own));
+    plan = new Plan(size, shards);
     for (int peer = 0; peer < size; peer++) {
       plan.ids[peer] = Call.memoryId(board.call(peer));
       plan.offsets[peer] = Call.memoryOffset(board.call(peer));
@@ -175,12 +170,7 @@ final class SharedReducer implements Reducer {
             plan.whole[peer].slice(shards.first(rank, 0), shards.length(rank, 0));
       }
     }
-    own.onClose(plan.forget);
     plans.put(own, plan);
-    if (plans.size() > PLANS) {
-      Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
-      forget(eldest.next());
-    }
     return plan;
   }
 
@@ -203,20 +193,13 @@ final class SharedReducer implements Reducer {
     return mapping;
   }
 
-  private void forget(DeviceBuffer buffer) {
-    synchronized (group) {
-      Plan plan = plans.remove(buffer);
-      if (plan == null) {
-        return;
-      }
-      ((HostBuffer) buffer).removeCloseListener(plan.forget);
-      for (int peer = 0; peer < plan.ids.length; peer++) {
-        Place place = new Place(peer, plan.ids[peer]);
-        Mapping mapping = mappings.get(place);
-        if (mapping != null && --mapping.users == 0) {
-          mappings.remove(place);
-          mapping.memory.close();
-        }
+  private void end(Plan plan) {
+    for (int peer = 0; peer < plan.ids.length; peer++) {
+      Place place = new Place(peer, plan.ids[peer]);
+      Mapping mapping = mappings.get(place);
+      if (mapping != null && --mapping.users == 0) {
+        mappings.remove(place);
+        mapping.memory.close();
       }
     }
   }
@@ -224,7 +207,7 @@ final class SharedReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      plans.keySet().stream().toList().forEach(this::forget);
+      plans.close();
       messages.close();
       node.files().close();
     }

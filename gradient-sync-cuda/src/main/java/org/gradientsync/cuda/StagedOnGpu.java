@@ -1,22 +1,18 @@
 package org.gradientsync.cuda;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.EnumMap;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.Counter;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.PlanCache;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Message;
 
 /**
  * Host-staging in which the GPUs add. Each rank owns a shard of the buffer, worked off in pieces; a
@@ -35,7 +31,6 @@ import org.gradientsync.spi.Message;
  * step, which count pieces and only grow.
  */
 final class StagedOnGpu implements AutoCloseable {
-  private static final int PLANS = 512;
   private static final int SLOTS = 4;
   private static final int LARGEST_PIECE = 1 << 20;
   private static final int SMALLEST_PIECE = 64 << 10;
@@ -45,10 +40,7 @@ final class StagedOnGpu implements AutoCloseable {
   private static final int RESULT = 1;
   private static final int CONSUMED = 2;
   private static final int COUNTERS = 3;
-  private static final int LINE = 128;
   private static final int HEADER = 4096;
-  private static final VarHandle COUNTER =
-      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
   private final Group group;
   private final CudaDevice device;
@@ -66,9 +58,9 @@ final class StagedOnGpu implements AutoCloseable {
   private final CudaEvent[] resultDown = new CudaEvent[SLOTS];
   private final CudaEvent[] copiedUp = new CudaEvent[SLOTS];
   private final Pointer[][][] staging; // owner of the memory, slot, rank that the piece is for
-  private final Flag[][] flags;
+  private final Counter[][] counters;
   private final Map<DataType, CudaBuffer> scratch = new EnumMap<>(DataType.class);
-  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+  private final PlanCache<Plan> plans;
   private long pieces; // in all calls before this one
 
   /** How much shared memory each rank needs. */
@@ -83,49 +75,13 @@ final class StagedOnGpu implements AutoCloseable {
     private final long[][] lengths;
     private final DeviceBuffer[][] contributions;
     private final CUdeviceptr[][] incoming;
-    private final Runnable forget;
 
-    Plan(int count, int size, Runnable forget) {
+    Plan(int count, int size) {
       this.count = count;
       this.places = new CUdeviceptr[count][size];
       this.lengths = new long[count][size];
       this.contributions = new DeviceBuffer[count][];
       this.incoming = new CUdeviceptr[count][size];
-      this.forget = forget;
-    }
-  }
-
-  /** Another rank's counter, to be waited for. */
-  private static final class Flag implements Message {
-    private final ByteBuffer memory;
-    private final int offset;
-    private final int peer;
-    private long expected;
-
-    Flag(ByteBuffer memory, int offset, int peer) {
-      this.memory = memory;
-      this.offset = offset;
-      this.peer = peer;
-    }
-
-    @Override
-    public int peer() {
-      return peer;
-    }
-
-    @Override
-    public void start() {
-      // the other rank does
-    }
-
-    @Override
-    public boolean test() {
-      return (long) COUNTER.getAcquire(memory, offset) >= expected;
-    }
-
-    @Override
-    public void close() {
-      // nothing to give back
     }
   }
 
@@ -148,7 +104,8 @@ final class StagedOnGpu implements AutoCloseable {
       copiedUp[slot] = device.createEvent(false);
     }
     staging = new Pointer[size][SLOTS][size];
-    flags = new Flag[size][COUNTERS];
+    counters = new Counter[size][COUNTERS];
+    plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers and views
     for (int owner = 0; owner < size; owner++) {
       ByteBuffer memory = node.of(owner);
       device.api().pageLock(memory);
@@ -159,7 +116,7 @@ final class StagedOnGpu implements AutoCloseable {
         }
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
-        flags[owner][counter] = new Flag(memory, counter * LINE, owner);
+        counters[owner][counter] = new Counter(memory, counter * Counter.LINE, owner);
       }
     }
   }
@@ -264,15 +221,13 @@ final class StagedOnGpu implements AutoCloseable {
   }
 
   private void set(int counter, long value) {
-    COUNTER.setRelease(node.of(rank), counter * LINE, value);
+    counters[rank][counter].set(value);
   }
 
   private void awaitAll(int counter, long value) {
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        Flag flag = flags[peer][counter];
-        flag.expected = value;
-        group.await(flag, peer);
+        group.await(counters[peer][counter].expect(value), peer);
       }
     }
   }
@@ -281,12 +236,7 @@ final class StagedOnGpu implements AutoCloseable {
     Plan plan = plans.get(buffer);
     if (plan == null) {
       plan = build(buffer);
-      buffer.onClose(plan.forget);
       plans.put(buffer, plan);
-      if (plans.size() > PLANS) {
-        Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
-        forget(eldest.next());
-      }
     }
     return plan;
   }
@@ -298,7 +248,7 @@ final class StagedOnGpu implements AutoCloseable {
     long piece =
         Math.min(most, Math.max(SMALLEST_PIECE / elementSize, (shard + PIECES - 1) / PIECES));
     int count = (int) ((shard + piece - 1) / piece);
-    Plan plan = new Plan(count, size, () -> forget(buffer));
+    Plan plan = new Plan(count, size);
     CudaBuffer room = scratch(buffer.type());
     for (int i = 0; i < count; i++) {
       for (int owner = 0; owner < size; owner++) {
@@ -333,22 +283,13 @@ final class StagedOnGpu implements AutoCloseable {
     return room;
   }
 
-  private void forget(DeviceBuffer buffer) {
-    synchronized (group) {
-      Plan plan = plans.remove(buffer);
-      if (plan != null) {
-        ((AbstractDeviceBuffer) buffer).removeCloseListener(plan.forget);
-      }
-    }
-  }
-
   @Override
   public void close() {
     device.makeCurrent();
     down.await();
     up.await();
     work.await();
-    plans.keySet().stream().toList().forEach(this::forget);
+    plans.close();
     scratch.values().forEach(DeviceBuffer::close);
     for (int owner = 0; owner < size; owner++) {
       device.api().pageUnlock(node.of(owner));

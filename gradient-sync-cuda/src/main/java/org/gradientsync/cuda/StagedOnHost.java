@@ -3,8 +3,6 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.EnumMap;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.Pointer;
@@ -13,6 +11,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Group;
+import org.gradientsync.collective.PlanCache;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Reducer;
@@ -26,7 +25,6 @@ import org.gradientsync.spi.Reducer;
  * <p>Needs nothing of the GPUs but that each can copy to its host, and nothing of MPI.
  */
 final class StagedOnHost implements AutoCloseable {
-  private static final int PLANS = 512;
   private static final int CHUNK_BYTES = 4 << 20;
   private static final int SLOTS = 4;
 
@@ -42,15 +40,11 @@ final class StagedOnHost implements AutoCloseable {
   private final CudaEvent[] left = new CudaEvent[SLOTS];
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final List<ByteBuffer> pageLocked = new ArrayList<>();
-  private final Map<DeviceBuffer, Plan> plans = new LinkedHashMap<>(64, 0.75f, true);
+  private final PlanCache<Plan> plans;
 
   /** Each chunk's place on the GPU; on the host each slot's, full and for the last chunk. */
   private record Plan(
-      CUdeviceptr[] device,
-      Pointer[] host,
-      DeviceBuffer[] full,
-      DeviceBuffer[] last,
-      Runnable forget) {}
+      CUdeviceptr[] device, Pointer[] host, DeviceBuffer[] full, DeviceBuffer[] last) {}
 
   /**
    * A reducer.
@@ -62,6 +56,7 @@ final class StagedOnHost implements AutoCloseable {
     this.device = device;
     this.host = host;
     this.inner = inner;
+    plans = new PlanCache<>(group, StagedOnHost::end);
     down = device.createStream();
     up = device.createStream();
     ready = device.createEvent(false);
@@ -133,8 +128,7 @@ final class StagedOnHost implements AutoCloseable {
               new CUdeviceptr[(int) ((buffer.count() + chunk - 1) / chunk)],
               new Pointer[SLOTS],
               new DeviceBuffer[SLOTS],
-              new DeviceBuffer[SLOTS],
-              () -> forget(buffer));
+              new DeviceBuffer[SLOTS]);
       for (int slot = 0; slot < SLOTS; slot++) {
         plan.host[slot] = device.api().pointer(memory.nativeView((long) slot * chunk, chunk), 0);
         plan.full[slot] = memory.slice((long) slot * chunk, chunk);
@@ -143,12 +137,7 @@ final class StagedOnHost implements AutoCloseable {
       for (int i = 0; i < plan.device.length; i++) {
         plan.device[i] = device.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
       }
-      buffer.onClose(plan.forget);
       plans.put(buffer, plan);
-      if (plans.size() > PLANS) {
-        Iterator<DeviceBuffer> eldest = plans.keySet().iterator();
-        forget(eldest.next());
-      }
     }
     return plan;
   }
@@ -165,16 +154,10 @@ final class StagedOnHost implements AutoCloseable {
     return memory;
   }
 
-  private void forget(DeviceBuffer buffer) {
-    synchronized (group) {
-      Plan plan = plans.remove(buffer);
-      if (plan != null) {
-        ((AbstractDeviceBuffer) buffer).removeCloseListener(plan.forget);
-        for (int slot = 0; slot < SLOTS; slot++) {
-          plan.full[slot].close();
-          plan.last[slot].close();
-        }
-      }
+  private static void end(Plan plan) {
+    for (int slot = 0; slot < SLOTS; slot++) {
+      plan.full[slot].close();
+      plan.last[slot].close();
     }
   }
 
@@ -184,7 +167,7 @@ final class StagedOnHost implements AutoCloseable {
       device.makeCurrent();
       down.await();
       up.await();
-      plans.keySet().stream().toList().forEach(this::forget);
+      plans.close();
       pageLocked.forEach(device.api()::pageUnlock);
       pageLocked.clear();
       staging.values().forEach(DeviceBuffer::close);
