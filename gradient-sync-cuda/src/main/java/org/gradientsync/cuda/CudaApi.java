@@ -6,6 +6,8 @@ import jcuda.driver.CUcontext;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUfunction;
+import jcuda.driver.CUgraph;
+import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
 
@@ -129,4 +131,27 @@ interface CudaApi {
 
   /** A stream that another library made, by its handle. */
   CUstream streamOf(long handle);
+
+  /** From now on a stream's work is noted and not run. Other threads' calls do it no harm. */
+  void beginCapture(CUstream stream);
+
+  /** What was noted since {@link #beginCapture}, on the same thread. */
+  CUgraph endCapture(CUstream stream);
+
+  /** Whether a capture was begun and not ended, even if it has failed. Allocates nothing. */
+  boolean isCapturing(CUstream stream);
+
+  /** The number of steps in a graph. */
+  long nodes(CUgraph graph);
+
+  void destroyGraph(CUgraph graph);
+
+  /** A graph ready to be launched; the graph itself is not needed any more. */
+  CUgraphExec instantiate(CUgraph graph);
+
+  /** Enqueues a graph. Allocates nothing. */
+  void launch(CUgraphExec graph, CUstream stream);
+
+  /** What is enqueued of it still runs. */
+  void destroyGraph(CUgraphExec graph);
 }

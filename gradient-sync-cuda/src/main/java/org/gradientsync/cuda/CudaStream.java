@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
 
 /**
@@ -43,6 +44,73 @@ public final class CudaStream implements AutoCloseable {
   public void waitFor(CudaEvent event) {
     device.makeCurrent();
     device.api().streamWaitsFor(handle(), event.handle());
+  }
+
+  /**
+   * Begins a graph: what is enqueued here until {@link #endCapture()} is noted and not run. The
+   * calling thread may enqueue on this stream, and on streams that wait for it, but neither wait
+   * for them nor allocate; that makes the capture fail. Other threads may do what they like, but
+   * not on these streams.
+   *
+   * @throws IllegalStateException if this stream is being captured already
+   * @throws CudaException if the driver does not capture this stream
+   */
+  public void beginCapture() {
+    if (isCapturing()) {
+      throw new IllegalStateException("stream is being captured already: device=" + device);
+    }
+    device.api().beginCapture(stream);
+  }
+
+  /**
+   * Ends the graph that {@link #beginCapture()} began, on the same thread. From now on the stream
+   * runs what is enqueued, even if the capture has failed.
+   *
+   * @return the graph, which the caller closes
+   * @throws IllegalStateException if this stream is not being captured, or nothing was enqueued
+   * @throws CudaException if something that cannot be captured was asked for in between
+   */
+  public CudaGraph endCapture() {
+    if (!isCapturing()) {
+      throw new IllegalStateException("stream is not being captured: device=" + device);
+    }
+    CudaApi api = device.api();
+    CUgraph graph = captured();
+    try {
+      if (api.nodes(graph) == 0) {
+        throw new IllegalStateException(
+            "nothing was captured: device="
+                + device
+                + "; enqueue on this stream between beginCapture and endCapture");
+      }
+      return new CudaGraph(device, api.instantiate(graph));
+    } finally {
+      api.destroyGraph(graph);
+    }
+  }
+
+  private CUgraph captured() {
+    try {
+      return device.api().endCapture(stream);
+    } catch (CudaException e) {
+      throw new CudaException(
+          e.getMessage()
+              + ", device="
+              + device
+              + "; between beginCapture and endCapture enqueue only, and end it on the same thread",
+          e.code());
+    }
+  }
+
+  /**
+   * Whether what is enqueued here is being noted for a graph.
+   *
+   * @return true from {@link #beginCapture()} to {@link #endCapture()}, even if the capture has
+   *     failed in between
+   */
+  public boolean isCapturing() {
+    device.makeCurrent();
+    return device.api().isCapturing(handle());
   }
 
   CUstream handle() {

@@ -13,11 +13,15 @@ import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUfunction;
+import jcuda.driver.CUgraph;
+import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUjit_option;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUpointer_attribute;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
+import jcuda.driver.CUstreamCaptureMode;
+import jcuda.driver.CUstreamCaptureStatus;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
@@ -26,6 +30,9 @@ import jcuda.driver.JITOptions;
 final class JCudaApi implements CudaApi {
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
+
+  /** Where the driver writes a single number, for calls that must not allocate. */
+  private final ThreadLocal<int[]> number = ThreadLocal.withInitial(() -> new int[1]);
 
   /** Made once JCuda's natives have been loaded; see {@link CudaLibrary}. */
   JCudaApi() {
@@ -338,6 +345,57 @@ final class JCudaApi implements CudaApi {
       throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
     }
     return stream;
+  }
+
+  @Override
+  public void beginCapture(CUstream stream) {
+    check(
+        JCudaDriver.cuStreamBeginCapture(
+            stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        "cuStreamBeginCapture");
+  }
+
+  @Override
+  public CUgraph endCapture(CUstream stream) {
+    CUgraph graph = new CUgraph();
+    check(JCudaDriver.cuStreamEndCapture(stream, graph), "cuStreamEndCapture");
+    return graph;
+  }
+
+  @Override
+  public boolean isCapturing(CUstream stream) {
+    int[] status = number.get();
+    check(JCudaDriver.cuStreamIsCapturing(stream, status), "cuStreamIsCapturing");
+    return status[0] != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+
+  @Override
+  public long nodes(CUgraph graph) {
+    long[] count = new long[1];
+    check(JCudaDriver.cuGraphGetNodes(graph, null, count), "cuGraphGetNodes");
+    return count[0];
+  }
+
+  @Override
+  public void destroyGraph(CUgraph graph) {
+    check(JCudaDriver.cuGraphDestroy(graph), "cuGraphDestroy");
+  }
+
+  @Override
+  public CUgraphExec instantiate(CUgraph graph) {
+    CUgraphExec ready = new CUgraphExec();
+    check(JCudaDriver.cuGraphInstantiate(ready, graph, 0), "cuGraphInstantiate");
+    return ready;
+  }
+
+  @Override
+  public void launch(CUgraphExec graph, CUstream stream) {
+    check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");
+  }
+
+  @Override
+  public void destroyGraph(CUgraphExec graph) {
+    check(JCudaDriver.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
   }
 
   private static int attribute(int attribute, int ordinal) {
