@@ -1,6 +1,5 @@
 package org.gradientsync.examples;
 
-import java.io.PrintWriter;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
@@ -8,49 +7,29 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
-import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.GradientSync;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /**
- * What the programs share: running under a launcher or embedded, printing, and exit codes.
+ * A program with ranks: running under a launcher or embedded, printing once for all of them.
  *
  * <p>With {@code --local} all ranks run {@link #run} on the same object, each on its own thread, so
  * what belongs to one rank is kept in local variables. Fields hold options, which no rank changes.
  */
 @Command(
-    sortOptions = false,
-    exitCodeOnExecutionException = Example.CANNOT_RUN,
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       Example.RIGHT + ":The result is right on every rank.",
       Example.WRONG + ":The result is wrong on at least one rank.",
       Example.BAD_USE + ":The command line asks for something that cannot be.",
       Example.CANNOT_RUN + ":It could not run here, or a rank was lost."
     })
-abstract class Example implements Callable<Integer> {
-  static final int RIGHT = 0;
-  static final int WRONG = 1;
-  static final int BAD_USE = 2;
-  static final int CANNOT_RUN = 3;
-
+abstract class Example extends Program {
   /** Of a line that a rank sends to rank 0. */
   private static final int LINE_BYTES = 256;
-
-  private static final Logger log = LoggerFactory.getLogger(Example.class);
-
-  @Spec private CommandSpec spec;
 
   @Option(
       names = "--local",
@@ -63,17 +42,6 @@ abstract class Example implements Callable<Integer> {
       paramLabel = "KIND",
       description = "host or cuda (default: a GPU where every rank has one, otherwise the host).")
   private String device;
-
-  @Option(
-      names = {"-h", "--help"},
-      usageHelp = true,
-      description = "Show this and exit.")
-  private boolean help;
-
-  private Progress progress;
-
-  /** Refuses option values that make no sense, with {@link #badUse}. */
-  abstract void checkOptions();
 
   /** Sets what the options say about the sync. */
   void configure(GradientSync.Builder builder) {
@@ -92,21 +60,20 @@ abstract class Example implements Callable<Integer> {
     return local;
   }
 
+  /** Refuses values of the program's own options that make no sense, with {@link #badUse}. */
+  abstract void checkOptions();
+
   @Override
-  public final Integer call() {
+  final void checkCommandLine() {
     checkLocal();
     checkDevice();
     checkOptions();
-    try (Progress shown = new Progress(err(), spec.name())) {
-      progress = shown;
-      Integer embedded = embeddedRanks();
-      return embedded == null ? runLaunched() : runEmbedded(embedded);
-    } catch (GradientSyncException e) {
-      // The message is made for whoever reads the terminal; the stack trace is for debugging.
-      log.debug("cannot run", e);
-      err().println(spec.name() + ": " + e.getMessage());
-      return CANNOT_RUN;
-    }
+  }
+
+  @Override
+  final int runProgram() {
+    Integer embedded = embeddedRanks();
+    return embedded == null ? runLaunched() : runEmbedded(embedded);
   }
 
   private int runLaunched() {
@@ -141,8 +108,7 @@ abstract class Example implements Callable<Integer> {
 
   /** Each of mpirun's processes would start all the ranks again, none knowing of the others. */
   final void requireNoMpirun(String starter) {
-    String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
-    if (launched != null && !launched.equals("1")) {
+    if (isOneOfSeveral()) {
       throw badUse(starter + " starts the ranks itself, so run it without mpirun");
     }
   }
@@ -158,39 +124,17 @@ abstract class Example implements Callable<Integer> {
     return "host".equalsIgnoreCase(device);
   }
 
-  /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
-  final ParameterException badUse(String sentence) {
-    return new ParameterException(spec.commandLine(), sentence + ".");
-  }
-
-  final void requireAtLeast(long minimum, String option, long value) {
-    if (value < minimum) {
-      throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
-    }
-  }
-
-  final void requireAtMost(long maximum, String option, long value) {
-    if (value > maximum) {
-      throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
-    }
-  }
-
   /** Prints a line of the program's output, once for all ranks. */
   final void print(GradientSync sync, String format, Object... values) {
     if (sync.rank() == 0) {
-      spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
+      print(format, values);
     }
-  }
-
-  /** Prints what only this rank knows, on the error output. */
-  final void printError(String format, Object... values) {
-    err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
   }
 
   /** Says what is being done, for those who wait long enough to wonder. */
   final void stage(GradientSync sync, String stage) {
     if (sync.rank() == 0) {
-      progress.stage(stage);
+      stage(stage);
     }
   }
 
@@ -237,33 +181,5 @@ abstract class Example implements Callable<Integer> {
 
   static double milliseconds(long nanoseconds) {
     return nanoseconds / 1e6;
-  }
-
-  /** A program ready for parsing and running; {@code main} and the tests use the same. */
-  static CommandLine commandLine(Example program) {
-    return new CommandLine(program)
-        .setCaseInsensitiveEnumValuesAllowed(true)
-        .setParameterExceptionHandler(Example::explain);
-  }
-
-  /** Runs a program and ends the JVM with its exit code. */
-  static void start(Example program, String... args) {
-    System.exit(commandLine(program).execute(args));
-  }
-
-  /**
-   * What is wrong with the command line, without the page of help that usually follows: under
-   * mpirun every rank says it, because mpirun ends the others as soon as one rank has exited.
-   */
-  private static int explain(ParameterException e, String[] args) {
-    CommandLine command = e.getCommandLine();
-    PrintWriter err = command.getErr();
-    err.println(command.getCommandName() + ": " + e.getMessage());
-    CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
-    return BAD_USE;
-  }
-
-  private PrintWriter err() {
-    return spec.commandLine().getErr();
   }
 }

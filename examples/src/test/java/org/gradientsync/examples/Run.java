@@ -9,11 +9,11 @@ import java.util.List;
 
 /** What a program did: in this JVM, or as a process. */
 record Run(int code, String out, String err) {
-  static Run of(Example program, String... args) {
+  static Run of(Program program, String... args) {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
     int code =
-        Example.commandLine(program)
+        Program.commandLine(program)
             .setOut(new PrintWriter(out, true))
             .setErr(new PrintWriter(err, true))
             .execute(args);

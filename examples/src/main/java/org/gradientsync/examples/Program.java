@@ -1,0 +1,128 @@
+package org.gradientsync.examples;
+
+import java.io.PrintWriter;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import org.gradientsync.GradientSyncException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** What all programs share, with ranks or without: the command line, printing, and exit codes. */
+@Command(
+    sortOptions = false,
+    exitCodeOnExecutionException = Program.CANNOT_RUN,
+    exitCodeListHeading = "%nExit codes:%n")
+abstract class Program implements Callable<Integer> {
+  static final int RIGHT = 0;
+  static final int WRONG = 1;
+  static final int BAD_USE = 2;
+  static final int CANNOT_RUN = 3;
+
+  private static final Logger log = LoggerFactory.getLogger(Program.class);
+
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Show this and exit.")
+  private boolean help;
+
+  private Progress progress;
+
+  /** Refuses option values that make no sense, with {@link #badUse}. */
+  abstract void checkCommandLine();
+
+  /**
+   * Does what the options say.
+   *
+   * @return the exit code
+   */
+  abstract int runProgram();
+
+  @Override
+  public final Integer call() {
+    checkCommandLine();
+    try (Progress shown = new Progress(err(), spec.name())) {
+      progress = shown;
+      return runProgram();
+    } catch (GradientSyncException e) {
+      // The message is made for whoever reads the terminal; the stack trace is for debugging.
+      log.debug("cannot run", e);
+      printError("%s", e.getMessage());
+      return CANNOT_RUN;
+    }
+  }
+
+  /** Whether mpirun started this process together with others. */
+  static boolean isOneOfSeveral() {
+    String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
+    return launched != null && !launched.equals("1");
+  }
+
+  /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
+  final ParameterException badUse(String sentence) {
+    return new ParameterException(spec.commandLine(), sentence + ".");
+  }
+
+  final void requireAtLeast(long minimum, String option, long value) {
+    if (value < minimum) {
+      throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
+    }
+  }
+
+  final void requireAtMost(long maximum, String option, long value) {
+    if (value > maximum) {
+      throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
+    }
+  }
+
+  /** Prints a line of the program's output. */
+  final void print(String format, Object... values) {
+    spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
+  }
+
+  /** Prints on the error output what is wrong; with ranks, what only this one knows. */
+  final void printError(String format, Object... values) {
+    err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
+  }
+
+  /** Says what is being done, for those who wait long enough to wonder. */
+  final void stage(String stage) {
+    progress.stage(stage);
+  }
+
+  /** A program ready for parsing and running; {@code main} and the tests use the same. */
+  static CommandLine commandLine(Program program) {
+    return new CommandLine(program)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setParameterExceptionHandler(Program::explain);
+  }
+
+  /** Runs a program and ends the JVM with its exit code. */
+  static void start(Program program, String... args) {
+    System.exit(commandLine(program).execute(args));
+  }
+
+  /**
+   * What is wrong with the command line, without the page of help that usually follows: under
+   * mpirun every rank says it, because mpirun ends the others as soon as one rank has exited.
+   */
+  private static int explain(ParameterException e, String[] args) {
+    CommandLine command = e.getCommandLine();
+    PrintWriter err = command.getErr();
+    err.println(command.getCommandName() + ": " + e.getMessage());
+    CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
+    return BAD_USE;
+  }
+
+  private PrintWriter err() {
+    return spec.commandLine().getErr();
+  }
+}
