@@ -4,13 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Pattern;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -112,6 +116,29 @@ class ExamplesOnGpu {
     Run.of(new DeviceSelection(), "--gpu=" + GPUS.size())
         .exits(3)
         .complains("no such GPU: gradientsync.cuda.device=" + GPUS.size());
+  }
+
+  @Test
+  void linksAreMeasured(@TempDir Path folder) throws Exception {
+    Path json = folder.resolve("links.json");
+    Run run = Run.of(new LinkPerf(), "--bytes=16M", "--repeats=3", "--json=" + json).exits(0);
+    run.prints("GPUs: " + GPUS.size() + ", bytes: 16777216, repeats: 3", "GPU to host, GB/s");
+    if (GPUS.size() > 1) {
+      run.prints("GPU to GPU, both ways at once, GB/s", "GPU to GPU, latency, us");
+    }
+    Pattern figure = Pattern.compile("\"value\":([^,]*)");
+    double[] figures =
+        figure
+            .matcher(Files.readString(json))
+            .results()
+            .mapToDouble(each -> Double.parseDouble(each.group(1)))
+            .toArray();
+    int gpus = GPUS.size();
+    int ring = gpus > 1 ? gpus : 0;
+    assertEquals(3 * gpus * (gpus - 1) + ring + 4 * gpus, figures.length);
+    for (double each : figures) {
+      assertTrue(each > 0 && each < 10_000, run::toString);
+    }
   }
 
   @Test

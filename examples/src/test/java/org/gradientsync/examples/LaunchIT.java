@@ -42,6 +42,10 @@ class LaunchIT {
         .run(folder)
         .exits(2)
         .complainsInOneLine("a kernel needs a GPU, and none can be used here: ");
+    Script.alone(Script.BIN.resolve("link-perf"))
+        .run(folder)
+        .exits(3)
+        .complainsInOneLine("link-perf: ");
   }
 
   @Test

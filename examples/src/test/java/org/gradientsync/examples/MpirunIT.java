@@ -136,6 +136,10 @@ class MpirunIT {
         .run(folder)
         .exits(2)
         .complains("starts the ranks itself, so run it without mpirun");
+    Script.underMpirun(2, "link-perf")
+        .run(folder)
+        .exits(2)
+        .complains("link-perf is one process that uses all GPUs, so run it without mpirun");
   }
 
   @Test

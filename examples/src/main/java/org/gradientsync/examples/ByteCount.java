@@ -1,0 +1,24 @@
+package org.gradientsync.examples;
+
+import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.TypeConversionException;
+
+/** Reads numbers of bytes as people write them: 4096, 64K, 256M, 1G, by powers of 1024. */
+final class ByteCount implements ITypeConverter<Long> {
+  private static final Pattern NUMBER =
+      Pattern.compile("(\\d{1,9})([KMG]?)", Pattern.CASE_INSENSITIVE);
+
+  @Override
+  public Long convert(String value) {
+    Matcher number = NUMBER.matcher(value);
+    if (!number.matches()) {
+      throw new TypeConversionException(
+          "'" + value + "' is not a number of bytes like 4096 or 64K");
+    }
+    int power = " KMG".indexOf((number.group(2) + " ").toUpperCase(Locale.ROOT).charAt(0));
+    return Long.parseLong(number.group(1)) << 10 * power;
+  }
+}

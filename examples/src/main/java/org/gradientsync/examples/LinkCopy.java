@@ -1,0 +1,70 @@
+package org.gradientsync.examples;
+
+import static org.gradientsync.examples.DriverCall.check;
+
+import jcuda.Pointer;
+import jcuda.driver.CUstream;
+import jcuda.driver.JCudaDriver;
+
+/**
+ * A copy that can be enqueued any number of times.
+ *
+ * @param gpu the GPU that does it
+ * @param from for example {@code GPU 0}
+ * @param to for example {@code host}
+ * @param throughHost whether it goes from GPU to GPU for want of peer access
+ * @param step enqueues it
+ */
+record LinkCopy(LinkGpu gpu, String from, String to, boolean throughHost, Step step) {
+  private static final String HOST = "host";
+
+  /** Enqueues a copy while its GPU's context is current. */
+  interface Step {
+    void enqueue(CUstream stream);
+  }
+
+  /** From GPU to GPU, done by the one that sends. */
+  static LinkCopy between(LinkGpu from, LinkGpu to, boolean throughHost, long bytes) {
+    return new LinkCopy(
+        from,
+        from.name(),
+        to.name(),
+        throughHost,
+        stream ->
+            check(
+                JCudaDriver.cuMemcpyPeerAsync(
+                    to.target(), to.context(), from.source(), from.context(), bytes, stream),
+                "cuMemcpyPeerAsync",
+                from.what() + ", to=" + to.name() + ", bytes=" + bytes));
+  }
+
+  static LinkCopy toDevice(Pointer host, LinkGpu gpu, long bytes) {
+    return new LinkCopy(
+        gpu,
+        HOST,
+        gpu.name(),
+        false,
+        stream ->
+            check(
+                JCudaDriver.cuMemcpyHtoDAsync(gpu.target(), host, bytes, stream),
+                "cuMemcpyHtoDAsync",
+                gpu.what() + ", bytes=" + bytes));
+  }
+
+  static LinkCopy toHost(LinkGpu gpu, Pointer host, long bytes) {
+    return new LinkCopy(
+        gpu,
+        gpu.name(),
+        HOST,
+        false,
+        stream ->
+            check(
+                JCudaDriver.cuMemcpyDtoHAsync(host, gpu.source(), bytes, stream),
+                "cuMemcpyDtoHAsync",
+                gpu.what() + ", bytes=" + bytes));
+  }
+
+  LinkKind.Link measured(double value) {
+    return new LinkKind.Link(from, to, value, throughHost);
+  }
+}

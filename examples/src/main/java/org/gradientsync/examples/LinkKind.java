@@ -1,0 +1,133 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Function;
+
+/**
+ * Figures of links that can be compared with each other: one for each pair that was measured.
+ *
+ * @param name what was measured, for example {@code GPU to GPU, one way}
+ * @param unit of the figures
+ * @param higherIsBetter whether it is a bandwidth, not a time
+ * @param links what was measured where
+ */
+record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> links) {
+  /** A link that has less than this share of its kind's median is slow. */
+  static final double SLOW = 0.8;
+
+  /**
+   * One direction of one connection.
+   *
+   * @param from for example {@code GPU 0}
+   * @param to for example {@code host}
+   * @param value the figure
+   * @param throughHost whether it had to go through the host, for want of peer access
+   */
+  record Link(String from, String to, double value, boolean throughHost) {
+    @Override
+    public String toString() {
+      return from + " to " + to;
+    }
+  }
+
+  double median() {
+    return median(links.stream().mapToDouble(Link::value).toArray());
+  }
+
+  static double median(double[] values) {
+    double[] sorted = values.clone();
+    Arrays.sort(sorted);
+    int middle = sorted.length / 2;
+    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+
+  /** The links that are slower than the rest, in their order. */
+  List<Link> slow() {
+    if (links.isEmpty()) {
+      return List.of();
+    }
+    double median = median();
+    return links.stream().filter(link -> shareOf(link.value(), median) < SLOW).toList();
+  }
+
+  /** How good a figure is beside the median: 1 is as good, 0.5 half as good. */
+  private double shareOf(double value, double median) {
+    return higherIsBetter ? value / median : median / value;
+  }
+
+  /** One line for each slow link. */
+  List<String> complaints() {
+    double median = links.isEmpty() ? 0 : median();
+    return slow().stream()
+        .map(
+            link ->
+                String.format(
+                    Locale.ROOT,
+                    "slow: %s, kind=%s, %s=%.1f, median=%.1f",
+                    link,
+                    name,
+                    unit,
+                    link.value(),
+                    median))
+        .toList();
+  }
+
+  /** The figures as a matrix: a row for each end that sends, a column for each that receives. */
+  List<String> lines() {
+    List<String> senders = ends(Link::from);
+    List<String> receivers = ends(Link::to);
+    List<List<String>> rows = new ArrayList<>();
+    List<String> head = new ArrayList<>(List.of("from \\ to"));
+    head.addAll(receivers);
+    rows.add(head);
+    for (String sender : senders) {
+      List<String> row = new ArrayList<>(List.of(sender));
+      for (String receiver : receivers) {
+        row.add(cell(sender, receiver));
+      }
+      rows.add(row);
+    }
+    List<String> lines = new ArrayList<>(List.of(name + ", " + unit));
+    lines.addAll(aligned(rows));
+    return lines;
+  }
+
+  /** Each end once, GPU 2 before GPU 10. */
+  private List<String> ends(Function<Link, String> end) {
+    return links.stream()
+        .map(end)
+        .distinct()
+        .sorted(Comparator.comparingInt(String::length).thenComparing(Comparator.naturalOrder()))
+        .toList();
+  }
+
+  private String cell(String from, String to) {
+    return links.stream()
+        .filter(link -> link.from().equals(from) && link.to().equals(to))
+        .map(
+            link ->
+                String.format(Locale.ROOT, "%.1f", link.value())
+                    + (link.throughHost() ? " (no peer access)" : ""))
+        .findFirst()
+        .orElse("-");
+  }
+
+  /** The first column to the left, the others to the right. */
+  private static List<String> aligned(List<List<String>> rows) {
+    List<String> lines = new ArrayList<>();
+    for (List<String> row : rows) {
+      StringBuilder line = new StringBuilder();
+      for (int i = 0; i < row.size(); i++) {
+        int column = i;
+        int width = rows.stream().mapToInt(each -> each.get(column).length()).max().orElseThrow();
+        line.append(String.format(i == 0 ? "%-" + width + "s" : "  %" + width + "s", row.get(i)));
+      }
+      lines.add(line.toString());
+    }
+    return lines;
+  }
+}
