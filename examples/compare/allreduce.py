@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Times the fastest all-reduces that Python has on one node, for script/compare to put beside this library's.
+
+  python3 allreduce.py --ranks 4 --json FILE [--max-bytes 1G] [--rounds 5] [--plain]
+
+Float32 from 1 KB on, each size four times the one before. One process for each GPU. A figure is the time of one
+all-reduce in microseconds on rank 0's GPU, the median of the rounds:
+
+  nccl       torch.distributed with NCCL, ReduceOp.AVG, in place
+  nccl-symm  the same, SUM, on memory registered as a symmetric window
+  one-shot   torch.ops.symm_mem.one_shot_all_reduce, into other memory; up to 16 MB
+  two-shot   torch.ops.symm_mem.two_shot_all_reduce_, in place
+
+They are replayed from CUDA graphs of ten; with --plain each one is launched. What this PyTorch does not have is left
+out, and the file says why. Exit code 3: there is no PyTorch, or there are not enough GPUs.
+"""
+import argparse
+import datetime
+import json
+import os
+import socket
+import statistics
+import sys
+
+# No NVLink multicast: not every machine allows it, and this library does not use it either. Before torch is imported,
+# and in every process.
+os.environ["NCCL_NVLS_ENABLE"] = "0"
+os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+os.environ["NVSHMEM_DISABLE_NVLS"] = "1"
+
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+except ImportError as error:
+    print(f"allreduce.py: PyTorch cannot be imported: {error}", file=sys.stderr)
+    sys.exit(3)
+
+PER_GRAPH = 10
+ONE_SHOT_LIMIT = 16 << 20
+TIMEOUT = datetime.timedelta(seconds=120)
+
+
+def byte_count(text):
+    units = {"K": 10, "M": 20, "G": 30}
+    unit = units.get(text[-1:].upper())
+    return int(text) if unit is None else int(text[:-1]) << unit
+
+
+def sizes(most):
+    size = 1 << 10
+    while size <= most:
+        yield size
+        size *= 4
+
+
+def batches(size):
+    """How many times ten calls are timed in one round."""
+    return 20 if size <= 1 << 20 else 4 if size <= 64 << 20 else 1
+
+
+class Nccl:
+    """A rival: memory of ones, a call, and what the call must make of the ones."""
+
+    def __init__(self, size, device):
+        self.x = torch.ones(size // 4, device=device)
+        self.expected = 1
+
+    def call(self):
+        dist.all_reduce(self.x, op=dist.ReduceOp.AVG)
+        return self.x
+
+    def release(self):
+        self.x = None
+
+
+class NcclSymmetric(Nccl):
+    def __init__(self, size, device):
+        self.backend = dist.group.WORLD._get_backend(device)
+        self.pool = torch.cuda.MemPool(self.backend.mem_allocator)
+        with torch.cuda.use_mem_pool(self.pool):
+            super().__init__(size, device)
+        self.expected = dist.get_world_size()
+        self.registered = False
+        try:
+            self.backend.register_mem_pool(self.pool, symm=True)
+            self.registered = True
+        finally:
+            if not self.registered:
+                self.release()
+
+    def call(self):
+        dist.all_reduce(self.x, op=dist.ReduceOp.SUM)
+        return self.x
+
+    def release(self):
+        if self.registered:
+            self.backend.deregister_mem_pool(self.pool)
+        self.x = None  # before the pool that it lies in
+        self.pool = None
+
+
+class OneShot(Nccl):
+    def __init__(self, size, device):
+        import torch.distributed._symmetric_memory as symm_mem
+
+        self.group = dist.group.WORLD.group_name
+        self.x = symm_mem.empty(size // 4, dtype=torch.float32, device=device)
+        symm_mem.rendezvous(self.x, self.group)
+        self.x.fill_(1)
+        self.expected = dist.get_world_size()
+
+    def call(self):
+        return torch.ops.symm_mem.one_shot_all_reduce(self.x, "sum", self.group)
+
+
+class TwoShot(OneShot):
+    def call(self):
+        torch.ops.symm_mem.two_shot_all_reduce_(self.x, "sum", self.group)
+        return self.x
+
+
+RIVALS = {"nccl": Nccl, "nccl-symm": NcclSymmetric, "one-shot": OneShot, "two-shot": TwoShot}
+
+
+def meet():
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+
+
+def check(rival):
+    """One call on ones must give the average or the sum of ones; a fast wrong answer is no rival."""
+    meet()
+    result = rival.call()
+    torch.cuda.synchronize()
+    ends = result[0].item(), result[-1].item()
+    if ends != (rival.expected, rival.expected):
+        raise RuntimeError(f"wrong result: is={ends}, expected={rival.expected}")
+    meet()
+    rival.x.fill_(0)  # sums that are summed up again would run into infinity
+
+
+def replayable(call, plain):
+    """Ten calls as one."""
+
+    def calls():
+        for _ in range(PER_GRAPH):
+            call()
+
+    if plain:
+        return calls
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        calls()
+    return graph.replay
+
+
+def time_rounds(call, size, options):
+    for _ in range(3):
+        call()
+    meet()
+    replay = replayable(call, options.plain)
+    meet()
+    rounds = []
+    for _ in range(options.rounds):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        replay()  # not timed: the ranks' GPUs come to the start together
+        start.record()
+        for _ in range(batches(size)):
+            replay()
+        end.record()
+        torch.cuda.synchronize()
+        rounds.append(start.elapsed_time(end) * 1e3 / (batches(size) * PER_GRAPH))
+    return rounds
+
+
+def measure(name, size, device, options):
+    rival = RIVALS[name](size, device)
+    try:
+        check(rival)
+        rounds = time_rounds(rival.call, size, options)
+        meet()
+    finally:
+        rival.release()
+    return rounds
+
+
+class Agreement:
+    """All ranks learn what failed on any of them, so that they go on with the same rival."""
+
+    def __init__(self, store, rank, ranks):
+        self.store, self.rank, self.ranks, self.step = store, rank, ranks, 0
+
+    def first_failure(self, failure):
+        self.step += 1
+        self.store.set(f"compare/{self.step}/{self.rank}", failure)
+        for rank in range(self.ranks):
+            text = self.store.get(f"compare/{self.step}/{rank}").decode()
+            if text:
+                return text
+        return ""
+
+
+def write(document, path):
+    """After each figure, so that what was measured is not lost if a later rival ends the process."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".part", path)
+
+
+def rank_main(rank, port, options):
+    ranks = options.ranks
+    torch.cuda.set_device(rank)
+    device = torch.device("cuda", rank)
+    store = dist.TCPStore("127.0.0.1", port, ranks, is_master=rank == 0, timeout=TIMEOUT)
+    dist.init_process_group(
+        "nccl", store=store, rank=rank, world_size=ranks, device_id=device, timeout=TIMEOUT
+    )
+    agreement = Agreement(store, rank, ranks)
+    document = {
+        "program": "allreduce.py",
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "ranks": ranks,
+        "device": torch.cuda.get_device_name(device),
+        "graph": not options.plain,
+        "torch": torch.__version__,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+        "unavailable": {},
+        "results": [],
+    }
+    for size in sizes(options.max_bytes):
+        for name in RIVALS:
+            if name in document["unavailable"] or name == "one-shot" and size > ONE_SHOT_LIMIT:
+                continue
+            rounds, failure = [], ""
+            try:
+                rounds = measure(name, size, device, options)
+            except Exception as error:  # a rival that this PyTorch lacks is a gap in the table, not a failed run
+                failure = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            failure = agreement.first_failure(failure)
+            if failure:
+                document["unavailable"][name] = f"bytes={size}, {failure}"
+            else:
+                document["results"].append(
+                    {
+                        "name": name,
+                        "ranks": ranks,
+                        "bytes": size,
+                        "microseconds": round(statistics.median(rounds), 3),
+                        "rounds": [round(each, 3) for each in rounds],
+                    }
+                )
+            if rank == 0:
+                figure = failure or f"{statistics.median(rounds):.1f} us"
+                print(f"allreduce.py: {name}, ranks={ranks}, bytes={size}: {figure}", file=sys.stderr, flush=True)
+                write(document, options.json)
+    meet()
+    dist.destroy_process_group()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, required=True, help="processes, each with a GPU of its own")
+    parser.add_argument("--json", required=True, metavar="FILE", help="where the figures go")
+    parser.add_argument("--max-bytes", type=byte_count, default=1 << 30, help="the largest size, 1G if not given")
+    parser.add_argument("--rounds", type=int, default=5, help="5 if not given")
+    parser.add_argument("--plain", action="store_true", help="no CUDA graphs")
+    options = parser.parse_args()
+    if options.ranks < 1 or options.rounds < 1:
+        parser.error("--ranks and --rounds must be 1 or more")
+    gpus = torch.cuda.device_count()
+    if gpus < options.ranks:
+        print(f"allreduce.py: not enough GPUs: ranks={options.ranks}, gpus={gpus}", file=sys.stderr)
+        sys.exit(3)
+    mp.spawn(rank_main, (free_port(), options), nprocs=options.ranks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Optional;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What of script/compare needs neither GPUs nor PyTorch. */
+class CompareIT {
+  private static final Path COMPARE = Script.BIN.resolveSibling("compare");
+  private static final Path SAMPLE = COMPARE.resolve("sample");
+
+  @TempDir Path folder;
+
+  @Test
+  void theFiguresStandSideBySide() throws Exception {
+    Run run =
+        Script.alone(python())
+            .run(
+                folder,
+                table(),
+                SAMPLE.resolve("4-ranks-rivals.json").toString(),
+                SAMPLE.resolve("2-ranks-rivals.json").toString(),
+                SAMPLE.resolve("2-ranks-gradient-sync.json").toString())
+            .exits(0);
+    assertEquals(Files.readString(SAMPLE.resolve("expected.txt")), run.out());
+    assertEquals("", run.err());
+  }
+
+  @Test
+  void anotherReducerCanBeCompared() throws Exception {
+    Script.alone(python())
+        .run(
+            folder,
+            table(),
+            "--reducer=host-staged",
+            SAMPLE.resolve("2-ranks-gradient-sync.json").toString())
+        .exits(0)
+        .printsLike("\\| bytes \\|.* gradient-sync host-staged \\|.*")
+        .printsLike("\\| +1 KB \\|( +- \\|){5} +60\\.0 \\| +- \\| +0\\.0 \\|");
+  }
+
+  @Test
+  void whatIsMissingOrBrokenIsLeftOut() throws Exception {
+    Path broken = Files.writeString(folder.resolve("broken.json"), "{\"results\": [");
+    Run run =
+        Script.alone(python()).run(folder, table(), broken.toString(), "no-such.json").exits(0);
+    run.prints("nothing was measured");
+    run.complains("left out: file=" + broken).complains("left out: file=no-such.json");
+    assertEquals(2, run.err().lines().count(), run::toString);
+  }
+
+  @Test
+  void withoutAGpuNothingIsCompared() throws Exception {
+    Path tools = Files.createDirectory(folder.resolve("tools"));
+    for (String tool : new String[] {"bash", "dirname", "readlink", "env", "date", "wc", "sed"}) {
+      Path found = Path.of("/usr/bin", tool);
+      Files.createSymbolicLink(
+          tools.resolve(tool), Files.exists(found) ? found : Path.of("/bin", tool));
+    }
+    Path script = COMPARE.getParent().resolveSibling("script").resolve("compare");
+    Script.alone(script)
+        .set("PATH", tools.toString())
+        .run(folder)
+        .exits(2)
+        .complainsInOneLine("compare: there is no NVIDIA GPU here");
+    Script.alone(script)
+        .set("PATH", tools.toString())
+        .run(folder, "--ranks", "two")
+        .exits(2)
+        .complainsInOneLine("compare: --ranks takes numbers like 2,4: --ranks two");
+    Run help = Script.alone(script).set("PATH", tools.toString()).run(folder, "--help").exits(0);
+    assertTrue(help.out().contains("--max-bytes"), help::toString);
+  }
+
+  private static String table() {
+    return COMPARE.resolve("table.py").toString();
+  }
+
+  private static Path python() {
+    Optional<Path> found =
+        Arrays.stream(System.getenv().getOrDefault("PATH", "").split(File.pathSeparator))
+            .map(folder -> Path.of(folder, "python3"))
+            .filter(Files::isExecutable)
+            .findFirst();
+    Assumptions.assumeTrue(found.isPresent(), "python3 is not on the PATH: no table is printed");
+    return found.orElseThrow();
+  }
+}
