@@ -9,16 +9,23 @@ import picocli.CommandLine.TypeConversionException;
 /** Reads numbers of bytes as people write them: 4096, 64K, 256M, 1G, by powers of 1024. */
 final class ByteCount implements ITypeConverter<Long> {
   private static final Pattern NUMBER =
-      Pattern.compile("(\\d{1,9})([KMG]?)", Pattern.CASE_INSENSITIVE);
+      Pattern.compile("(\\d{1,18})([KMG]?)", Pattern.CASE_INSENSITIVE);
 
   @Override
   public Long convert(String value) {
     Matcher number = NUMBER.matcher(value);
     if (!number.matches()) {
-      throw new TypeConversionException(
-          "'" + value + "' is not a number of bytes like 4096 or 64K");
+      throw refusal(value);
     }
     int power = " KMG".indexOf((number.group(2) + " ").toUpperCase(Locale.ROOT).charAt(0));
-    return Long.parseLong(number.group(1)) << 10 * power;
+    long units = Long.parseLong(number.group(1));
+    if (units > Long.MAX_VALUE >> 10 * power) {
+      throw refusal(value);
+    }
+    return units << 10 * power;
+  }
+
+  private static TypeConversionException refusal(String value) {
+    return new TypeConversionException("'" + value + "' is not a number of bytes like 4096 or 64K");
   }
 }

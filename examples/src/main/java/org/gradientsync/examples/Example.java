@@ -88,7 +88,8 @@ abstract class Example extends Program {
     return code.get();
   }
 
-  private GradientSync.Builder configured(GradientSync.Builder builder) {
+  /** A builder with what the options say, for programs that need further syncs. */
+  final GradientSync.Builder configured(GradientSync.Builder builder) {
     if (device != null) {
       builder.device(device.toLowerCase(Locale.ROOT));
     }

@@ -31,7 +31,8 @@ class ExampleTest {
         MatrixMultiply::new,
         LinearRegression::new,
         HaloExchange::new,
-        DeviceSelection::new);
+        DeviceSelection::new,
+        AllReducePerf::new);
   }
 
   @ParameterizedTest

@@ -53,6 +53,36 @@ class ExamplesOnGpu {
   }
 
   @ParameterizedTest
+  @EnumSource
+  void averagesAreTimedAndCheckedOnTheGpu(DataType type) {
+    Run run =
+        Run.of(
+            new AllReducePerf(),
+            "--local=2",
+            CUDA,
+            "-e=1M",
+            "-n=5",
+            "-t=" + type,
+            "-o=SUM",
+            "--check",
+            "--host");
+    run.exits(0).prints("# Out of bounds values : 0 OK");
+    run.printsLike("#  Rank  1 Pid .* device \\d+ \\[[0-9a-f:.]+] .*");
+    for (String[] row : AllReducePerfTest.rows(run)) {
+      assertTrue(Double.parseDouble(row[9]) > 0, run::toString);
+      assertEquals("0", row[8]);
+      assertEquals("0", row[12]);
+    }
+  }
+
+  @Test
+  void aReducerThatWaitsIsNotCaptured() {
+    Run.of(new AllReducePerf(), "--local=2", CUDA, "--graph", "--reducer=host-staged")
+        .exits(2)
+        .complainsInOneLine("reducer cannot be captured into a CUDA graph");
+  }
+
+  @ParameterizedTest
   @ValueSource(ints = {1, 2, 3})
   void piIsEstimatedOnTheGpu(int ranks) {
     for (long samples : new long[] {1_000, 20_000_001}) {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Assumptions;
@@ -123,6 +124,18 @@ class MpirunIT {
         .prints(
             "Cells: " + ranks * 33 + ", steps: 50",
             "[PASS] All cells are bit-equal to the serial computation.");
+  }
+
+  @Test
+  void allReducePerfMeasuresEveryReducer() throws Exception {
+    Run run =
+        Script.underMpirun(2, "allreduce-perf")
+            .run(folder, "-b=1K", "-e=256K", "-f=16", "--reducer=all", "--check", "--json=r.json")
+            .exits(0);
+    run.prints("# Reducer: shared", "# Reducer: mpi", "# Out of bounds values : 0 OK");
+    run.printsLike("# Skipped: reducer local is not available, rank=0: local: .*");
+    assertEquals(2 * 3, AllReducePerfTest.rows(run).size(), run::toString);
+    AllReducePerfTest.assertJson(Files.readString(folder.resolve("r.json")));
   }
 
   @Test

@@ -1,0 +1,150 @@
+package org.gradientsync.examples;
+
+import java.nio.DoubleBuffer;
+import java.nio.LongBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaGraph;
+import org.gradientsync.cuda.CudaStream;
+import org.gradientsync.spi.BackendDevice;
+
+/**
+ * One reducer at one size: what {@link AllReducePerf} measures, by itself or as a CUDA graph of
+ * several. All methods are collective.
+ */
+class PerfCase implements AutoCloseable {
+  /** How many reductions a graph holds. */
+  static final int IN_GRAPH = 10;
+
+  private static final int HOST_CALLS = 100; // few enough for a GPU's queue to take them all
+
+  private final GradientSync sync;
+  private final ReduceOp op;
+  private final PerfNumbers numbers;
+  private final DeviceBuffer gradients;
+  private final DeviceBuffer[] source; // as the device's reduce takes it; null in place
+  private final PerfClock clock;
+  private CudaGraph graph;
+
+  PerfCase(GradientSync sync, DataType type, ReduceOp op, long count, boolean inPlace) {
+    this.sync = sync;
+    this.op = op;
+    numbers = new PerfNumbers(type, op, sync.size());
+    gradients = sync.allocate(type, count);
+    source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
+    clock = PerfClock.of(gradients);
+    numbers.fill(inPlace ? gradients : source[0], sync.rank());
+  }
+
+  /** The reduction, after a copy where it is not in place. */
+  void reduce() {
+    if (source != null) { // reducing a single buffer is copying it, on any device
+      ((BackendDevice) sync.device()).reduce(source, gradients, ReduceOp.SUM);
+    }
+    sync.allReduce(gradients, op);
+  }
+
+  void warmUp(int times) {
+    for (int i = 0; i < times; i++) {
+      reduce();
+    }
+    clock.await();
+  }
+
+  /** From now on, what is called is a graph. The buffers have been reduced before. */
+  void capture() {
+    CudaStream stream = ((CudaBuffer) gradients).stream();
+    sync.barrier();
+    stream.beginCapture();
+    try {
+      for (int i = 0; i < IN_GRAPH; i++) {
+        reduce();
+      }
+    } catch (RuntimeException e) {
+      try {
+        stream.endCapture().close();
+      } catch (RuntimeException consequence) {
+        e.addSuppressed(consequence);
+      }
+      throw e;
+    }
+    graph = stream.endCapture();
+    call();
+    clock.await();
+  }
+
+  private void call() {
+    if (graph == null) {
+      reduce();
+    } else {
+      graph.launch(((CudaBuffer) gradients).stream());
+    }
+  }
+
+  private int reductionsPerCall() {
+    return graph == null ? 1 : IN_GRAPH;
+  }
+
+  private int calls(int reductions) {
+    return (reductions + reductionsPerCall() - 1) / reductionsPerCall();
+  }
+
+  /** Microseconds for one reduction, the mean over the ranks, from so many behind one another. */
+  double round(int reductions) {
+    int calls = calls(reductions);
+    clock.await();
+    sync.barrier();
+    double time =
+        clock.microseconds(
+            () -> {
+              for (int i = 0; i < calls; i++) {
+                call();
+              }
+            });
+    return mean(time / calls / reductionsPerCall());
+  }
+
+  /** What a reduction costs the calling thread, without waiting for a GPU; means over the ranks. */
+  HostCost hostCost(int reductions) {
+    int calls = Math.min(HOST_CALLS, calls(reductions));
+    clock.await();
+    sync.barrier();
+    HostCost own = HostCost.of(calls, this::call).dividedBy(reductionsPerCall());
+    clock.await();
+    return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
+  }
+
+  /** Begins anew, and counts the wrong elements on all ranks. */
+  long wrong() {
+    clock.await();
+    if (source == null) {
+      numbers.fill(gradients, sync.rank());
+    }
+    call();
+    long[] wrong = {numbers.wrong(gradients, source == null ? reductionsPerCall() : 1)};
+    sync.communicator().allReduce(LongBuffer.wrap(wrong), ReduceOp.SUM);
+    return wrong[0];
+  }
+
+  private double mean(double own) {
+    double[] sum = {own};
+    sync.communicator().allReduce(DoubleBuffer.wrap(sum), ReduceOp.SUM);
+    return sum[0] / sync.size();
+  }
+
+  @Override
+  public void close() {
+    clock.await();
+    if (graph != null) {
+      graph.close();
+    }
+    clock.close();
+    if (source != null) {
+      source[0].close();
+    }
+    gradients.close();
+  }
+}

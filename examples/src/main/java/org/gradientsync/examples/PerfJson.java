@@ -1,0 +1,89 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** What {@link AllReducePerf} has measured, as JSON. */
+final class PerfJson {
+  private PerfJson() {}
+
+  /**
+   * One object.
+   *
+   * @param about what holds for all results
+   */
+  static String of(Map<String, Object> about, List<PerfResult> results) {
+    StringBuilder text = new StringBuilder();
+    Map<String, Object> all = new LinkedHashMap<>(about);
+    List<Object> list = new ArrayList<>();
+    for (PerfResult result : results) {
+      list.add(members(result));
+    }
+    all.put("results", list);
+    append(text, all);
+    return text.append('\n').toString();
+  }
+
+  private static Map<String, Object> members(PerfResult result) {
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("reducer", result.reducer());
+    members.put("bytes", result.bytes());
+    members.put("count", result.count());
+    members.put("placement", result.placement());
+    members.put("microseconds", result.microseconds());
+    members.put("rounds", result.rounds());
+    members.put("algbw", result.algorithmBandwidth());
+    members.put("busbw", result.busBandwidth());
+    members.put("wrong", result.wrong());
+    if (result.host() != null) {
+      members.put("hostNanos", result.host().cpuNanos());
+      members.put("hostWallNanos", result.host().wallNanos());
+      members.put("hostBytes", result.host().bytes());
+    }
+    return members;
+  }
+
+  private static void append(StringBuilder text, Object value) {
+    if (value instanceof Map<?, ?> members) {
+      String before = "{";
+      for (Map.Entry<?, ?> member : members.entrySet()) {
+        text.append(before);
+        append(text, member.getKey());
+        text.append(": ");
+        append(text, member.getValue());
+        before = ", ";
+      }
+      text.append('}');
+    } else if (value instanceof List<?> list) {
+      text.append('[');
+      String before = "";
+      for (Object element : list) {
+        text.append(before).append(element instanceof Map ? "\n  " : "");
+        append(text, element);
+        before = ", ";
+      }
+      text.append(']');
+    } else if (value instanceof String string) {
+      text.append('"');
+      string.codePoints().forEach(c -> appendCharacter(text, c));
+      text.append('"');
+    } else if (value instanceof Double number && !Double.isFinite(number)) {
+      text.append("null"); // JSON has no infinity: a time was too short for the clock
+    } else {
+      text.append(value); // a number, true, false or null
+    }
+  }
+
+  private static void appendCharacter(StringBuilder text, int c) {
+    if (c == '"' || c == '\\') {
+      text.append('\\').append((char) c);
+    } else if (c < ' ') {
+      text.append(String.format(Locale.ROOT, "\\u%04x", c));
+    } else {
+      text.appendCodePoint(c);
+    }
+  }
+}

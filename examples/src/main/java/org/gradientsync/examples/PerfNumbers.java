@@ -1,0 +1,202 @@
+package org.gradientsync.examples;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.BFloat16;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Float16;
+import org.gradientsync.ReduceOp;
+
+/**
+ * Numbers between -2 and 2 that differ by rank and by index, and what reducing them must give. That
+ * is worked out here from the definition in {@link ReduceOp}, with none of the library's code but
+ * the 16-bit conversions, so that every element can be compared bit by bit.
+ *
+ * <p>Elements are handled as their raw bits in a long, and buffers in pieces: they may be larger
+ * than a Java array can be. Not safe for use by several threads.
+ */
+final class PerfNumbers {
+  private static final int PIECE = 1 << 16;
+  private static final long INT_BITS = 0xffffffffL;
+
+  private final DataType type;
+  private final ReduceOp op;
+  private final int ranks;
+  private final ByteBuffer piece;
+
+  PerfNumbers(DataType type, ReduceOp op, int ranks) {
+    this.type = type;
+    this.op = op;
+    this.ranks = ranks;
+    this.piece =
+        ByteBuffer.allocateDirect(PIECE * type.sizeInBytes()).order(ByteOrder.nativeOrder());
+  }
+
+  /** Writes a rank's numbers. */
+  void fill(DeviceBuffer buffer, int rank) {
+    for (long first = 0; first < buffer.count(); first += PIECE) {
+      int count = (int) Math.min(PIECE, buffer.count() - first);
+      piece.limit(count * type.sizeInBytes());
+      for (int i = 0; i < count; i++) {
+        put(i, bits(rank, first + i));
+      }
+      try (DeviceBuffer part = buffer.slice(first, count)) {
+        part.copyFrom(piece);
+      }
+    }
+  }
+
+  /**
+   * Counts the elements whose bits are not those of the reduction of all ranks' numbers.
+   *
+   * @param times how often the buffer has been reduced: from the second time on, every rank has
+   *     brought the result of the time before
+   */
+  long wrong(DeviceBuffer buffer, int times) {
+    long wrong = 0;
+    for (long first = 0; first < buffer.count(); first += PIECE) {
+      int count = (int) Math.min(PIECE, buffer.count() - first);
+      piece.limit(count * type.sizeInBytes());
+      try (DeviceBuffer part = buffer.slice(first, count)) {
+        part.copyTo(piece);
+      }
+      for (int i = 0; i < count; i++) {
+        wrong += get(i) == reduced(first + i, times) ? 0 : 1;
+      }
+    }
+    return wrong;
+  }
+
+  /** The bits of a rank's element. */
+  long bits(int rank, long index) {
+    long hash = (index + 1) * 0x9E3779B97F4A7C15L ^ (rank + 1) * 0xD1B54A32D192ED03L;
+    hash = (hash ^ hash >>> 30) * 0xBF58476D1CE4E5B9L;
+    hash = (hash ^ hash >>> 27) * 0x94D049BB133111EBL;
+    hash ^= hash >>> 31;
+    return switch (type) {
+      case FLOAT64 -> Double.doubleToRawLongBits((hash >> 11) * 0x1p-52);
+      case INT32 -> hash & INT_BITS;
+      case INT64 -> hash;
+      default -> toBits((hash >> 32) * 0x1p-30f);
+    };
+  }
+
+  /** The bits of an element of the buffer after it was reduced so many times. */
+  long reduced(long index, int times) {
+    return switch (type) {
+      case FLOAT64 -> Double.doubleToRawLongBits(reducedDouble(index, times));
+      case INT32 -> reducedLong(index, times) & INT_BITS;
+      case INT64 -> reducedLong(index, times);
+      default -> toBits(reducedFloat(index, times));
+    };
+  }
+
+  private float reducedFloat(long index, int times) {
+    float result = 0;
+    for (int time = 0; time < times; time++) {
+      float sum = time == 0 ? toFloat(bits(0, index)) : result;
+      for (int rank = 1; rank < ranks; rank++) {
+        sum = combine(sum, time == 0 ? toFloat(bits(rank, index)) : result);
+      }
+      float stored = toFloat(toBits(op == ReduceOp.AVERAGE ? sum / ranks : sum));
+      if (time > 0 && stored == result) {
+        break; // and so it stays
+      }
+      result = stored;
+    }
+    return result;
+  }
+
+  private double reducedDouble(long index, int times) {
+    double result = 0;
+    for (int time = 0; time < times; time++) {
+      double sum = time == 0 ? Double.longBitsToDouble(bits(0, index)) : result;
+      for (int rank = 1; rank < ranks; rank++) {
+        sum = combine(sum, time == 0 ? Double.longBitsToDouble(bits(rank, index)) : result);
+      }
+      result = op == ReduceOp.AVERAGE ? sum / ranks : sum;
+    }
+    return result;
+  }
+
+  /**
+   * For INT32, too: the lower half is right, as long as the operands are taken for what they are.
+   */
+  private long reducedLong(long index, int times) {
+    long result = 0;
+    for (int time = 0; time < times; time++) {
+      long sum = time == 0 ? toLong(bits(0, index)) : result;
+      for (int rank = 1; rank < ranks; rank++) {
+        sum = combine(sum, time == 0 ? toLong(bits(rank, index)) : result);
+      }
+      result = toLong(sum);
+    }
+    return result;
+  }
+
+  private float combine(float a, float b) {
+    return switch (op) {
+      case SUM, AVERAGE -> a + b;
+      case MIN -> Math.min(a, b);
+      case MAX -> Math.max(a, b);
+      case PROD -> a * b;
+    };
+  }
+
+  private double combine(double a, double b) {
+    return switch (op) {
+      case SUM, AVERAGE -> a + b;
+      case MIN -> Math.min(a, b);
+      case MAX -> Math.max(a, b);
+      case PROD -> a * b;
+    };
+  }
+
+  private long combine(long a, long b) {
+    return switch (op) {
+      case SUM, AVERAGE -> a + b;
+      case MIN -> Math.min(a, b);
+      case MAX -> Math.max(a, b);
+      case PROD -> a * b;
+    };
+  }
+
+  private float toFloat(long bits) {
+    return switch (type) {
+      case FLOAT16 -> Float16.toFloat((short) bits);
+      case BFLOAT16 -> BFloat16.toFloat((short) bits);
+      default -> Float.intBitsToFloat((int) bits);
+    };
+  }
+
+  private long toBits(float value) {
+    return switch (type) {
+      case FLOAT16 -> Float16.fromFloat(value) & 0xffffL;
+      case BFLOAT16 -> BFloat16.fromFloat(value) & 0xffffL;
+      default -> Float.floatToRawIntBits(value) & INT_BITS;
+    };
+  }
+
+  private long toLong(long bits) {
+    return type == DataType.INT32 ? (int) bits : bits;
+  }
+
+  private void put(int index, long bits) {
+    int offset = index * type.sizeInBytes();
+    switch (type.sizeInBytes()) {
+      case 2 -> piece.putShort(offset, (short) bits);
+      case 4 -> piece.putInt(offset, (int) bits);
+      default -> piece.putLong(offset, bits);
+    }
+  }
+
+  private long get(int index) {
+    int offset = index * type.sizeInBytes();
+    return switch (type.sizeInBytes()) {
+      case 2 -> piece.getShort(offset) & 0xffffL;
+      case 4 -> piece.getInt(offset) & INT_BITS;
+      default -> piece.getLong(offset);
+    };
+  }
+}

@@ -1,0 +1,79 @@
+package org.gradientsync.examples;
+
+import de.erichseifert.vectorgraphics2d.Processors;
+import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
+import de.erichseifert.vectorgraphics2d.util.PageSize;
+import java.awt.BasicStroke;
+import java.awt.Color;
+import java.awt.Graphics2D;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.ToDoubleFunction;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYChartBuilder;
+import org.knowm.xchart.style.Styler;
+
+/** Bus bandwidth and time over size, one below the other in one SVG. */
+final class PerfPlot {
+  private static final int WIDTH = 900;
+  private static final int HEIGHT = 500;
+
+  private PerfPlot() {}
+
+  /** Draws the results; there must be some. */
+  static void write(Path file, String title, List<PerfResult> results) throws IOException {
+    System.setProperty("java.awt.headless", "true"); // ranks have no screen
+    VectorGraphics2D graphics = new VectorGraphics2D();
+    paint(graphics, title, results);
+    try (OutputStream out = Files.newOutputStream(file)) {
+      Processors.get("svg")
+          .getDocument(graphics.getCommands(), new PageSize(WIDTH, 2 * HEIGHT))
+          .writeTo(out);
+    }
+  }
+
+  static void paint(Graphics2D graphics, String title, List<PerfResult> results) {
+    chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, results)
+        .paint(graphics, WIDTH, HEIGHT);
+    graphics.translate(0, HEIGHT);
+    chart("", "time (us)", PerfResult::microseconds, results).paint(graphics, WIDTH, HEIGHT);
+  }
+
+  private static XYChart chart(
+      String title, String unit, ToDoubleFunction<PerfResult> value, List<PerfResult> results) {
+    XYChart chart =
+        new XYChartBuilder()
+            .width(WIDTH)
+            .height(HEIGHT)
+            .title(title)
+            .xAxisTitle("size (bytes)")
+            .yAxisTitle(unit)
+            .build();
+    chart.getStyler().setLegendPosition(Styler.LegendPosition.OutsideE);
+    chart.getStyler().setChartBackgroundColor(Color.WHITE);
+    // Dashes would be written one by one, and make a file of a megabyte.
+    chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
+    chart.getStyler().setXAxisLogarithmic(true);
+    chart.getStyler().setYAxisLogarithmic(true);
+    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
+    for (PerfResult result : results) {
+      if (value.applyAsDouble(result) > 0) { // a single rank has no bus bandwidth
+        String name = result.reducer() + ", " + result.placement();
+        lines.computeIfAbsent(name, key -> new ArrayList<>()).add(result);
+      }
+    }
+    lines.forEach(
+        (name, line) ->
+            chart.addSeries(
+                name,
+                line.stream().mapToDouble(PerfResult::bytes).toArray(),
+                line.stream().mapToDouble(value).toArray()));
+    return chart;
+  }
+}

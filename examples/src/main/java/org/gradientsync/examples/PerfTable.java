@@ -1,0 +1,93 @@
+package org.gradientsync.examples;
+
+import java.util.List;
+import java.util.Locale;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+
+/**
+ * The lines of a table as all_reduce_perf of NVIDIA's nccl-tests prints it, with its names of types
+ * and operations, for the scripts that read it.
+ */
+final class PerfTable {
+  private PerfTable() {}
+
+  static List<String> header() {
+    return List.of(
+        "#",
+        line(
+            "# %10s  %12s  %8s  %6s  %6s  %30s  %30s",
+            "", "", "", "", "", place("out-of-"), place("in-")),
+        line("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
+            + columns("time", "algbw", "busbw", "#wrong")
+            + columns("time", "algbw", "busbw", "#wrong"),
+        line("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
+            + columns("(us)", "(GB/s)", "(GB/s)", "")
+            + columns("(us)", "(GB/s)", "(GB/s)", ""));
+  }
+
+  private static String place(String which) {
+    return which + "place          ";
+  }
+
+  /**
+   * A line of numbers.
+   *
+   * @param outOfPlace null if it was not measured
+   */
+  static String row(DataType type, ReduceOp op, PerfResult outOfPlace, PerfResult inPlace) {
+    return line(
+            "%12d  %12d  %8s  %6s  %6d", inPlace.bytes(), inPlace.count(), name(type), name(op), -1)
+        + numbers(outOfPlace)
+        + numbers(inPlace);
+  }
+
+  /** What all_reduce_perf says at the end, of one table. */
+  static List<String> footer(List<PerfResult> results) {
+    long wrong = results.stream().filter(r -> r.wrong() != null && r.wrong() > 0).count();
+    double mean = results.stream().mapToDouble(PerfResult::busBandwidth).average().orElse(0);
+    return List.of(
+        line("# Out of bounds values : %d %s", wrong, wrong == 0 ? "OK" : "FAILED"),
+        line("# Avg bus bandwidth    : %g", mean),
+        "#");
+  }
+
+  private static String numbers(PerfResult result) {
+    if (result == null) {
+      return columns("N/A", "N/A", "N/A", "N/A");
+    }
+    return columns(
+        time(result.microseconds()),
+        line("%.2f", result.algorithmBandwidth()),
+        line("%.2f", result.busBandwidth()),
+        result.wrong() == null ? "N/A" : result.wrong().toString());
+  }
+
+  private static String columns(String time, String algorithm, String bus, String wrong) {
+    return line("  %7s  %6s  %6s  %6s", time, algorithm, bus, wrong);
+  }
+
+  private static String time(double microseconds) {
+    return line(
+        microseconds >= 10_000 ? "%.0f" : microseconds >= 100 ? "%.1f" : "%.2f", microseconds);
+  }
+
+  private static String name(DataType type) {
+    return switch (type) {
+      case FLOAT16 -> "half";
+      case BFLOAT16 -> "bfloat16";
+      case FLOAT32 -> "float";
+      case FLOAT64 -> "double";
+      case INT32 -> "int32";
+      case INT64 -> "int64";
+    };
+  }
+
+  private static String name(ReduceOp op) {
+    return op == ReduceOp.AVERAGE ? "avg" : op.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static String line(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
+  }
+}
