@@ -407,8 +407,11 @@ public class AllReducePerf extends Example {
         PerfPlot.write(plot, title, results);
       }
       return true;
-    } catch (IOException | RuntimeException | LinkageError e) { // AWT without its native libraries
-      printError("cannot write the results: %s", e);
+    } catch (LinkageError | InternalError e) { // from AWT
+      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
+      return false;
+    } catch (IOException | RuntimeException e) {
+      printError("cannot write the results: json=%s, plot=%s, error=%s", json, plot, e);
       return false;
     }
   }
