@@ -158,6 +158,24 @@ public final class GradientSync implements AutoCloseable {
     }
   }
 
+  /**
+   * Prepares a buffer for reductions, so that the first one is as fast as the others, and may be
+   * captured into a graph. It need not be called. Collective: the ranks register buffers that they
+   * will reduce together. A slice is prepared for itself, so keep slices that are reduced often.
+   *
+   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @throws IllegalArgumentException if the buffer is another sync's
+   * @throws IllegalStateException if the buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ
+   * @throws RankLostException if a rank does not come in time
+   */
+  public void register(DeviceBuffer buffer) {
+    synchronized (group) {
+      requireOwn(buffer);
+      reducer.register(buffer);
+    }
+  }
+
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
   public void barrier() {
     requireOpen();

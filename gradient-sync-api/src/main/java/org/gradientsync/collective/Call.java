@@ -19,6 +19,7 @@ final class Call {
   enum Kind {
     ALL_REDUCE("allReduce"),
     BROADCAST("broadcast"),
+    REGISTER("register"),
     BARRIER("barrier"),
     HOST_BROADCAST("communicator.broadcast"),
     ALL_GATHER("communicator.allGather"),

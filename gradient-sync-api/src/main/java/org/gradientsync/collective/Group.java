@@ -364,6 +364,17 @@ public final class Group implements AutoCloseable {
     meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
   }
 
+  /**
+   * Meets for a registration. The caller holds this group's lock.
+   *
+   * @param buffer what is to be registered
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForRegistration(DeviceBuffer buffer) {
+    meet(Call.Kind.REGISTER, Call.element(buffer.type()), buffer.count(), null, Call.NO_ROOT);
+  }
+
   /** Counts calls from here on, for messages; every rank does so after the same call. */
   public synchronized void countFromHere() {
     before = sequence;
@@ -541,7 +552,7 @@ public final class Group implements AutoCloseable {
    * @throws IllegalStateException if it is closed
    * @throws RankLostException if an earlier call lost a rank
    */
-  synchronized void requireUsable() {
+  public synchronized void requireUsable() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + rank);
     }

@@ -37,6 +37,16 @@ public interface Reducer extends AutoCloseable {
    */
   void broadcast(DeviceBuffer buffer, int root);
 
+  /**
+   * Prepares a buffer, which the first call for it does otherwise. Collective where it is not
+   * nothing.
+   *
+   * @param buffer the same type and count on all ranks
+   */
+  default void register(DeviceBuffer buffer) {
+    // most prepare so little that the first call may do it
+  }
+
   /** Gives up everything that was prepared. Does not wait for other ranks. */
   @Override
   void close();

@@ -154,4 +154,37 @@ interface CudaApi {
 
   /** What is enqueued of it still runs. */
   void destroyGraph(CUgraphExec graph);
+
+  /** The allocation that an address lies in: where it begins and its bytes. */
+  long[] allocationOf(long address);
+
+  /** A number that no other allocation of this process ever has. */
+  long allocationId(long address);
+
+  /** Whether kernels on one GPU may use another's memory. */
+  boolean canAccessPeer(int ordinal, int peer);
+
+  /** Whether the link between two GPUs is NVLink, which carries atomic operations, and not PCIe. */
+  boolean hasNativeLink(int ordinal, int peer);
+
+  /** Lets kernels of the current context use the memory of another GPU's context. */
+  void enablePeerAccess(CUcontext peer);
+
+  /** What another process needs to map an allocation: {@value #HANDLE_BYTES} bytes. */
+  byte[] exportMemory(long address);
+
+  /** Maps another process's allocation; returns where it begins here. */
+  long importMemory(byte[] handle);
+
+  /** Unmaps what {@link #importMemory} mapped. */
+  void closeImport(long address);
+
+  /** Size of what {@link #exportMemory} gives. */
+  int HANDLE_BYTES = 64;
+
+  /** Where kernels find page-locked memory. */
+  long deviceAddress(ByteBuffer pageLocked);
+
+  /** How many blocks of a kernel fit on a multiprocessor at once. */
+  int blocksPerMultiprocessor(CUfunction function, int threads);
 }

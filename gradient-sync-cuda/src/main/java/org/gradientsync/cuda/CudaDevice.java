@@ -1,8 +1,11 @@
 package org.gradientsync.cuda;
 
+import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import jcuda.driver.CUcontext;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -25,6 +28,8 @@ public final class CudaDevice implements BackendDevice {
   private final String pciAddress;
   private final CudaStream stream;
   private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
+  private final Map<Long, Lent> lent = new ConcurrentHashMap<>();
+  private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
   private final ReduceKernel kernel;
   private volatile boolean closed;
@@ -252,9 +257,15 @@ public final class CudaDevice implements BackendDevice {
     kernel.close();
     closed = true;
     for (long address : allocations) {
-      api.free(address);
+      Lent terms = lent.remove(address);
+      if (terms == null) {
+        api.free(address);
+      } else {
+        Leftovers.add(api, context, address, terms);
+      }
     }
     allocations.clear();
+    Leftovers.free(api, context);
     stream.close();
   }
 
@@ -265,6 +276,26 @@ public final class CudaDevice implements BackendDevice {
 
   CudaApi api() {
     return api;
+  }
+
+  CUcontext context() {
+    return context;
+  }
+
+  /**
+   * Has something look, each time that the host has waited for the device, whether all went well.
+   */
+  void watch(Runnable check) {
+    watches.add(check);
+  }
+
+  void unwatch(Runnable check) {
+    watches.remove(check);
+  }
+
+  /** To be called whenever the host has waited. */
+  void afterWaiting() {
+    watches.forEach(Runnable::run);
   }
 
   PinnedStaging staging() {
@@ -288,12 +319,46 @@ public final class CudaDevice implements BackendDevice {
   void free(CudaBuffer buffer, long address) {
     if (allocations.remove(address)) {
       makeCurrent();
-      buffer.stream().await();
-      api.free(address);
+      api.awaitStream(buffer.stream().handle());
+      Lent lent = this.lent.remove(address);
+      if (lent == null || lent.isBack()) {
+        api.free(address);
+      } else {
+        Leftovers.add(api, context, address, lent);
+      }
     }
   }
 
+  /** What tells whether other ranks have given up an allocation of this device that they mapped. */
+  interface Lent {
+    boolean isBack();
+  }
+
+  /**
+   * Keeps an allocation of this device, even if its buffer is closed, until others have unmapped
+   * it.
+   */
+  void lend(long address, Lent terms) {
+    lent.merge(address, terms, (a, b) -> () -> a.isBack() && b.isBack());
+  }
+
+  /** Memory for the library's own use, all zeros; see {@link #giveBack}. */
+  long allocateZeroed(long bytes) {
+    makeCurrent();
+    long address = allocateBytes(bytes);
+    api.fillZero(address, bytes, stream.handle());
+    stream.await();
+    return address;
+  }
+
+  /** Frees {@link #allocateZeroed}'s memory once others have unmapped it. */
+  void giveBack(long address, Lent terms) {
+    Leftovers.add(api, context, address, terms);
+    Leftovers.free(api, context);
+  }
+
   private long allocateBytes(long bytes) {
+    Leftovers.free(api, context);
     try {
       return api.allocate(bytes);
     } catch (CudaException e) {

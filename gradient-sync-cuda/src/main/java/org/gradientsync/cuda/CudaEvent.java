@@ -32,6 +32,7 @@ public final class CudaEvent implements AutoCloseable {
   public void await() {
     device.makeCurrent();
     device.api().awaitEvent(handle());
+    device.afterWaiting();
   }
 
   /**

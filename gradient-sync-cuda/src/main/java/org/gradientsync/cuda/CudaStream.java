@@ -34,6 +34,7 @@ public final class CudaStream implements AutoCloseable {
   public void await() {
     device.makeCurrent();
     device.api().awaitStream(handle());
+    device.afterWaiting();
   }
 
   /**
@@ -111,6 +112,10 @@ public final class CudaStream implements AutoCloseable {
   public boolean isCapturing() {
     device.makeCurrent();
     return device.api().isCapturing(handle());
+  }
+
+  boolean isClosed() {
+    return closed;
   }
 
   CUstream handle() {

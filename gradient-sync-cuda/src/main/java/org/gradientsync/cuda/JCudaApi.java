@@ -8,6 +8,7 @@ import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
@@ -15,6 +16,8 @@ import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
+import jcuda.driver.CUipcMemHandle;
+import jcuda.driver.CUipcMem_flags;
 import jcuda.driver.CUjit_option;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUpointer_attribute;
@@ -181,7 +184,9 @@ final class JCudaApi implements CudaApi {
   public void pageLock(ByteBuffer memory) {
     check(
         JCudaDriver.cuMemHostRegister(
-            Pointer.to(memory), memory.capacity(), JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE),
+            Pointer.to(memory),
+            memory.capacity(),
+            JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE | JCudaDriver.CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister",
         "bytes",
         memory.capacity());
@@ -396,6 +401,114 @@ final class JCudaApi implements CudaApi {
   @Override
   public void destroyGraph(CUgraphExec graph) {
     check(JCudaDriver.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
+  }
+
+  @Override
+  public long[] allocationOf(long address) {
+    Address base = new Address();
+    long[] size = new long[1];
+    check(JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)), "cuMemGetAddressRange");
+    return new long[] {base.value(), size[0]};
+  }
+
+  @Override
+  public long allocationId(long address) {
+    long[] id = new long[1];
+    check(
+        JCudaDriver.cuPointerGetAttribute(
+            Pointer.to(id), CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer(address)),
+        "cuPointerGetAttribute");
+    return id[0];
+  }
+
+  @Override
+  public boolean canAccessPeer(int ordinal, int peer) {
+    int[] can = new int[1];
+    check(
+        JCudaDriver.cuDeviceCanAccessPeer(can, device(ordinal), device(peer)),
+        "cuDeviceCanAccessPeer",
+        "peer",
+        peer);
+    return can[0] != 0;
+  }
+
+  @Override
+  public boolean hasNativeLink(int ordinal, int peer) {
+    int[] value = new int[1];
+    check(
+        JCudaDriver.cuDeviceGetP2PAttribute(
+            value,
+            CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+            device(ordinal),
+            device(peer)),
+        "cuDeviceGetP2PAttribute",
+        "peer",
+        peer);
+    return value[0] != 0;
+  }
+
+  @Override
+  public void enablePeerAccess(CUcontext peer) {
+    int result = JCudaDriver.cuCtxEnablePeerAccess(peer, 0);
+    if (result != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
+      check(result, "cuCtxEnablePeerAccess");
+    }
+  }
+
+  @Override
+  public byte[] exportMemory(long address) {
+    CUipcMemHandle handle = new CUipcMemHandle();
+    check(JCudaDriver.cuIpcGetMemHandle(handle, pointer(address)), "cuIpcGetMemHandle");
+    return reserved(handle).clone();
+  }
+
+  @Override
+  public long importMemory(byte[] bytes) {
+    CUipcMemHandle handle = new CUipcMemHandle();
+    System.arraycopy(bytes, 0, reserved(handle), 0, HANDLE_BYTES);
+    Address address = new Address();
+    check(
+        JCudaDriver.cuIpcOpenMemHandle(
+            address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+        "cuIpcOpenMemHandle");
+    return address.value();
+  }
+
+  /** The driver's bytes of a handle, which JCuda keeps to itself. */
+  private static byte[] reserved(CUipcMemHandle handle) {
+    try {
+      Field bytes = CUipcMemHandle.class.getDeclaredField("reserved");
+      bytes.setAccessible(true);
+      if (bytes.get(handle) == null) {
+        bytes.set(handle, new byte[HANDLE_BYTES]);
+      }
+      return (byte[]) bytes.get(handle);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+    }
+  }
+
+  @Override
+  public void closeImport(long address) {
+    check(JCudaDriver.cuIpcCloseMemHandle(pointer(address)), "cuIpcCloseMemHandle");
+  }
+
+  @Override
+  public long deviceAddress(ByteBuffer pageLocked) {
+    Address address = new Address();
+    check(
+        JCudaDriver.cuMemHostGetDevicePointer(address, Pointer.to(pageLocked), 0),
+        "cuMemHostGetDevicePointer");
+    return address.value();
+  }
+
+  @Override
+  public int blocksPerMultiprocessor(CUfunction function, int threads) {
+    int[] blocks = new int[1];
+    check(
+        JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    return blocks[0];
   }
 
   private static int attribute(int attribute, int ordinal) {

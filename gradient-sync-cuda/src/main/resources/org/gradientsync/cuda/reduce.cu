@@ -1,8 +1,6 @@
 // Reduces the ranks' contributions element by element, in rank order, with the bits that ReduceOp promises.
-// Compiled to PTX by script/compile-kernels with -fmad=false: a fused multiply-add would round once where Java rounds
-// twice. Division is IEEE (-prec-div=true) and denormals are kept (-ftz=false).
 
-#include <cstdint>
+#include "arithmetic.cuh"
 
 constexpr int MAX_RANKS = 256;
 
@@ -11,94 +9,6 @@ struct Arguments {
   void* target;
   long long count;
   int ranks;
-};
-
-enum Op { SUM, AVERAGE, MIN, MAX, PROD };
-
-__device__ __forceinline__ float canonical(float x) { return x != x ? __int_as_float(0x7fc00000) : x; }
-__device__ __forceinline__ double canonical(double x) {
-  return x != x ? __longlong_as_double(0x7ff8000000000000LL) : x;
-}
-__device__ __forceinline__ int canonical(int x) { return x; }
-__device__ __forceinline__ long long canonical(long long x) { return x; }
-
-// Java's Math.min and Math.max: NaN wins, and -0 is less than +0.
-__device__ __forceinline__ bool negative(float x) { return __float_as_int(x) < 0; }
-__device__ __forceinline__ bool negative(double x) { return __double_as_longlong(x) < 0; }
-template <class T> __device__ __forceinline__ T least(T a, T b) {
-  if (a != a) return a;
-  if (b != b) return b;
-  if (a == b) return negative(a) ? a : b;
-  return a < b ? a : b;
-}
-template <class T> __device__ __forceinline__ T greatest(T a, T b) {
-  if (a != a) return a;
-  if (b != b) return b;
-  if (a == b) return negative(a) ? b : a;
-  return a > b ? a : b;
-}
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int greatest(int a, int b) { return a > b ? a : b; }
-__device__ __forceinline__ long long least(long long a, long long b) { return a < b ? a : b; }
-__device__ __forceinline__ long long greatest(long long a, long long b) { return a > b ? a : b; }
-
-__device__ __forceinline__ int add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
-__device__ __forceinline__ int multiply(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
-__device__ __forceinline__ long long add(long long a, long long b) {
-  return (long long)((unsigned long long)a + (unsigned long long)b);
-}
-__device__ __forceinline__ long long multiply(long long a, long long b) {
-  return (long long)((unsigned long long)a * (unsigned long long)b);
-}
-__device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
-__device__ __forceinline__ float multiply(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
-__device__ __forceinline__ double multiply(double a, double b) { return __dmul_rn(a, b); }
-__device__ __forceinline__ float divide(float a, int n) { return __fdiv_rn(a, (float)n); }
-__device__ __forceinline__ double divide(double a, int n) { return __ddiv_rn(a, (double)n); }
-__device__ __forceinline__ int divide(int a, int) { return a; }
-__device__ __forceinline__ long long divide(long long a, int) { return a; }
-
-template <int OP, class T> __device__ __forceinline__ T combine(T a, T b) {
-  if (OP == MIN) return least(a, b);
-  if (OP == MAX) return greatest(a, b);
-  if (OP == PROD) return multiply(a, b);
-  return add(a, b);
-}
-
-// How a type lies in memory, and what it is accumulated in.
-template <class T> struct Plain {
-  using Stored = T;
-  using Accumulated = T;
-  static __device__ __forceinline__ T load(T x) { return x; }
-  static __device__ __forceinline__ T store(T x) { return canonical(x); }
-};
-
-struct Half {
-  using Stored = uint16_t;
-  using Accumulated = float;
-  static __device__ __forceinline__ float load(uint16_t bits) {
-    float x;
-    asm("{ .reg .b16 h; mov.b16 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "h"(bits));
-    return x;
-  }
-  static __device__ __forceinline__ uint16_t store(float x) {
-    if (x != x) return 0x7e00;
-    uint16_t bits;
-    asm("{ .reg .b16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h; }" : "=h"(bits) : "f"(x));
-    return bits;
-  }
-};
-
-struct Brain {
-  using Stored = uint16_t;
-  using Accumulated = float;
-  static __device__ __forceinline__ float load(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
-  static __device__ __forceinline__ uint16_t store(float x) {
-    if (x != x) return 0x7fc0;
-    unsigned bits = __float_as_uint(x);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
 };
 
 template <class F, int OP> __device__ __forceinline__ void reduce(const Arguments& a) {

@@ -21,6 +21,8 @@ import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Choosing a GPU, and what is said where there is none: nothing here needs one. */
 class CudaDeviceProviderTest {
@@ -151,10 +153,23 @@ class CudaDeviceProviderTest {
         () -> GradientSync.builder().reducer("host-staged").create().close());
   }
 
-  @Test
-  void thePtxBelongsToItsSource() throws Exception {
-    String source = ReduceKernel.resource("reduce.cu");
-    String ptx = ReduceKernel.resource("reduce.ptx");
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "reduce",
+        "peer_FLOAT16",
+        "peer_BFLOAT16",
+        "peer_FLOAT32",
+        "peer_FLOAT64",
+        "peer_INT32",
+        "peer_INT64"
+      })
+  void thePtxBelongsToItsSource(String name) throws Exception {
+    String source =
+        ReduceKernel.resource("arithmetic.cuh")
+            + ReduceKernel.resource("peer.cuh")
+            + ReduceKernel.resource(name + ".cu");
+    String ptx = ReduceKernel.resource(name + ".ptx");
     byte[] hash =
         MessageDigest.getInstance("SHA-256").digest(source.getBytes(StandardCharsets.UTF_8));
     assertTrue(ptx.contains("// " + HexFormat.of().formatHex(hash)), "run script/compile-kernels");

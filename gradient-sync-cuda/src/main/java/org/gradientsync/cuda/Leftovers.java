@@ -1,0 +1,42 @@
+package org.gradientsync.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import jcuda.driver.CUcontext;
+import org.gradientsync.cuda.CudaDevice.Lent;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * GPU memory whose buffers are closed here, but which other ranks still have mapped. It is freed
+ * when they have unmapped it: whenever something is allocated or closed, this is looked into. So
+ * closing need not wait for other ranks.
+ */
+final class Leftovers {
+  private static final Logger log = LoggerFactory.getLogger(Leftovers.class);
+  private static final List<Leftover> leftovers = new ArrayList<>();
+
+  private record Leftover(CudaApi api, CUcontext context, long address, Lent terms) {}
+
+  private Leftovers() {}
+
+  static synchronized void add(CudaApi api, CUcontext context, long address, Lent terms) {
+    leftovers.add(new Leftover(api, context, address, terms));
+  }
+
+  /** Frees what has been given back to one GPU, whose context is current. */
+  static synchronized void free(CudaApi api, CUcontext context) {
+    leftovers.removeIf(
+        l -> {
+          boolean free = l.api == api && l.context.equals(context) && l.terms.isBack();
+          if (free) {
+            try {
+              api.free(l.address);
+            } catch (CudaException e) {
+              log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
+            }
+          }
+          return free;
+        });
+  }
+}

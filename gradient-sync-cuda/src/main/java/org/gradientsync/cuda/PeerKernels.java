@@ -1,0 +1,61 @@
+package org.gradientsync.cuda;
+
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.Map;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+
+/** The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed. */
+final class PeerKernels implements AutoCloseable {
+  private final CudaDevice device;
+  private final Map<DataType, CUmodule> modules = new EnumMap<>(DataType.class);
+  private final Map<String, CUfunction> functions = new HashMap<>();
+
+  PeerKernels(CudaDevice device) {
+    this.device = device;
+  }
+
+  /**
+   * A kernel.
+   *
+   * @param op any operation for {@link PeerWay#BROADCAST}
+   */
+  CUfunction function(PeerWay way, DataType type, ReduceOp op) {
+    String family = op == ReduceOp.SUM || op == ReduceOp.AVERAGE ? "_ADDING" : "_OTHER";
+    String name = way.text() + "_" + type + (way == PeerWay.BROADCAST ? "" : family);
+    return functions.computeIfAbsent(name, n -> device.api().function(module(type), n));
+  }
+
+  private CUmodule module(DataType type) {
+    return modules.computeIfAbsent(
+        type, t -> device.api().loadModule(ReduceKernel.resource("peer_" + t + ".ptx")));
+  }
+
+  /** Loads all kernels of a type, which the driver otherwise does when each is first used. */
+  void load(DataType type) {
+    module(type);
+    for (PeerWay way : PeerWay.values()) {
+      mostBlocks(function(way, type, ReduceOp.SUM), way);
+      mostBlocks(function(way, type, ReduceOp.MAX), way);
+    }
+  }
+
+  /**
+   * How many blocks of a kernel the GPU holds at once. More must not be launched: blocks wait for
+   * other GPUs' blocks, and those that have no room yet would be waited for in vain.
+   */
+  int mostBlocks(CUfunction function, PeerWay way) {
+    return device.api().blocksPerMultiprocessor(function, way.threads)
+        * device.api().multiprocessors(device.ordinal());
+  }
+
+  @Override
+  public void close() {
+    modules.values().forEach(device.api()::unloadModule);
+    modules.clear();
+    functions.clear();
+  }
+}

@@ -1,0 +1,59 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.UnavailableException;
+
+/** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
+final class PeerMailbox implements AutoCloseable {
+  private final CudaDevice device;
+  private final PeerLedger ledger;
+  private final PeerLayout layout;
+  private final long own;
+  private final PeerPaths.Mapped[] all;
+
+  /**
+   * Allocates it and maps the others'. Collective.
+   *
+   * @throws UnavailableException on all ranks if one of them cannot
+   */
+  PeerMailbox(CudaDevice device, PeerPaths paths, PeerLedger ledger, PeerLayout layout) {
+    this.device = device;
+    this.ledger = ledger;
+    this.layout = layout;
+    long address = 0;
+    String reason = "";
+    try {
+      address = device.allocateZeroed(layout.bytes());
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    own = address;
+    try {
+      PeerPaths.agree(paths.communicator(), reason);
+      all = paths.share(own);
+      if (all == null) {
+        throw new UnavailableException("a rank cannot map another rank's GPU memory");
+      }
+    } catch (UnavailableException e) {
+      ledger.closed();
+      if (own != 0) {
+        device.giveBack(own, ledger.allClosed());
+      }
+      throw e;
+    }
+  }
+
+  PeerLayout layout() {
+    return layout;
+  }
+
+  /** Where a rank's mailbox begins. */
+  long of(int rank) {
+    return all[rank].address();
+  }
+
+  /** Frees this rank's, once the others have unmapped it; they are told by the ledger. */
+  @Override
+  public void close() {
+    device.giveBack(own, ledger.allClosed());
+  }
+}

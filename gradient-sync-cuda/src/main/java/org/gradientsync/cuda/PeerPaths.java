@@ -1,0 +1,234 @@
+package org.gradientsync.cuda;
+
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.SplittableRandom;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.GroupCommunicator;
+
+/**
+ * The ways to the other ranks' GPU memory. A rank in another process gives handles of its
+ * allocations, which are mapped here; a rank in this process gives addresses, which are good here
+ * once peer access is on, and for which CUDA refuses handles.
+ */
+final class PeerPaths implements AutoCloseable {
+  /** Tells ranks in this process from others: process ids may repeat in containers. */
+  private static final long PROCESS = new SplittableRandom().nextLong();
+
+  private static final int REASON_BYTES = 400;
+
+  /** What {@link #offer} is made of: valid, process, first address, id, offset, and the handle. */
+  private static final int OFFER = 5 + CudaApi.HANDLE_BYTES / Long.BYTES;
+
+  private final CudaDevice device;
+  private final GroupCommunicator communicator;
+  private final Map<Place, Mapping> mappings = new HashMap<>();
+
+  private record Place(int rank, long process, long allocation) {}
+
+  private static final class Mapping {
+    private final long address;
+    private final boolean imported;
+    private int users;
+
+    Mapping(long address, boolean imported) {
+      this.address = address;
+      this.imported = imported;
+    }
+  }
+
+  /** Another rank's memory as it is mapped here. */
+  record Mapped(int rank, long process, long allocation, long address) {}
+
+  private PeerPaths(CudaDevice device, GroupCommunicator communicator) {
+    this.device = device;
+    this.communicator = communicator;
+  }
+
+  /**
+   * Finds out whether each rank can reach each other one's GPU. Collective.
+   *
+   * @throws UnavailableException on all ranks, with the same reason, if not
+   */
+  static PeerPaths open(Group group, CudaDevice device) {
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
+    LongBuffer own = LongBuffer.allocate(4);
+    own.put(PROCESS).put(device.ordinal());
+    own.put(ByteBuffer.wrap(pci).asLongBuffer());
+    long[] all = new long[4 * group.size()];
+    communicator.allGather(own.flip(), LongBuffer.wrap(all));
+    String reason = "";
+    for (int peer = 0; peer < group.size() && reason.isEmpty(); peer++) {
+      if (peer != group.rank()) {
+        reason = obstacle(device, Arrays.copyOfRange(all, 4 * peer, 4 * peer + 4), own.array());
+        reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
+      }
+    }
+    agree(communicator, reason);
+    return new PeerPaths(device, communicator);
+  }
+
+  private static String obstacle(CudaDevice device, long[] theirs, long[] own) {
+    CudaApi api = device.api();
+    boolean sameProcess = theirs[0] == own[0];
+    try {
+      if (theirs[2] == own[2] && theirs[3] == own[3]) {
+        return sameProcess ? "" : "ranks of different processes share a GPU";
+      }
+      byte[] pci = new byte[16];
+      ByteBuffer.wrap(pci).putLong(theirs[2]).putLong(theirs[3]);
+      int ordinal = ordinalOf(api, new String(pci, StandardCharsets.UTF_8).trim());
+      if (ordinal < 0) {
+        return "this process is not shown the other rank's GPU (CUDA_VISIBLE_DEVICES)";
+      }
+      if (!api.canAccessPeer(device.ordinal(), ordinal)) {
+        return "their GPUs have no peer access";
+      }
+      if (!api.hasNativeLink(device.ordinal(), ordinal)) {
+        return "their GPUs are not joined by NVLink";
+      }
+      if (sameProcess) {
+        device.makeCurrent();
+        api.enablePeerAccess(api.retainContext(ordinal));
+      }
+      return "";
+    } catch (CudaException e) {
+      return e.getMessage();
+    }
+  }
+
+  private static int ordinalOf(CudaApi api, String pciAddress) {
+    for (int ordinal = 0; ordinal < api.deviceCount(); ordinal++) {
+      if (api.pciAddress(ordinal).equals(pciAddress)) {
+        return ordinal;
+      }
+    }
+    return -1;
+  }
+
+  /**
+   * Throws on all ranks if one of them has a reason not to go on: the first one's. Collective.
+   *
+   * @param reason why this rank cannot, or an empty text
+   */
+  static void agree(GroupCommunicator communicator, String reason) {
+    byte[] own = Arrays.copyOf(reason.getBytes(StandardCharsets.UTF_8), REASON_BYTES);
+    ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());
+    communicator.allGather(ByteBuffer.wrap(own), all);
+    for (int rank = 0; rank < communicator.size(); rank++) {
+      String text =
+          new String(all.array(), rank * REASON_BYTES, REASON_BYTES, StandardCharsets.UTF_8).trim();
+      if (!text.isEmpty()) {
+        throw new UnavailableException(text + " (rank " + rank + ")");
+      }
+    }
+  }
+
+  GroupCommunicator communicator() {
+    return communicator;
+  }
+
+  /**
+   * Tells the others where memory of this rank lies, and maps theirs. Collective.
+   *
+   * @param address in this GPU's memory
+   * @return each rank's memory, this rank's included; null on all ranks if one rank's memory cannot
+   *     be mapped by another
+   */
+  Mapped[] share(long address) {
+    long[] own = offer(address);
+    int size = communicator.size();
+    long[] all = new long[OFFER * size];
+    communicator.allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    Mapped[] mapped = new Mapped[size];
+    boolean done = own[0] == 1;
+    for (int peer = 0; peer < size; peer++) {
+      long[] theirs = Arrays.copyOfRange(all, OFFER * peer, OFFER * (peer + 1));
+      done &= theirs[0] == 1;
+      if (peer == communicator.rank()) {
+        mapped[peer] = new Mapped(peer, PROCESS, theirs[3], address);
+      } else if (done) {
+        mapped[peer] = map(peer, theirs);
+        done = mapped[peer] != null;
+      }
+    }
+    long[] verdict = {done ? 1 : 0};
+    communicator.allReduce(LongBuffer.wrap(verdict), ReduceOp.MIN);
+    if (verdict[0] == 1) {
+      return mapped;
+    }
+    unmap(mapped);
+    return null;
+  }
+
+  /** Gives up what {@link #share} mapped. Null elements are skipped. */
+  void unmap(Mapped[] mapped) {
+    for (Mapped m : mapped) {
+      Place place = m == null ? null : new Place(m.rank, m.process, m.allocation);
+      Mapping mapping = mappings.get(place);
+      if (mapping != null && --mapping.users == 0) {
+        mappings.remove(place);
+        if (mapping.imported) {
+          device.makeCurrent();
+          device.api().closeImport(mapping.address);
+        }
+      }
+    }
+  }
+
+  private long[] offer(long address) {
+    long[] offer = new long[OFFER];
+    try {
+      device.makeCurrent();
+      long base = device.api().allocationOf(address)[0];
+      byte[] handle = device.api().exportMemory(base);
+      offer[0] = 1;
+      offer[1] = PROCESS;
+      offer[2] = base;
+      offer[3] = device.api().allocationId(base);
+      offer[4] = address - base;
+      ByteBuffer.wrap(handle).asLongBuffer().get(offer, 5, handle.length / Long.BYTES);
+    } catch (CudaException e) {
+      offer[0] = 0; // memory of another kind than cuMemAlloc's, which cannot be exported
+    }
+    return offer;
+  }
+
+  private Mapped map(int peer, long[] theirs) {
+    Place place = new Place(peer, theirs[1], theirs[3]);
+    Mapping mapping = mappings.get(place);
+    try {
+      if (mapping == null) {
+        boolean here = theirs[1] == PROCESS;
+        ByteBuffer handle = ByteBuffer.allocate(CudaApi.HANDLE_BYTES);
+        handle.asLongBuffer().put(theirs, 5, CudaApi.HANDLE_BYTES / Long.BYTES);
+        device.makeCurrent();
+        mapping = new Mapping(here ? theirs[2] : device.api().importMemory(handle.array()), !here);
+        mappings.put(place, mapping);
+      }
+    } catch (CudaException e) {
+      return null;
+    }
+    mapping.users++;
+    return new Mapped(peer, theirs[1], theirs[3], mapping.address + theirs[4]);
+  }
+
+  /** Unmaps everything. */
+  @Override
+  public void close() {
+    device.makeCurrent();
+    for (Mapping mapping : mappings.values()) {
+      if (mapping.imported) {
+        device.api().closeImport(mapping.address);
+      }
+    }
+    mappings.clear();
+  }
+}

@@ -1,0 +1,26 @@
+package org.gradientsync.cuda;
+
+import java.util.Locale;
+
+/** The ways of {@code peer.cuh} in which data goes from GPU to GPU. */
+enum PeerWay {
+  /** Everything to everybody, in lines that carry their own flags. */
+  ONE_SHOT(256),
+  /** Shards to their owners, results to everybody, in such lines. */
+  TWO_SHOT(256),
+  /** The same in chunks and at the links' full speed; results go straight into the buffers. */
+  STREAM(512),
+  /** One rank's elements to everybody, in lines. */
+  BROADCAST(256);
+
+  final int threads;
+
+  PeerWay(int threads) {
+    this.threads = threads;
+  }
+
+  /** As it is written in kernels' names and in settings. */
+  String text() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,622 @@
+// All-reduce among GPUs that reach each other's memory: each rank runs the same kernel on its GPU at the same time.
+//
+// What one rank writes for another goes into that rank's mailbox, a piece of its memory that all have mapped. Three ways:
+//
+//   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
+//   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
+//   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
+//
+// And broadcast, in which one rank sends all its elements to all others.
+//
+// one_shot and two_shot send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data needs no
+// fence and no flag of its own. A line is written by eight threads of a warp with one instruction and read in the same
+// way, which NVLink carries as a whole (NCCL's protocol LL128 rests on the same).
+//
+// Every word that is waited for holds the number of the call, which only grows, and so needs no resetting and is never
+// taken for another call's. The number is kept on the device: a captured launch counts on each replay. Calls also carry
+// the number of the plan, on which all ranks agreed, so a rank in another call than the others is found before any
+// element is changed.
+
+#include "arithmetic.cuh"
+
+constexpr int MAX_RANKS = 16;
+constexpr int MAX_BLOCKS = 512;
+constexpr int LINE = 8;  // vectors of 16 bytes in a line, the last of which says which call it is of
+constexpr int SLOTS = 4; // of staging for stream
+constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
+constexpr int BATCH = 2; // vectors that a worker has in flight
+
+constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
+constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan
+
+enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
+
+// The head of a mailbox. Mailbox.java knows this layout.
+struct Mailbox {
+  unsigned long long call;    // number of the last finished call
+  unsigned long long broken;  // not 0: no further call is possible
+  unsigned long long stopped; // number of the last call that failed
+  unsigned done;              // blocks that have finished the running call
+  unsigned failing;           // 1: one thread is reporting a failure
+  char pad[4096 - 32];
+  unsigned long long headers[MAX_RANKS]; // from each rank: call and plan
+  char pad2[4096 - MAX_RANKS * 8];
+  unsigned long long flags[2][MAX_BLOCKS][MAX_RANKS]; // from each rank's blocks: call and chunk
+};
+
+// What a failure leaves for the host, in page-locked memory.
+struct Report {
+  unsigned long long stop; // the host sets it to end a waiting kernel
+  unsigned long long failure;
+  unsigned long long call;
+  unsigned long long plan;
+  unsigned long long waited; // nanoseconds
+  unsigned long long headers[MAX_RANKS];
+};
+
+// PeerArguments.java knows this layout.
+struct Arguments {
+  Mailbox* mailboxes[MAX_RANKS];
+  void* buffers[MAX_RANKS];
+  uint4* staging[MAX_RANKS]; // in the mailboxes, what this way of sending uses
+  Report* report;
+  long long count;            // elements
+  long long stride;           // vectors between the parts of the staging
+  unsigned long long plan;
+  unsigned long long timeout; // nanoseconds
+  int rank;
+  int ranks;
+  int batches; // in stream: how many times BATCH vectors a thread handles per chunk
+  int aligned; // bit r: rank r's buffer begins at a multiple of 16 bytes
+  int op;
+  int root; // of a broadcast
+};
+
+__device__ __forceinline__ void store(uint4* to, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+__device__ __forceinline__ void send(uint4* to, uint4 v) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+__device__ __forceinline__ uint4 receive(const uint4* from) {
+  uint4 v;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from)
+               : "memory");
+  return v;
+}
+__device__ __forceinline__ void tell(unsigned long long* to, unsigned long long v) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
+}
+__device__ __forceinline__ void tell_after_all(unsigned long long* to, unsigned long long v) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
+}
+__device__ __forceinline__ unsigned long long look(const unsigned long long* from) {
+  unsigned long long v;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
+  return v;
+}
+__device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+__device__ __forceinline__ unsigned long long now() {
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+}
+
+// The rank that is k after this one: each begins with another, so that the links are used evenly.
+__device__ __forceinline__ int after(const Arguments& a, int k) {
+  int rank = a.rank + k;
+  return rank >= a.ranks ? rank - a.ranks : rank;
+}
+
+// The first thread that finds a failure reports it; the others follow when they see `stopped`.
+__device__ __noinline__ void fail(const Arguments& a, unsigned long long number, unsigned long long since, Failure failure) {
+  Mailbox* own = a.mailboxes[a.rank];
+  if (atomicExch(&own->failing, 1) != 0) {
+    while (look(&own->stopped) != number) {
+    }
+    return;
+  }
+  if (look(&own->stopped) != number) {
+    if (look(&a.report->failure) == NONE) { // an earlier one that the host has not read yet is the one that counts
+      a.report->call = number;
+      a.report->plan = a.plan;
+      a.report->waited = now() - since;
+      for (int rank = 0; rank < a.ranks; rank++) a.report->headers[rank] = look(&own->headers[rank]);
+      tell_after_all(&a.report->failure, failure);
+    }
+    if (failure != MISMATCH) {
+      tell(&own->broken, 1);
+      for (int rank = 0; rank < a.ranks; rank++) {
+        if (rank != a.rank) tell(&a.mailboxes[rank]->headers[a.rank], number << TAG_BITS | GAVE_UP);
+      }
+    }
+    fence();
+    tell(&own->stopped, number);
+  }
+  fence();
+  atomicExch(&own->failing, 0);
+}
+
+// Whether there is a reason not to wait longer: 0 if there is, or else since when this thread waits.
+__device__ __noinline__ unsigned long long look_around(const Arguments& a, unsigned long long number, unsigned long long since) {
+  Mailbox* own = a.mailboxes[a.rank];
+  if (look(&own->stopped) == number) return 0;
+  unsigned long long time = now(), header = number << TAG_BITS | a.plan;
+  if (since == 0) since = time;
+  Failure failure = NONE;
+  bool all = true; // have come: so the next call may use the mailboxes, and the report is complete
+  for (int rank = 0; rank < a.ranks; rank++) {
+    unsigned long long other = look(&own->headers[rank]);
+    if (rank == a.rank) continue;
+    all = all && other >> TAG_BITS >= number;
+    if (other >> TAG_BITS == number && other != header) failure = (other & GAVE_UP) == GAVE_UP ? STOPPED : MISMATCH;
+  }
+  if (failure == MISMATCH && !all) failure = NONE;
+  if (failure == NONE && look(&a.report->stop) != 0) failure = STOPPED;
+  if (failure == NONE && time - since > a.timeout) failure = TIMED_OUT;
+  if (failure == NONE) return since;
+  fail(a, number, since, failure);
+  return 0;
+}
+
+// One call of this rank: its number, and what to do when others do not come.
+struct Call {
+  const Arguments& a;
+  Mailbox* own;
+  unsigned long long number;
+  unsigned long long header;
+  unsigned long long since = 0;
+  int spins = 0;
+  bool failed = false;
+
+  bool broken; // an earlier call failed in such a way that there is no going on
+
+  __device__ __forceinline__ explicit Call(const Arguments& arguments) : a(arguments), own(arguments.mailboxes[arguments.rank]) {
+    unsigned long long last, unusable;
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(last), "=l"(unusable) : "l"(own) : "memory");
+    number = last + 1;
+    header = number << TAG_BITS | a.plan;
+    broken = unusable != 0;
+    if (blockIdx.x == 0 && threadIdx.x < a.ranks && threadIdx.x != a.rank && !broken) {
+      tell(&a.mailboxes[threadIdx.x]->headers[a.rank], header);
+    }
+  }
+
+  // To be called each time that something is not there yet; true if it is not worth waiting longer.
+  __device__ __forceinline__ bool hopeless() {
+    if ((++spins & 1023) == 0 && !failed) {
+      since = look_around(a, number, since);
+      failed = since == 0;
+    }
+    return failed;
+  }
+
+  // The last block counts the call, for the next launch.
+  __device__ __forceinline__ void finish() {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      if (atomicAdd(&own->done, 1) == gridDim.x - 1) {
+        own->done = 0;
+        own->call = number;
+      }
+    }
+  }
+};
+
+// SUM and AVERAGE share their kernels, and so do the other operations.
+enum Family { ADDING, OTHER };
+
+// Vectors of 16 bytes, as they are stored and as they are added up.
+template <class F, int FAMILY> struct Vector {
+  using Stored = typename F::Stored;
+  static constexpr int SIZE = 16 / sizeof(Stored);
+  typename F::Accumulated sum[SIZE];
+
+  __device__ __forceinline__ void first(const uint4& v) {
+    const Stored* x = reinterpret_cast<const Stored*>(&v);
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) sum[i] = F::load(x[i]);
+  }
+  template <int OP> __device__ __forceinline__ void combine_all(const Stored* x) {
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) sum[i] = combine<OP>(sum[i], F::load(x[i]));
+  }
+  __device__ __forceinline__ void next(const uint4& v, int op) {
+    const Stored* x = reinterpret_cast<const Stored*>(&v);
+    if (FAMILY == ADDING) {
+      combine_all<SUM>(x);
+    } else if (op == MIN) {
+      combine_all<MIN>(x);
+    } else if (op == MAX) {
+      combine_all<MAX>(x);
+    } else {
+      combine_all<PROD>(x);
+    }
+  }
+  __device__ __forceinline__ uint4 result(int op, int ranks) const {
+    uint4 v;
+    Stored* x = reinterpret_cast<Stored*>(&v);
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) x[i] = F::store(FAMILY == ADDING && op == AVERAGE ? divide(sum[i], ranks) : sum[i]);
+    return v;
+  }
+  // Vector i of a buffer. The last may be a part, and slices need not begin where vectors do.
+  static __device__ __forceinline__ uint4 read(const void* buffer, long long i, long long count, bool aligned) {
+    if (aligned && (i + 1) * SIZE <= count) return static_cast<const uint4*>(buffer)[i];
+    uint4 v = make_uint4(0, 0, 0, 0);
+    Stored* x = reinterpret_cast<Stored*>(&v);
+#pragma unroll
+    for (int k = 0; k < SIZE; k++) {
+      if (i * SIZE + k < count) x[k] = static_cast<const volatile Stored*>(buffer)[i * SIZE + k];
+    }
+    return v;
+  }
+  static __device__ __forceinline__ void write(void* buffer, long long i, long long count, bool aligned, const uint4& v) {
+    if (aligned && (i + 1) * SIZE <= count) {
+      store(static_cast<uint4*>(buffer) + i, v);
+      return;
+    }
+    const Stored* x = reinterpret_cast<const Stored*>(&v);
+#pragma unroll
+    for (int k = 0; k < SIZE; k++) {
+      if (i * SIZE + k < count) static_cast<volatile Stored*>(buffer)[i * SIZE + k] = x[k];
+    }
+  }
+};
+
+// The place of a thread in the lines that its warp handles: four at a time, 28 vectors of data.
+struct Lane {
+  static constexpr int VECTORS = 32 / LINE * (LINE - 1);
+  int lane = threadIdx.x & 31;
+  bool data = (lane & (LINE - 1)) != LINE - 1;
+  int offset = lane / LINE * (LINE - 1) + (lane & (LINE - 1));
+  long long warp = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  long long warps = (long long)gridDim.x * (blockDim.x / 32);
+
+  // This lane's vector of a round, of which `end` is the first that is not there.
+  template <class V>
+  __device__ __forceinline__ uint4 vector(const void* buffer, long long round, long long end, long long count, bool aligned) const {
+    long long i = round * VECTORS + offset;
+    return data && i < end ? V::read(buffer, i, count, aligned) : make_uint4(0, 0, 0, 0);
+  }
+  __device__ __forceinline__ uint4 tagged(const uint4& v, unsigned long long header) const {
+    return data ? v : make_uint4((unsigned)header, (unsigned)(header >> 32), 0, 0);
+  }
+  __device__ __forceinline__ bool here(const uint4& v, unsigned long long header) const {
+    return data || (v.x == (unsigned)header && v.y == (unsigned)(header >> 32));
+  }
+};
+
+// Waits for one rank's lines. False if they do not come.
+__device__ __forceinline__ bool await(Call& call, const Lane& lane, const uint4* from, uint4& v) {
+  while (true) {
+    v = receive(from);
+    if (!__any_sync(~0u, !lane.here(v, call.header))) return true;
+    if (__any_sync(~0u, call.hopeless())) {
+      call.failed = true;
+      return false;
+    }
+  }
+}
+
+// Waits for the lines of all other ranks and reduces them and this rank's own, in rank order. False if they do not come.
+template <class F, int FAMILY>
+__device__ __forceinline__ bool gather(Call& call, const Lane& lane, const uint4* from, const uint4& own, uint4& result) {
+  constexpr int GROUP = 8; // ranks whose lines are in flight at once
+  const Arguments& a = call.a;
+  Vector<F, FAMILY> sum;
+  for (int begin = 0; begin < a.ranks; begin += GROUP) {
+    uint4 v[GROUP];
+    bool missing;
+    do {
+      missing = false;
+#pragma unroll
+      for (int k = 0; k < GROUP; k++) {
+        int rank = begin + k;
+        if (rank < a.ranks) v[k] = rank == a.rank ? own : receive(from + rank * a.stride);
+      }
+#pragma unroll
+      for (int k = 0; k < GROUP; k++) {
+        int rank = begin + k;
+        if (rank < a.ranks) missing |= !lane.here(v[k], call.header);
+      }
+      missing = __any_sync(~0u, missing);
+      if (missing && __any_sync(~0u, call.hopeless())) return false;
+    } while (missing);
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+      int rank = begin + k;
+      if (rank == 0) {
+        sum.first(v[k]);
+      } else if (rank < a.ranks) {
+        sum.next(v[k], a.op);
+      }
+    }
+  }
+  result = sum.result(a.op, a.ranks);
+  return true;
+}
+
+// Staging: for odd and even calls, for each sending rank, its lines. The two keep a fast rank, which may begin the next
+// call when it has everybody's lines, from writing over what a slow one has not read: it cannot be two calls ahead.
+template <class F, int FAMILY> __device__ __forceinline__ void one_shot(const Arguments& a) {
+  using V = Vector<F, FAMILY>;
+  Lane lane;
+  void* buffer = a.buffers[a.rank];
+  bool aligned = a.aligned >> a.rank & 1;
+  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, rounds = (vectors + Lane::VECTORS - 1) / Lane::VECTORS;
+  // The first vector is on its way while the call's number is.
+  uint4 v = lane.vector<V>(buffer, lane.warp, vectors, a.count, aligned);
+  Call call(a);
+  if (call.broken) return;
+  long long parity = (call.number & 1) * a.ranks * a.stride;
+  for (long long round = lane.warp; round < rounds; round += lane.warps) {
+    v = lane.tagged(v, call.header);
+    for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + parity + a.rank * a.stride + round * 32 + lane.lane, v);
+    v = lane.vector<V>(buffer, round + lane.warps, vectors, a.count, aligned);
+  }
+  for (long long round = lane.warp; round < rounds; round += lane.warps) {
+    long long i = round * Lane::VECTORS + lane.offset;
+    bool mine = lane.data && i < vectors;
+    uint4 own = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header), result;
+    if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + parity + round * 32 + lane.lane, own, result)) break;
+    if (mine) V::write(buffer, i, a.count, aligned, result);
+  }
+  call.finish();
+}
+
+// Uses one_shot's staging. The root begins when all others have come; so it is not ahead of them, and neither is a rank
+// that has got what the root sent.
+template <class F> __device__ __forceinline__ void broadcast(const Arguments& a) {
+  using V = Vector<F, ADDING>;
+  Call call(a);
+  if (call.broken) return;
+  Lane lane;
+  void* buffer = a.buffers[a.rank];
+  bool aligned = a.aligned >> a.rank & 1;
+  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, rounds = (vectors + Lane::VECTORS - 1) / Lane::VECTORS;
+  long long from = ((call.number & 1) * a.ranks + a.root) * a.stride + lane.lane;
+  if (a.rank == a.root) {
+    if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
+      while (look(&call.own->headers[threadIdx.x]) != call.header && !call.hopeless()) {
+      }
+    }
+    call.failed = __syncthreads_or(call.failed);
+  }
+  for (long long round = lane.warp; round < rounds && !call.failed; round += lane.warps) {
+    long long i = round * Lane::VECTORS + lane.offset;
+    bool mine = lane.data && i < vectors;
+    if (a.rank == a.root) {
+      uint4 v = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header);
+      for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + from + round * 32, v);
+    } else {
+      uint4 v;
+      if (await(call, lane, a.staging[a.rank] + from + round * 32, v) && mine) V::write(buffer, i, a.count, aligned, v);
+    }
+  }
+  call.finish();
+}
+
+// Staging: for each sending rank, its lines of the receiver's shard; then for each owner, the lines of its result.
+// Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
+template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Arguments& a) {
+  using V = Vector<F, FAMILY>;
+  Call call(a);
+  if (call.broken) return;
+  Lane lane;
+  void* buffer = a.buffers[a.rank];
+  bool aligned = a.aligned >> a.rank & 1;
+  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, shard = (vectors + a.ranks - 1) / a.ranks;
+  long long rounds = (shard + Lane::VECTORS - 1) / Lane::VECTORS, results = a.ranks * a.stride;
+  for (int k = 1; k < a.ranks; k++) {
+    int owner = after(a, k);
+    uint4* to = a.staging[owner] + a.rank * a.stride + lane.lane;
+    long long end = min(vectors, (owner + 1) * shard);
+    for (long long round = lane.warp; round < rounds; round += lane.warps) {
+      long long i = owner * shard + round * Lane::VECTORS + lane.offset;
+      uint4 v = lane.data && i < end ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0);
+      send(to + round * 32, lane.tagged(v, call.header));
+    }
+  }
+  long long end = min(vectors, (a.rank + 1) * shard);
+  for (long long round = lane.warp; round < rounds; round += lane.warps) {
+    long long i = a.rank * shard + round * Lane::VECTORS + lane.offset;
+    bool mine = lane.data && i < end;
+    uint4 own = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header), result;
+    if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + round * 32 + lane.lane, own, result)) break;
+    uint4 v = lane.tagged(result, call.header);
+    for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + results + a.rank * a.stride + round * 32 + lane.lane, v);
+    if (mine) V::write(buffer, i, a.count, aligned, result);
+  }
+  for (int k = 1; k < a.ranks && !call.failed; k++) {
+    int owner = after(a, k);
+    const uint4* from = a.staging[a.rank] + results + owner * a.stride + lane.lane;
+    long long end = min(vectors, (owner + 1) * shard);
+    for (long long round = lane.warp; round < rounds && !call.failed; round += lane.warps) {
+      uint4 v;
+      long long i = owner * shard + round * Lane::VECTORS + lane.offset;
+      if (await(call, lane, from + round * 32, v) && lane.data && i < end) V::write(buffer, i, a.count, aligned, v);
+    }
+  }
+  call.finish();
+}
+
+// Named barriers, in which some warps wait and others only say that they have come.
+__device__ __forceinline__ void barrier_wait(int barrier) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(WORKERS + 32) : "memory");
+}
+__device__ __forceinline__ void barrier_come(int barrier) {
+  asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(WORKERS + 32) : "memory");
+}
+
+// A block's part of a chunk: where it lies, and how to get at it.
+template <class F, int FAMILY> struct Tile {
+  using V = Vector<F, FAMILY>;
+  const Arguments& a;
+  long long size = (long long)WORKERS * BATCH * a.batches;
+  long long vectors = (a.count + V::SIZE - 1) / V::SIZE;
+  long long shard = (vectors + a.ranks - 1) / a.ranks;
+  long long chunk = size * gridDim.x;
+  long long at = blockIdx.x * size + threadIdx.x;
+
+  __device__ __forceinline__ explicit Tile(const Arguments& arguments) : a(arguments) {}
+
+  __device__ __forceinline__ int chunks() const { return (int)((shard + chunk - 1) / chunk); }
+  __device__ __forceinline__ long long end(int owner) const { return min(vectors, (owner + 1) * shard); }
+  __device__ __forceinline__ uint4* slot(int receiver, int sender, int c) const {
+    return a.staging[receiver] + ((c % SLOTS) * a.ranks + sender) * a.stride + at;
+  }
+  // Whether all of it is there, and in whole vectors.
+  __device__ __forceinline__ bool full(int owner, int c) const {
+    long long last = owner * shard + c * chunk + (blockIdx.x + 1) * size;
+    return last <= end(owner) && last * V::SIZE <= a.count;
+  }
+
+  template <bool FULL> __device__ __forceinline__ void contribute(int owner, int c) const {
+    bool aligned = FULL || (a.aligned >> a.rank & 1);
+    long long i = owner * shard + c * chunk + at, last = end(owner);
+    uint4* to = slot(owner, a.rank, c);
+    for (int batch = 0; batch < a.batches; batch++, i += BATCH * WORKERS, to += BATCH * WORKERS) {
+      uint4 v[BATCH];
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) {
+        if (FULL) {
+          v[u] = static_cast<const uint4*>(a.buffers[a.rank])[i + u * WORKERS];
+        } else if (i + u * WORKERS < last) {
+          v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, aligned);
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) {
+        if (FULL || i + u * WORKERS < last) store(to + u * WORKERS, v[u]);
+      }
+    }
+  }
+
+  template <bool FULL> __device__ __forceinline__ void reduce(int c) const {
+    long long i = a.rank * shard + c * chunk + at, last = end(a.rank);
+    const uint4* from = slot(a.rank, 0, c);
+    for (int batch = 0; batch < a.batches; batch++, i += BATCH * WORKERS, from += BATCH * WORKERS) {
+      V sum[BATCH];
+      for (int rank = 0; rank < a.ranks; rank++) {
+        uint4 v[BATCH];
+#pragma unroll
+        for (int u = 0; u < BATCH; u++) {
+          if (FULL) {
+            v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + rank * a.stride) + u * WORKERS);
+          } else if (i + u * WORKERS < last) {
+            v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
+                                  : receive(from + rank * a.stride + u * WORKERS);
+          }
+        }
+#pragma unroll
+        for (int u = 0; u < BATCH; u++) {
+          if (rank == 0) {
+            sum[u].first(v[u]);
+          } else {
+            sum[u].next(v[u], a.op);
+          }
+        }
+      }
+      uint4 result[BATCH];
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) result[u] = sum[u].result(a.op, a.ranks);
+      for (int k = 0; k < a.ranks; k++) {
+        int rank = after(a, k);
+#pragma unroll
+        for (int u = 0; u < BATCH; u++) {
+          if (FULL) {
+            store(static_cast<uint4*>(a.buffers[rank]) + i + u * WORKERS, result[u]);
+          } else if (i + u * WORKERS < last) {
+            V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
+          }
+        }
+      }
+    }
+  }
+};
+
+// A chunk is one tile for each block, and each block deals with the same block of the other ranks alone. In each step the
+// workers send a chunk's tiles and then reduce those of the chunk before; meanwhile the last warp raises the flags, which
+// has to wait for the links, and looks for the others'. So a rank that has sent chunk c + 1 has reduced chunk c - 1, a rank
+// that has its flag may send chunk c + 2, and four slots of staging are enough: slot (c + 2) % 4 was chunk c - 2's.
+template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) {
+  constexpr int SENT = 1, RECEIVED = 3; // barriers, each for odd and even chunks
+  __shared__ volatile int hopeless;
+  Call call(a);
+  if (call.broken) return;
+  if (threadIdx.x == 0) hopeless = 0;
+  __syncthreads();
+  Tile<F, FAMILY> tile(a);
+  int chunks = tile.chunks();
+  if (threadIdx.x >= WORKERS) {
+    int peer = threadIdx.x - WORKERS;
+    bool there = peer < a.ranks && peer != a.rank;
+    for (int c = 0; c < chunks && !call.failed; c++) {
+      barrier_wait(SENT + (c & 1));
+      if (there) {
+        unsigned long long flag = call.number << TAG_BITS | c;
+        tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
+        while (look(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
+        }
+        while (c == 0 && look(&call.own->headers[peer]) != call.header && !call.hopeless()) {
+        }
+        fence();
+      }
+      call.failed = __any_sync(~0u, call.failed);
+      if (call.failed) hopeless = 1;
+      barrier_come(RECEIVED + (c & 1));
+    }
+  } else {
+    bool aligned = (a.aligned >> a.rank & 1) != 0, all_aligned = a.aligned == (1 << a.ranks) - 1;
+    for (int c = 0; c <= chunks; c++) {
+      if (c < chunks) {
+        for (int k = 1; k < a.ranks; k++) {
+          int owner = after(a, k);
+          if (aligned && tile.full(owner, c)) {
+            tile.template contribute<true>(owner, c);
+          } else {
+            tile.template contribute<false>(owner, c);
+          }
+        }
+        barrier_come(SENT + (c & 1));
+      }
+      if (c > 0) {
+        barrier_wait(RECEIVED + (c - 1 & 1));
+        if (hopeless) break;
+        if (all_aligned && tile.full(a.rank, c - 1)) {
+          tile.template reduce<true>(c - 1);
+        } else {
+          tile.template reduce<false>(c - 1);
+        }
+      }
+    }
+    call.failed = hopeless != 0;
+  }
+  if (!__syncthreads_or(call.failed)) {
+    if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
+      unsigned long long flag = call.number << TAG_BITS;
+      tell_after_all(&a.mailboxes[threadIdx.x]->flags[1][blockIdx.x][a.rank], flag);
+      while (look(&call.own->flags[1][blockIdx.x][threadIdx.x]) < flag && !call.hopeless()) {
+      }
+      fence();
+    }
+  }
+  call.finish();
+}
+
+#define KERNEL(way, threads, blocks, type, format, family) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) way##_##type##_##family(const __grid_constant__ Arguments a) { \
+    way<format, family>(a); \
+  }
+#define FAMILY(type, format, family) \
+  KERNEL(one_shot, 256, 3, type, format, family) \
+  KERNEL(two_shot, 256, 3, type, format, family) \
+  KERNEL(stream, 512, 2, type, format, family)
+#define KERNELS(type, format) \
+  FAMILY(type, format, ADDING) \
+  FAMILY(type, format, OTHER) \
+  extern "C" __global__ void __launch_bounds__(256, 3) broadcast_##type(const __grid_constant__ Arguments a) { \
+    broadcast<format>(a); \
+  }

@@ -1,0 +1,12 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.contract.RankRunner;
+import org.gradientsync.contract.ReducerContract;
+
+/** The reducer contract for {@code peer} on real GPUs. */
+class PeerOnGpu extends ReducerContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(PeerReducer.NAME);
+  }
+}

@@ -1,0 +1,384 @@
+/*
+ * How the ranks of peer.cuh wait for each other. script/check-protocol runs it, with and without deliberate mistakes.
+ *
+ * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, broadcast. With
+ * MISMATCH each rank chooses for itself at each call, or takes a second plan of the same way. A rank may be arbitrarily
+ * slow at each step.
+ *
+ * What a rank writes for another is under way (`sent`) until it is there (`seen`). It arrives in any order; only a flag
+ * waits for the data and the results that its rank wrote before it (it is a release). A line of 128 bytes arrives as a
+ * whole, and so does a word. Of two writes to the same place the later one stays. That kernels follow each other on one
+ * rank orders nothing else.
+ *
+ * Not here: time limits, a host that stops a kernel, and what follows those, as no further call works then. The threads
+ * and blocks of a rank are one process: a block deals with the same block of the other ranks alone, and blocks share
+ * only the headers, which therefore are not ordered before the flags here. Lines of different warps are the ROUNDS,
+ * which are taken in any order.
+ *
+ * Checked, besides that nobody waits for ever:
+ *   - what a rank takes is the sender's, of this call, plan and chunk;
+ *   - nobody ends a call, well or with a mismatch, before all have entered it;
+ *   - a buffer changes only when all ranks are in this call with the same plan, and another rank's buffer only after
+ *     that rank has read what was there and before it has left;
+ *   - when a rank leaves stream, all results are in its buffer;
+ *   - a call in which plans differ ends with a mismatch on all ranks, and another call on none.
+ *
+ * Numbers of calls count modulo CALLS and are compared by their difference, so they wrap around again and again. They
+ * stand for 40 bits: a word that is so old that it would pass for a new one is set to 0, which is before all calls.
+ * That leaves out nothing: with 40 bits it would be before all calls that are still to be compared with it.
+ */
+
+#ifndef N
+#define N 2 /* ranks: 2 or 3 */
+#endif
+#ifndef CALLS
+#define CALLS 4 /* even, 14 at most */
+#endif
+#ifndef ROUNDS
+#define ROUNDS 1 /* lines from each rank to each other: 1 or 2 */
+#endif
+#ifndef CHUNKS
+#define CHUNKS 2 /* of stream, 15 at most */
+#endif
+#ifndef SLOTS
+#define SLOTS 4 /* of stream */
+#endif
+
+/* A word: the call, and below it the plan or the chunk. 0 is before all calls. */
+#define WORD(call, low) ((((call) + 1) << 4) + (low))
+#define IS_OF(word, call) ((word) >> 4 == (call) + 1)
+#define AHEAD(other, call) (((other) + CALLS - (call)) % CALLS)
+#define REACHED(word, call) ((word) && AHEAD(((word) >> 4) - 1, call) < CALLS / 2)
+#define TOO_OLD(word) IS_OF(word, (newest + CALLS / 2 - 1) % CALLS)
+
+/* Plans: the low three bits say which way. */
+#define ONE_SHOT_PLAN 0
+#define TWO_SHOT_PLAN 1
+#define STREAM_PLAN 2
+#define BROADCAST_PLAN 3 /* plus the root */
+#define WAY(plan) ((plan) & 7)
+#define ANOTHER 8
+
+/* Places that a rank has for each other rank. */
+#define HEADER 0                     /* of even and of odd calls */
+#define LINE (HEADER + 2)            /* of one-shot and broadcast, of even and of odd calls */
+#define SHARD_LINE (LINE + 2 * ROUNDS)
+#define RESULT_LINE (SHARD_LINE + ROUNDS)
+#define CHUNK_FLAG (RESULT_LINE + ROUNDS)
+#define END_FLAG (CHUNK_FLAG + 1)
+#define DATA (END_FLAG + 1)          /* SLOTS */
+#define BUFFER (DATA + SLOTS)        /* where stream puts the other rank's results */
+#define PLACES (BUFFER + 1)
+#define PAIRS (N * (N - 1))
+#define AT(place, to, from) ((place) * PAIRS + (to) * (N - 1) + (from) - ((from) > (to)))
+
+byte sent[PLACES * PAIRS];
+byte seen[PLACES * PAIRS];
+
+/* For the assertions, and to agree. */
+byte newest;       /* call that any rank is in */
+byte agreed;       /* the plan of that call */
+byte entered[N];   /* call that each rank is in, or has left last */
+byte plans[2 * N]; /* its plan, of even and of odd calls */
+byte read[N];      /* chunks that it has read from its buffer */
+hidden byte i;
+
+/* The deliberate mistakes, and what is right. */
+#ifdef ONE_PARITY
+#define LINES LINE
+#else
+#define LINES (LINE + (call & 1) * ROUNDS)
+#endif
+#ifdef ONE_HEADER
+#define HEADERS HEADER
+#else
+#define HEADERS (HEADER + (call & 1))
+#endif
+#ifdef NO_PLAN_IN_LINES
+#define LINE_IS_HERE(place, rank) IS_OF(seen[AT(place, me, rank)], call)
+#else
+#define LINE_IS_HERE(place, rank) (seen[AT(place, me, rank)] == WORD(call, plan))
+#endif
+#ifdef RELAXED_FLAGS
+#define NOT_UNDER_WAY(place, to, from) true
+#else
+#define NOT_UNDER_WAY(place, to, from) !sent[AT(place, to, from)]
+#endif
+#ifdef NO_HEADER_FOR_RESULTS
+#define MAY_CHANGE_BUFFERS true
+#else
+#define MAY_CHANGE_BUFFERS ALL(HEADER_IS_SAME, 0)
+#endif
+#ifdef NO_WAITING_ROOT
+#define ROOT_MAY_SEND true
+#else
+#define ROOT_MAY_SEND ALL(HEADER_IS_SAME, 0)
+#endif
+#ifdef NOT_ALL_HEADERS
+#define MISMATCH_FOUND ANY(HEADER_DIFFERS, 0)
+#else
+#define MISMATCH_FOUND (ALL(HEADER_IS_HERE, 0) && ANY(HEADER_DIFFERS, 0))
+#endif
+
+#define A ((me + 1) % N)
+#define B ((me + 2) % N)
+#if N == 2
+#define ALL(what, x) what(x, A)
+#define ANY(what, x) what(x, A)
+#define SEND(place, word) sent[AT(place, A, me)] = word
+#else
+#define ALL(what, x) (what(x, A) && what(x, B))
+#define ANY(what, x) (what(x, A) || what(x, B))
+#define SEND(place, word) sent[AT(place, A, me)] = word; sent[AT(place, B, me)] = word
+#endif
+#if ROUNDS == 1
+#define SEND_LINES(place) SEND(place, WORD(call, plan))
+#else
+#define SEND_LINES(place) SEND(place, WORD(call, plan)); SEND(place + 1, WORD(call, plan))
+#endif
+
+/* About another rank: what is so, */
+#define IS_IN(x, rank) (entered[rank] == call)
+#define HAS_ENTERED(x, rank) (AHEAD(entered[rank], call) <= 1)
+#define AGREES(x, rank) (plans[2 * (rank) + (call & 1)] == plan)
+#define HAS_READ(chunk, rank) (read[rank] > (chunk))
+/* and what is to be seen. */
+#define HEADER_IS_HERE(x, rank) REACHED(seen[AT(HEADERS, me, rank)], call)
+#define HEADER_IS_SAME(x, rank) (seen[AT(HEADERS, me, rank)] == WORD(call, plan))
+#define HEADER_DIFFERS(x, rank) (IS_OF(seen[AT(HEADERS, me, rank)], call) && !HEADER_IS_SAME(x, rank))
+#define CHUNK_IS_HERE(chunk, rank) \
+  (REACHED(seen[AT(CHUNK_FLAG, me, rank)], call) && \
+   (!IS_OF(seen[AT(CHUNK_FLAG, me, rank)], call) || seen[AT(CHUNK_FLAG, me, rank)] >= WORD(call, chunk)))
+#define END_IS_HERE(x, rank) REACHED(seen[AT(END_FLAG, me, rank)], call)
+#define IS_CHUNK(chunk, rank) (seen[AT(DATA + (chunk) % SLOTS, me, rank)] == WORD(call, chunk))
+#define RESULTS_ARE_HERE(x, rank) (seen[AT(BUFFER, me, rank)] == WORD(call, CHUNKS - 1))
+
+/* Where lines are taken and where a call ends well. */
+#define CHECK_ALL assert(ALL(HAS_ENTERED, 0) && ALL(AGREES, 0))
+
+inline choose(way) {
+  if
+#ifdef ONE_SHOT
+  :: way = ONE_SHOT_PLAN
+#endif
+#ifdef TWO_SHOT
+  :: way = TWO_SHOT_PLAN
+#endif
+#ifdef STREAM
+  :: way = STREAM_PLAN
+#endif
+#ifdef BROADCAST
+  :: way = BROADCAST_PLAN
+  :: way = BROADCAST_PLAN + 1
+#if N == 3
+  :: way = BROADCAST_PLAN + 2
+#endif
+#endif
+  fi
+}
+
+/* Only the newest call's words can be taken for old ones', and those of the calls before it, which ranks still are in. */
+inline forget() {
+#ifndef SHORT_NUMBERS
+  d_step {
+    i = 0;
+    do
+    :: i < PLACES * PAIRS ->
+       if :: TOO_OLD(sent[i]) -> sent[i] = 0 :: else fi;
+       if :: TOO_OLD(seen[i]) -> seen[i] = 0 :: else fi;
+       i++
+    :: else -> break
+    od
+  }
+#endif
+}
+
+active [N] proctype rank() {
+  byte call;
+  byte plan;
+  byte todo; /* lines that are still to be taken, a bit for each; in stream, the next chunk */
+  byte me = _pid;
+
+enter:
+  atomic {
+    call = (call + 1) % CALLS;
+    if
+    :: newest != call ->
+       newest = call;
+       forget();
+#ifndef MISMATCH
+       choose(agreed)
+#endif
+    :: else
+    fi;
+#ifdef MISMATCH
+    choose(plan);
+    if
+    :: true
+    :: plan = plan + ANOTHER
+    fi;
+#else
+    plan = agreed;
+#endif
+    entered[me] = call;
+    plans[2 * me + (call & 1)] = plan;
+    SEND(HEADERS, WORD(call, plan));
+    if
+    :: WAY(plan) == ONE_SHOT_PLAN -> SEND_LINES(LINES); todo = (1 << ROUNDS) - 1; goto one_shot
+    :: WAY(plan) == TWO_SHOT_PLAN -> SEND_LINES(SHARD_LINE); todo = (1 << (N * ROUNDS)) - 1; goto two_shot
+    :: WAY(plan) == STREAM_PLAN -> goto stream
+    :: WAY(plan) == BROADCAST_PLAN + me -> goto broadcast
+    :: else -> todo = (1 << ROUNDS) - 1; goto await_broadcast
+    fi
+  }
+
+one_shot:
+  do
+  :: atomic { todo & 1 && ALL(LINE_IS_HERE, LINES) -> CHECK_ALL; todo = todo & ~1 }
+#if ROUNDS == 2
+  :: atomic { todo & 2 && ALL(LINE_IS_HERE, LINES + 1) -> CHECK_ALL; todo = todo & ~2 }
+#endif
+  :: todo && MISMATCH_FOUND -> goto mismatch
+  :: !todo -> goto leave
+  od;
+
+two_shot: /* bits for each round: the shard, and each other rank's results, which a warp takes after the shard */
+  do
+  :: atomic { todo & 1 && ALL(LINE_IS_HERE, SHARD_LINE) -> CHECK_ALL; SEND(RESULT_LINE, WORD(call, plan)); todo = todo & ~1 }
+  :: atomic { todo & 2 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, A) -> CHECK_ALL; todo = todo & ~2 }
+#if N == 3
+  :: atomic { todo & 4 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, B) -> CHECK_ALL; todo = todo & ~4 }
+#endif
+#if ROUNDS == 2
+#define SECOND (1 << N)
+  :: atomic {
+       todo & SECOND && ALL(LINE_IS_HERE, SHARD_LINE + 1) ->
+       CHECK_ALL;
+       SEND(RESULT_LINE + 1, WORD(call, plan));
+       todo = todo & ~SECOND
+     }
+  :: atomic {
+       todo & 2 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, A) -> CHECK_ALL; todo = todo & ~(2 * SECOND)
+     }
+#if N == 3
+  :: atomic {
+       todo & 4 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, B) -> CHECK_ALL; todo = todo & ~(4 * SECOND)
+     }
+#endif
+#endif
+  :: todo && MISMATCH_FOUND -> goto mismatch
+  :: !todo -> goto leave
+  od;
+
+broadcast:
+  if
+  :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); goto leave }
+  :: MISMATCH_FOUND -> goto mismatch
+  fi;
+
+await_broadcast:
+  do
+  :: atomic { todo & 1 && LINE_IS_HERE(LINES, WAY(plan) - BROADCAST_PLAN) -> CHECK_ALL; todo = todo & ~1 }
+#if ROUNDS == 2
+  :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> CHECK_ALL; todo = todo & ~2 }
+#endif
+  :: todo && MISMATCH_FOUND -> goto mismatch
+  :: !todo -> goto leave
+  od;
+
+stream:
+  do
+  :: todo <= CHUNKS ->
+     atomic {
+       if
+       :: todo < CHUNKS ->
+          SEND(DATA + todo % SLOTS, WORD(call, todo));
+          SEND(CHUNK_FLAG, WORD(call, todo));
+          read[me] = todo + 1
+       :: else
+       fi
+     }
+     if
+     :: todo == 0
+     :: todo > 0 ->
+        if
+        :: ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS)
+        :: MISMATCH_FOUND -> goto mismatch
+        fi;
+        atomic {
+          CHECK_ALL;
+          assert(ALL(IS_CHUNK, todo - 1));
+          assert(ALL(IS_IN, 0) && ALL(HAS_READ, todo - 1));
+          SEND(BUFFER, WORD(call, todo - 1))
+        }
+     fi;
+     todo++
+  :: else -> break
+  od;
+#ifndef NO_END_FLAGS
+  SEND(END_FLAG, WORD(call, 0));
+  ALL(END_IS_HERE, 0);
+#endif
+  assert(ALL(RESULTS_ARE_HERE, 0));
+
+leave:
+  atomic { CHECK_ALL; todo = 0; read[me] = 0; goto enter }
+
+mismatch:
+  atomic { assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0)); todo = 0; read[me] = 0; goto enter }
+}
+
+#define ARRIVE(place, to, from) \
+  :: d_step { sent[AT(place, to, from)] -> seen[AT(place, to, from)] = sent[AT(place, to, from)]; sent[AT(place, to, from)] = 0 }
+#if SLOTS == 4
+#define NO_DATA_UNDER_WAY(to, from) (NOT_UNDER_WAY(DATA, to, from) && NOT_UNDER_WAY(DATA + 1, to, from) && \
+  NOT_UNDER_WAY(DATA + 2, to, from) && NOT_UNDER_WAY(DATA + 3, to, from) && NOT_UNDER_WAY(BUFFER, to, from))
+#else
+#define NO_DATA_UNDER_WAY(to, from) (NOT_UNDER_WAY(DATA, to, from) && NOT_UNDER_WAY(DATA + 1, to, from) && \
+  NOT_UNDER_WAY(DATA + 2, to, from) && NOT_UNDER_WAY(BUFFER, to, from))
+#endif
+#define ARRIVE_AFTER_DATA(place, to, from) \
+  :: d_step { \
+       sent[AT(place, to, from)] && NO_DATA_UNDER_WAY(to, from) -> \
+       seen[AT(place, to, from)] = sent[AT(place, to, from)]; sent[AT(place, to, from)] = 0 \
+     }
+#if N == 2
+#define EACH(what, place) what(place, 0, 1) what(place, 1, 0)
+#else
+#define EACH(what, place) \
+  what(place, 0, 1) what(place, 1, 0) what(place, 0, 2) what(place, 2, 0) what(place, 1, 2) what(place, 2, 1)
+#endif
+
+active proctype links() {
+  do
+  EACH(ARRIVE, HEADER)
+  EACH(ARRIVE, HEADER + 1)
+#if defined ONE_SHOT || defined BROADCAST
+  EACH(ARRIVE, LINE)
+  EACH(ARRIVE, LINE + 1)
+#if ROUNDS == 2
+  EACH(ARRIVE, LINE + 2)
+  EACH(ARRIVE, LINE + 3)
+#endif
+#endif
+#ifdef TWO_SHOT
+  EACH(ARRIVE, SHARD_LINE)
+  EACH(ARRIVE, RESULT_LINE)
+#if ROUNDS == 2
+  EACH(ARRIVE, SHARD_LINE + 1)
+  EACH(ARRIVE, RESULT_LINE + 1)
+#endif
+#endif
+#ifdef STREAM
+  EACH(ARRIVE_AFTER_DATA, CHUNK_FLAG)
+  EACH(ARRIVE_AFTER_DATA, END_FLAG)
+  EACH(ARRIVE, DATA)
+  EACH(ARRIVE, DATA + 1)
+  EACH(ARRIVE, DATA + 2)
+#if SLOTS == 4
+  EACH(ARRIVE, DATA + 3)
+#endif
+  EACH(ARRIVE, BUFFER)
+#endif
+  od
+}
