@@ -78,10 +78,11 @@ byte seen[PLACES * PAIRS];
 /* For the assertions, and to agree. */
 byte newest;       /* call that any rank is in */
 byte agreed;       /* the plan of that call */
-byte entered[N];   /* call that each rank is in, or has left last */
+byte entered[N];   /* call that each rank has entered last */
+byte left[N];      /* call that each rank has left last */
 byte plans[2 * N]; /* its plan, of even and of odd calls */
 byte read[N];      /* chunks that it has read from its buffer */
-hidden byte i;
+byte i;             /* of loops; 0 outside */
 
 /* The deliberate mistakes, and what is right. */
 #ifdef ONE_PARITY
@@ -125,11 +126,22 @@ hidden byte i;
 #if N == 2
 #define ALL(what, x) what(x, A)
 #define ANY(what, x) what(x, A)
-#define SEND(place, word) sent[AT(place, A, me)] = word
+#define WRITE(array, place, word) array[AT(place, A, me)] = FOR(A, word)
 #else
 #define ALL(what, x) (what(x, A) && what(x, B))
 #define ANY(what, x) (what(x, A) || what(x, B))
-#define SEND(place, word) sent[AT(place, A, me)] = word; sent[AT(place, B, me)] = word
+#define WRITE(array, place, word) array[AT(place, A, me)] = FOR(A, word); array[AT(place, B, me)] = FOR(B, word)
+#endif
+#define SEND(place, word) WRITE(sent, place, word)
+#ifdef PROMPT_DATA
+#define SEND_DATA(place, word) WRITE(seen, place, word)
+#else
+#define SEND_DATA(place, word) WRITE(sent, place, word)
+#endif
+#ifdef FORGET
+#define FOR(rank, word) (IS_IN(0, rank) || !HAS_ENTERED(0, rank) -> word : 0)
+#else
+#define FOR(rank, word) word
 #endif
 #if ROUNDS == 1
 #define SEND_LINES(place) SEND(place, WORD(call, plan))
@@ -138,7 +150,7 @@ hidden byte i;
 #endif
 
 /* About another rank: what is so, */
-#define IS_IN(x, rank) (entered[rank] == call)
+#define IS_IN(x, rank) (entered[rank] == call && left[rank] != call)
 #define HAS_ENTERED(x, rank) (AHEAD(entered[rank], call) <= 1)
 #define AGREES(x, rank) (plans[2 * (rank) + (call & 1)] == plan)
 #define HAS_READ(chunk, rank) (read[rank] > (chunk))
@@ -153,8 +165,9 @@ hidden byte i;
 #define IS_CHUNK(chunk, rank) (seen[AT(DATA + (chunk) % SLOTS, me, rank)] == WORD(call, chunk))
 #define RESULTS_ARE_HERE(x, rank) (seen[AT(BUFFER, me, rank)] == WORD(call, CHUNKS - 1))
 
-/* Where lines are taken and where a call ends well. */
+/* Where something is taken. */
 #define CHECK_ALL assert(ALL(HAS_ENTERED, 0) && ALL(AGREES, 0))
+#define TAKEN(bit) CHECK_ALL; todo = todo & ~(bit); if :: todo == 0 -> goto well :: else fi
 
 inline choose(way) {
   if
@@ -177,8 +190,9 @@ inline choose(way) {
   fi
 }
 
-/* Only the newest call's words can be taken for old ones', and those of the calls before it, which ranks still are in. */
-inline forget() {
+/* Of a call that comes: words that would pass for its own or for later ones', for it or for the call before. */
+inline forget_the_oldest() {
+  skip;
 #ifndef SHORT_NUMBERS
   d_step {
     i = 0;
@@ -188,7 +202,46 @@ inline forget() {
        if :: TOO_OLD(seen[i]) -> seen[i] = 0 :: else fi;
        i++
     :: else -> break
-    od
+    od;
+    i = 0
+  }
+#endif
+}
+
+/* Of the call before, when all ranks have left it. */
+inline forget_the_plans() {
+  if
+  :: ALL(IS_IN, 0) ->
+     d_step {
+       i = 1 - (call & 1);
+       do
+       :: i < 2 * N -> plans[i] = 0; i = i + 2
+       :: else -> break
+       od;
+       i = 0
+     }
+  :: else
+  fi
+}
+
+/* Of a call that this rank ends: all that is for this rank. */
+inline forget_this() {
+  skip;
+#ifdef FORGET
+  d_step {
+    i = me * (N - 1);
+    do
+    :: i < PLACES * PAIRS ->
+       if :: IS_OF(sent[i], call) -> sent[i] = 0 :: else fi;
+       if :: IS_OF(seen[i], call) -> seen[i] = 0 :: else fi;
+#if N == 3
+       if :: IS_OF(sent[i + 1], call) -> sent[i + 1] = 0 :: else fi;
+       if :: IS_OF(seen[i + 1], call) -> seen[i + 1] = 0 :: else fi;
+#endif
+       i = i + PAIRS
+    :: else -> break
+    od;
+    i = 0
   }
 #endif
 }
@@ -205,23 +258,22 @@ enter:
     if
     :: newest != call ->
        newest = call;
-       forget();
-#ifndef MISMATCH
+       forget_the_oldest();
        choose(agreed)
-#endif
     :: else
     fi;
 #ifdef MISMATCH
-    choose(plan);
     if
-    :: true
-    :: plan = plan + ANOTHER
+    :: plan = agreed
+    :: plan = agreed + ANOTHER
+    :: choose(plan)
     fi;
 #else
     plan = agreed;
 #endif
     entered[me] = call;
     plans[2 * me + (call & 1)] = plan;
+    forget_the_plans();
     SEND(HEADERS, WORD(call, plan));
     if
     :: WAY(plan) == ONE_SHOT_PLAN -> SEND_LINES(LINES); todo = (1 << ROUNDS) - 1; goto one_shot
@@ -234,56 +286,52 @@ enter:
 
 one_shot:
   do
-  :: atomic { todo & 1 && ALL(LINE_IS_HERE, LINES) -> CHECK_ALL; todo = todo & ~1 }
+  :: atomic { todo & 1 && ALL(LINE_IS_HERE, LINES) -> TAKEN(1) }
 #if ROUNDS == 2
-  :: atomic { todo & 2 && ALL(LINE_IS_HERE, LINES + 1) -> CHECK_ALL; todo = todo & ~2 }
+  :: atomic { todo & 2 && ALL(LINE_IS_HERE, LINES + 1) -> TAKEN(2) }
 #endif
-  :: todo && MISMATCH_FOUND -> goto mismatch
-  :: !todo -> goto leave
+  :: atomic { MISMATCH_FOUND -> goto mismatch }
   od;
 
 two_shot: /* bits for each round: the shard, and each other rank's results, which a warp takes after the shard */
   do
-  :: atomic { todo & 1 && ALL(LINE_IS_HERE, SHARD_LINE) -> CHECK_ALL; SEND(RESULT_LINE, WORD(call, plan)); todo = todo & ~1 }
-  :: atomic { todo & 2 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, A) -> CHECK_ALL; todo = todo & ~2 }
+  :: atomic { todo & 1 && ALL(LINE_IS_HERE, SHARD_LINE) -> SEND(RESULT_LINE, WORD(call, plan)); TAKEN(1) }
+  :: atomic { todo & 2 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, A) -> TAKEN(2) }
 #if N == 3
-  :: atomic { todo & 4 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, B) -> CHECK_ALL; todo = todo & ~4 }
+  :: atomic { todo & 4 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, B) -> TAKEN(4) }
 #endif
 #if ROUNDS == 2
 #define SECOND (1 << N)
   :: atomic {
        todo & SECOND && ALL(LINE_IS_HERE, SHARD_LINE + 1) ->
-       CHECK_ALL;
        SEND(RESULT_LINE + 1, WORD(call, plan));
-       todo = todo & ~SECOND
+       TAKEN(SECOND)
      }
   :: atomic {
-       todo & 2 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, A) -> CHECK_ALL; todo = todo & ~(2 * SECOND)
+       todo & 2 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, A) -> TAKEN(2 * SECOND)
      }
 #if N == 3
   :: atomic {
-       todo & 4 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, B) -> CHECK_ALL; todo = todo & ~(4 * SECOND)
+       todo & 4 * SECOND && !(todo & SECOND) && LINE_IS_HERE(RESULT_LINE + 1, B) -> TAKEN(4 * SECOND)
      }
 #endif
 #endif
-  :: todo && MISMATCH_FOUND -> goto mismatch
-  :: !todo -> goto leave
+  :: atomic { MISMATCH_FOUND -> goto mismatch }
   od;
 
 broadcast:
   if
-  :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); goto leave }
-  :: MISMATCH_FOUND -> goto mismatch
+  :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); goto well }
+  :: atomic { MISMATCH_FOUND -> goto mismatch }
   fi;
 
 await_broadcast:
   do
-  :: atomic { todo & 1 && LINE_IS_HERE(LINES, WAY(plan) - BROADCAST_PLAN) -> CHECK_ALL; todo = todo & ~1 }
+  :: atomic { todo & 1 && LINE_IS_HERE(LINES, WAY(plan) - BROADCAST_PLAN) -> TAKEN(1) }
 #if ROUNDS == 2
-  :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> CHECK_ALL; todo = todo & ~2 }
+  :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> TAKEN(2) }
 #endif
-  :: todo && MISMATCH_FOUND -> goto mismatch
-  :: !todo -> goto leave
+  :: atomic { MISMATCH_FOUND -> goto mismatch }
   od;
 
 stream:
@@ -292,7 +340,7 @@ stream:
      atomic {
        if
        :: todo < CHUNKS ->
-          SEND(DATA + todo % SLOTS, WORD(call, todo));
+          SEND_DATA(DATA + todo % SLOTS, WORD(call, todo));
           SEND(CHUNK_FLAG, WORD(call, todo));
           read[me] = todo + 1
        :: else
@@ -303,29 +351,37 @@ stream:
      :: todo > 0 ->
         if
         :: ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS)
-        :: MISMATCH_FOUND -> goto mismatch
+        :: atomic { MISMATCH_FOUND -> goto mismatch }
         fi;
         atomic {
           CHECK_ALL;
           assert(ALL(IS_CHUNK, todo - 1));
           assert(ALL(IS_IN, 0) && ALL(HAS_READ, todo - 1));
-          SEND(BUFFER, WORD(call, todo - 1))
+          SEND_DATA(BUFFER, WORD(call, todo - 1))
         }
      fi;
      todo++
   :: else -> break
   od;
 #ifndef NO_END_FLAGS
-  SEND(END_FLAG, WORD(call, 0));
-  ALL(END_IS_HERE, 0);
+  atomic { SEND(END_FLAG, WORD(call, 0)) };
+  atomic {
+    ALL(END_IS_HERE, 0);
+#else
+  atomic {
 #endif
-  assert(ALL(RESULTS_ARE_HERE, 0));
+    assert(ALL(RESULTS_ARE_HERE, 0));
+    goto well
+  }
 
-leave:
-  atomic { CHECK_ALL; todo = 0; read[me] = 0; goto enter }
+well:
+  atomic { CHECK_ALL; goto leave }
 
 mismatch:
-  atomic { assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0)); todo = 0; read[me] = 0; goto enter }
+  atomic { assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0)); goto leave }
+
+leave:
+  atomic { left[me] = call; read[me] = 0; todo = 0; plan = 0; forget_this(); goto enter }
 }
 
 #define ARRIVE(place, to, from) \

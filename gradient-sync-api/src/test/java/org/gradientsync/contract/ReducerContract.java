@@ -120,6 +120,33 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
+  void registeringChangesNoElement(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT64;
+              try (DeviceBuffer buffer = sync.allocate(type, 1001);
+                  DeviceBuffer empty = sync.allocate(type, 0)) {
+                buffer.copyFrom(Numbers.of(type, sync.rank(), 0, 1001));
+                sync.register(buffer);
+                sync.register(empty);
+                assertBits(Numbers.of(type, sync.rank(), 0, 1001), buffer, type, null);
+                sync.average(buffer);
+                sync.register(buffer);
+                sync.allReduce(buffer, ReduceOp.MAX); // of equal elements
+                assertBits(
+                    Numbers.reduced(type, ReduceOp.AVERAGE, ranks, 0, 1001),
+                    buffer,
+                    type,
+                    ReduceOp.AVERAGE);
+              }
+              assertThrows(NullPointerException.class, () -> sync.register(null));
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
   void manyShortLivedSlices(int ranks) {
     runner()
         .run(

@@ -12,6 +12,7 @@ import org.gradientsync.ReduceOp;
 final class PeerKernels implements AutoCloseable {
   private final CudaDevice device;
   private final Map<DataType, CUmodule> modules = new EnumMap<>(DataType.class);
+  private CUmodule notice;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
   PeerKernels(CudaDevice device) {
@@ -52,8 +53,19 @@ final class PeerKernels implements AutoCloseable {
         * device.api().multiprocessors(device.ordinal());
   }
 
+  /** The kernel that tells of a host that waits. */
+  CUfunction notice() {
+    if (notice == null) {
+      notice = device.api().loadModule(ReduceKernel.resource("peer_notice.ptx"));
+    }
+    return functions.computeIfAbsent("notice", n -> device.api().function(notice, n));
+  }
+
   @Override
   public void close() {
+    if (notice != null) {
+      device.api().unloadModule(notice);
+    }
     modules.values().forEach(device.api()::unloadModule);
     modules.clear();
     functions.clear();

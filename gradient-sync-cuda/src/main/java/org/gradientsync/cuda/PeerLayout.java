@@ -19,12 +19,12 @@ final class PeerLayout {
   private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
   private static final int ROUND_STRIDE = 32; // with the flags
   private static final int SLOTS = 4;
-  private static final long WORKERS = 480;
-  private static final long BATCH = 2;
+  private static final long BATCH_VECTORS = 480 * 2; // WORKERS times BATCH of peer.cuh
   private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
   private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
   private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer
-  private static final long STREAM_BYTES = 64 << 20; // of staging
+  private static final long STREAM_BYTES = 128 << 20; // of staging
+  private static final long CACHED_BYTES = 48 << 20; // a little less than an H200's L2 cache
 
   private final int ranks;
   private final long oneShotRounds;
@@ -56,7 +56,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT -> twoShotRounds * ROUND_STRIDE;
-      case STREAM -> STREAM_BYTES / VECTOR / SLOTS / ranks;
+      case STREAM -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
     };
   }
 
@@ -71,32 +71,32 @@ final class PeerLayout {
 
   /** How many blocks have something to do, at most as many as given. */
   int blocks(PeerWay way, DataType type, long count, int most) {
-    long vectors = vectors(type, count);
-    long shard = (vectors + ranks - 1) / ranks;
-    long needed =
-        switch (way) {
-          case ONE_SHOT, BROADCAST -> linesBlocks(vectors, way.threads);
-          case TWO_SHOT -> linesBlocks(shard, way.threads);
-          case STREAM -> (shard + WORKERS * BATCH - 1) / (WORKERS * BATCH);
-        };
-    long room = way == PeerWay.STREAM ? stride(way) / (WORKERS * BATCH) : MAX_BLOCKS;
+    boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
+    long vectors = all ? vectors(type, count) : shard(type, count);
+    long each = way == PeerWay.STREAM ? BATCH_VECTORS : way.threads / 32 * ROUND_VECTORS;
+    long needed = (vectors + each - 1) / each;
+    long room = way == PeerWay.STREAM ? stride(way) / each : MAX_BLOCKS;
     return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
   }
 
-  private static long linesBlocks(long vectors, int threads) {
-    long warps = (vectors + ROUND_VECTORS - 1) / ROUND_VECTORS;
-    return (warps + threads / 32 - 1) / (threads / 32);
-  }
-
   /**
-   * How many batches each block of {@link PeerWay#STREAM} sends before it raises a flag: as many as
-   * the staging allows, up to 4, because a flag waits for the link.
+   * How many batches each block of {@link PeerWay#STREAM} sends before it raises a flag. All of
+   * them, if the staging has room for that. A larger buffer goes in chunks, which must be small
+   * enough that what lies in the staging stays in the GPU's cache.
    */
   int batches(DataType type, long count, int blocks) {
-    long batch = WORKERS * BATCH * blocks;
-    long shard = (vectors(type, count) + ranks - 1) / ranks;
-    long useful = (shard + batch - 1) / batch;
-    return (int) Math.max(1, Math.min(Math.min(4, useful), stride(PeerWay.STREAM) / batch));
+    long batch = BATCH_VECTORS * blocks;
+    long needed = (shard(type, count) + batch - 1) / batch;
+    long room = stride(PeerWay.STREAM) / batch;
+    if (needed <= room) {
+      return (int) Math.max(1, needed);
+    }
+    long cached = CACHED_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1) / batch;
+    return (int) Math.max(1, Math.min(room, cached));
+  }
+
+  private long shard(DataType type, long count) {
+    return (vectors(type, count) + ranks - 1) / ranks;
   }
 
   private static long vectors(DataType type, long count) {

@@ -55,8 +55,13 @@ final class PeerPlanner implements AutoCloseable {
     return plan(registration, PeerWay.BROADCAST, ReduceOp.SUM, tag, root);
   }
 
-  private PeerPlan plan(
-      PeerRegistration registration, PeerWay way, ReduceOp op, int tag, int root) {
+  /** What tells the others' kernels that this rank's host waits for them in another call. */
+  PeerLaunch notice() {
+    return new PeerLaunch(device.api(), kernels.notice(), PeerWay.BROADCAST, 1)
+        .mailboxes(mailbox, PeerWay.BROADCAST, rank, ranks);
+  }
+
+  PeerPlan plan(PeerRegistration registration, PeerWay way, ReduceOp op, int tag, int root) {
     kernels.load(registration.type);
     CUfunction function = kernels.function(way, registration.type, op);
     int most = tuning.mostBlocks(kernels.mostBlocks(function, way));

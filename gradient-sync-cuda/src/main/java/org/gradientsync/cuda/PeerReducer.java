@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUstream;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -49,6 +50,8 @@ final class PeerReducer implements Reducer {
   private final Runnable check = this::check;
   private int lastNumber;
   private CudaStream lastStream;
+  private PeerLaunch notice;
+  private boolean captured;
 
   PeerReducer(
       Group group,
@@ -71,6 +74,22 @@ final class PeerReducer implements Reducer {
     registrations = new PlanCache<>(group, this::end);
     ordered = device.createEvent(false);
     device.watch(check);
+    if (group.size() > 1) {
+      notice = planner.notice();
+      group.onLongWait(this::tellOthers);
+    }
+  }
+
+  /**
+   * This rank's host waits for the others in a call that has no kernel. If one of them is in a
+   * kernel that waits for this rank, neither would ever end.
+   */
+  private void tellOthers() {
+    if (captured) {
+      return; // a replay may be under way that this rank's host does not know of
+    }
+    device.makeCurrent();
+    notice.enqueue((lastStream == null ? device.stream() : lastStream).handle());
   }
 
   @Override
@@ -141,6 +160,30 @@ final class PeerReducer implements Reducer {
     return plan;
   }
 
+  /** Measures; see {@link PeerAutotune}. Collective. */
+  long[] autotune(PeerLayout layout) {
+    synchronized (group) {
+      long most = layout.mostBytes(PeerWay.TWO_SHOT);
+      try (CudaBuffer scratch =
+          device.allocate(DataType.FLOAT32, PeerAutotune.elements(most), device.stream())) {
+        device.stream().await();
+        PeerRegistration all = register(scratch, true);
+        return new PeerAutotune(
+                device,
+                communicator,
+                planner,
+                bytes ->
+                    new PeerRegistration(
+                        all.number,
+                        all.type,
+                        PeerAutotune.elements(bytes),
+                        all.addresses,
+                        all.mapped))
+            .measure(layout);
+      }
+    }
+  }
+
   private boolean nothingToDo(CudaBuffer buffer) {
     return group.size() == 1 || buffer.count() == 0;
   }
@@ -154,6 +197,10 @@ final class PeerReducer implements Reducer {
   }
 
   private PeerRegistration register(CudaBuffer own) {
+    return register(own, planner.needsMapping(own.sizeInBytes()));
+  }
+
+  private PeerRegistration register(CudaBuffer own, boolean map) {
     long[] number = {lastNumber};
     communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
     lastNumber = (int) number[0] + 1;
@@ -165,8 +212,7 @@ final class PeerReducer implements Reducer {
               + PeerTag.MAX_REGISTRATIONS
               + "; reuse buffers, or create a new sync");
     }
-    PeerPaths.Mapped[] mapped =
-        planner.needsMapping(own.sizeInBytes()) ? paths.share(own.address()) : null;
+    PeerPaths.Mapped[] mapped = map ? paths.share(own.address()) : null;
     long[] addresses = new long[group.size()];
     addresses[group.rank()] = own.address();
     if (mapped != null) {
@@ -194,6 +240,7 @@ final class PeerReducer implements Reducer {
     device.makeCurrent();
     if (device.api().isCapturing(handle)) {
       plan.enqueueEach(handle);
+      captured = true;
       return;
     }
     if (stream != lastStream) {
@@ -222,6 +269,11 @@ final class PeerReducer implements Reducer {
         report.clear();
         throw new MismatchedCallException(table);
       }
+      if (failure == PeerReport.OTHER_CALL) {
+        MismatchedCallException e = new MismatchedCallException(table());
+        group.lost("the ranks' calls did not match", e);
+        throw e;
+      }
       throw group.lost(cause(failure), null);
     }
   }
@@ -236,6 +288,12 @@ final class PeerReducer implements Reducer {
   }
 
   private String describe(int tag) {
+    if (tag == PeerTag.ELSEWHERE) {
+      return "another call, in which it waits for the others";
+    }
+    if (tag == PeerTag.GAVE_UP) {
+      return "gave up, call=" + report.call();
+    }
     String name = names.getOrDefault(PeerTag.registration(tag), "a buffer");
     return "allReduce("
         + name
@@ -248,26 +306,37 @@ final class PeerReducer implements Reducer {
   }
 
   private String cause(int failure) {
+    List<Integer> gaveUp = new ArrayList<>();
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
-      boolean gaveUp = report.tagOf(peer) == PeerTag.GAVE_UP;
-      if (peer != group.rank()
-          && (failure == PeerReport.TIMED_OUT ? report.callOf(peer) < report.call() : gaveUp)) {
+      if (report.tagOf(peer) == PeerTag.GAVE_UP) {
+        gaveUp.add(peer);
+      } else if (report.callOf(peer) < report.call()) {
         missing.add(peer);
       }
     }
-    String ranks = missing.size() == 1 ? "rank " + missing.get(0) : "ranks " + missing;
-    if (failure == PeerReport.TIMED_OUT) {
-      return "timed out: "
-          + (missing.isEmpty()
-              ? "a rank stopped in the middle of the call"
-              : ranks + " did not join in time")
-          + ", waited="
-          + group.timeout()
-          + ", on the GPU in "
-          + describe(report.tagOf(group.rank()));
+    StringBuilder text =
+        new StringBuilder(failure == PeerReport.TIMED_OUT ? "timed out" : "stopped");
+    if (!missing.isEmpty()) {
+      text.append(": ").append(ranks(missing)).append(" did not join in time");
     }
-    return missing.isEmpty() ? "the call was given up" : ranks + " gave up the call";
+    if (!gaveUp.isEmpty()) {
+      text.append(": ").append(ranks(gaveUp)).append(" gave up the call");
+    }
+    if (missing.isEmpty() && gaveUp.isEmpty()) {
+      text.append(": a rank stopped in the middle of the call");
+    }
+    return text.append(", waited=")
+        .append(report.waitedNanos() / 1_000_000)
+        .append(" ms, timeout=")
+        .append(group.timeout())
+        .append(", on the GPU in ")
+        .append(describe(report.tagOf(group.rank())))
+        .toString();
+  }
+
+  private static String ranks(List<Integer> ranks) {
+    return ranks.size() == 1 ? "rank " + ranks.get(0) : "ranks " + ranks;
   }
 
   private void end(PeerRegistration registration) {
@@ -286,6 +355,7 @@ final class PeerReducer implements Reducer {
   public void close() {
     synchronized (group) {
       device.unwatch(check);
+      group.onLongWait(() -> {});
       device.makeCurrent();
       if (lastStream != null && !lastStream.isClosed()) {
         device.api().awaitStream(lastStream.handle());

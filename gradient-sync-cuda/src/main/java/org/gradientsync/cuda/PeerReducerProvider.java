@@ -2,15 +2,21 @@ package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Group;
+import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Offers {@code peer}: GPUs of one node that reach each other's memory over NVLink. */
 public final class PeerReducerProvider implements ReducerProvider {
+  private static final Logger log = LoggerFactory.getLogger(PeerReducerProvider.class);
+
   /** For the service loader. */
   public PeerReducerProvider() {}
 
@@ -52,18 +58,73 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
     long[] parts = {share.parts()};
     paths.communicator().allReduce(LongBuffer.wrap(parts), ReduceOp.MAX);
-    PeerTuning tuning = new PeerTuning(layout, group.size(), (int) parts[0], context.settings());
-    PeerReport report = new PeerReport(device);
-    PeerPlanner planner =
-        new PeerPlanner(
-            device,
-            mailbox,
-            report,
-            tuning,
-            group.rank(),
-            group.size(),
-            Math.min(group.timeout().toSeconds(), Long.MAX_VALUE / 2_000_000_000L) * 1_000_000_000L
-                + group.timeout().getNano());
-    return new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
+    int part = (int) parts[0];
+    PeerTuning tuning = new PeerTuning(layout, group.size(), part, context.settings());
+    PeerReducer reducer = null;
+    String reason = "";
+    try {
+      PeerReport report = new PeerReport(device);
+      long timeout = nanos(group);
+      PeerPlanner planner =
+          new PeerPlanner(device, mailbox, report, tuning, group.rank(), group.size(), timeout);
+      reducer = new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    try {
+      PeerPaths.agree(paths.communicator(), reason);
+    } catch (UnavailableException e) {
+      if (reducer != null) {
+        reducer.close();
+      } else {
+        paths.close();
+        ledger.closed();
+        mailbox.close();
+        share.close();
+      }
+      throw e;
+    }
+    tune(context, device, reducer, layout, tuning, part);
+    return reducer;
+  }
+
+  private static long nanos(Group group) {
+    try {
+      return group.timeout().toNanos();
+    } catch (ArithmeticException e) {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  /** Rank 0 may know from an earlier run; otherwise all measure. */
+  private static void tune(
+      SyncContext context,
+      CudaDevice device,
+      PeerReducer reducer,
+      PeerLayout layout,
+      PeerTuning tuning,
+      int part) {
+    Group group = context.group();
+    boolean off = context.settings().get("peer.tuning").orElse("on").equals("off");
+    if (group.size() == 1 || tuning.isForced() || off) {
+      return;
+    }
+    PeerTuningCache cache =
+        new PeerTuningCache(
+            context.settings(), device.name(), device.api().driverVersion(), group.size(), part);
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    long[] sizes = group.rank() == 0 ? cache.read(layout) : null;
+    long[] known = sizes == null ? new long[2] : sizes;
+    communicator.allReduce(LongBuffer.wrap(known), ReduceOp.MAX);
+    if (known[1] == 0) {
+      known = reducer.autotune(layout);
+      if (group.rank() == 0) {
+        cache.write(known);
+      }
+    }
+    tuning.set(known[0], known[1]);
+    if (group.rank() == 0) {
+      log.debug("peer: {}, one part of {}", tuning, part);
+    }
   }
 }

@@ -11,6 +11,7 @@ final class PeerReport implements AutoCloseable {
   static final int NONE = 0;
   static final int MISMATCH = 1;
   static final int TIMED_OUT = 2;
+  static final int OTHER_CALL = 4;
 
   private static final int STOP = 0;
   private static final int FAILURE = 8;

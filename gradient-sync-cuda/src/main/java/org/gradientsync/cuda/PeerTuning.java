@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 import org.gradientsync.spi.Settings;
@@ -7,10 +8,10 @@ import org.gradientsync.spi.Settings;
 /** Where one way ends and the next begins, and how much of a GPU they may take. */
 final class PeerTuning {
   private final PeerLayout layout;
-  private final PeerWay forced;
-  private final long oneShotMost;
-  private final long twoShotMost;
   private final int part;
+  private final PeerWay forced;
+  private long oneShotMost;
+  private long twoShotMost = 8 << 20;
 
   /**
    * The built-in numbers.
@@ -21,26 +22,42 @@ final class PeerTuning {
   PeerTuning(PeerLayout layout, int ranks, int part, Settings settings) {
     this.layout = layout;
     this.part = part;
-    Optional<String> way = settings.get("peer.way");
-    try {
-      forced = way.map(w -> PeerWay.valueOf(w.toUpperCase(Locale.ROOT))).orElse(null);
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException(
-          "no such way: gradientsync.peer.way=" + way.get() + "; give one_shot, two_shot or stream",
-          e);
-    }
+    forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     // One shot saves a crossing of the links, 1.4 us, and sends (n - 1) (n - 2) / n buffers more.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
-    twoShotMost = 8 << 20;
+  }
+
+  private static PeerWay parse(String way) {
+    Optional<PeerWay> found =
+        Arrays.stream(PeerWay.values())
+            .filter(w -> w != PeerWay.BROADCAST && w.text().equals(way.toLowerCase(Locale.ROOT)))
+            .findFirst();
+    return found.orElseThrow(
+        () ->
+            new IllegalArgumentException(
+                "no such way: gradientsync.peer.way="
+                    + way
+                    + "; give one_shot, two_shot or stream"));
+  }
+
+  /** Takes what was measured here instead of the built-in numbers, in bytes. */
+  void set(long newOneShotMost, long newTwoShotMost) {
+    oneShotMost = newOneShotMost;
+    twoShotMost = newTwoShotMost;
+  }
+
+  boolean isForced() {
+    return forced != null;
   }
 
   PeerWay way(long bytes) {
-    PeerWay way =
-        forced != null
-            ? forced
-            : bytes <= oneShotMost
-                ? PeerWay.ONE_SHOT
-                : bytes <= twoShotMost ? PeerWay.TWO_SHOT : PeerWay.STREAM;
+    PeerWay way = forced;
+    if (way == null) {
+      way =
+          bytes <= oneShotMost
+              ? PeerWay.ONE_SHOT
+              : bytes <= twoShotMost ? PeerWay.TWO_SHOT : PeerWay.STREAM;
+    }
     if (way == PeerWay.ONE_SHOT && bytes > layout.mostBytes(way)) {
       way = PeerWay.TWO_SHOT;
     }
@@ -52,5 +69,12 @@ final class PeerTuning {
 
   int mostBlocks(int fitting) {
     return Math.max(1, fitting / part);
+  }
+
+  @Override
+  public String toString() {
+    return forced != null
+        ? forced.text() + " always"
+        : "one_shot to " + oneShotMost + " bytes, two_shot to " + twoShotMost + ", then stream";
   }
 }

@@ -27,9 +27,10 @@ constexpr int WORKERS = 480; // threads of a block of stream; the last warp carr
 constexpr int BATCH = 2; // vectors that a worker has in flight
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
-constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan
+constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1;   // instead of the plan
+constexpr unsigned long long ELSEWHERE = (1ULL << TAG_BITS) - 2; // its host waits for the others in another call
 
-enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
+enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED, OTHER_CALL };
 
 // The head of a mailbox. Mailbox.java knows this layout.
 struct Mailbox {
@@ -39,8 +40,10 @@ struct Mailbox {
   unsigned done;              // blocks that have finished the running call
   unsigned failing;           // 1: one thread is reporting a failure
   char pad[4096 - 32];
-  unsigned long long headers[MAX_RANKS]; // from each rank: call and plan
-  char pad2[4096 - MAX_RANKS * 8];
+  // From each rank: call and plan, for even and odd calls. A rank that finds a mismatch goes on to its next call, and
+  // the others must still find what it asked for in this one.
+  unsigned long long headers[2][MAX_RANKS];
+  char pad2[4096 - 2 * MAX_RANKS * 8];
   unsigned long long flags[2][MAX_BLOCKS][MAX_RANKS]; // from each rank's blocks: call and chunk
 };
 
@@ -122,13 +125,17 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
       a.report->call = number;
       a.report->plan = a.plan;
       a.report->waited = now() - since;
-      for (int rank = 0; rank < a.ranks; rank++) a.report->headers[rank] = look(&own->headers[rank]);
+      for (int rank = 0; rank < a.ranks; rank++) {
+        unsigned long long other = look(&own->headers[number & 1][rank]), before = look(&own->headers[number + 1 & 1][rank]);
+        if ((before & GAVE_UP) == GAVE_UP) other = before;
+        a.report->headers[rank] = rank == a.rank ? number << TAG_BITS | a.plan : other;
+      }
       tell_after_all(&a.report->failure, failure);
     }
     if (failure != MISMATCH) {
       tell(&own->broken, 1);
       for (int rank = 0; rank < a.ranks; rank++) {
-        if (rank != a.rank) tell(&a.mailboxes[rank]->headers[a.rank], number << TAG_BITS | GAVE_UP);
+        if (rank != a.rank) tell(&a.mailboxes[rank]->headers[number & 1][a.rank], number << TAG_BITS | GAVE_UP);
       }
     }
     fence();
@@ -147,10 +154,16 @@ __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsig
   Failure failure = NONE;
   bool all = true; // have come: so the next call may use the mailboxes, and the report is complete
   for (int rank = 0; rank < a.ranks; rank++) {
-    unsigned long long other = look(&own->headers[rank]);
     if (rank == a.rank) continue;
-    all = all && other >> TAG_BITS >= number;
-    if (other >> TAG_BITS == number && other != header) failure = (other & GAVE_UP) == GAVE_UP ? STOPPED : MISMATCH;
+    unsigned long long other = look(&own->headers[number & 1][rank]);
+    all = all && other >> TAG_BITS == number;
+    if ((other & GAVE_UP) == GAVE_UP || (look(&own->headers[number + 1 & 1][rank]) & GAVE_UP) == GAVE_UP) {
+      failure = STOPPED;
+    } else if (other == (number << TAG_BITS | ELSEWHERE)) {
+      if (failure != STOPPED) failure = OTHER_CALL;
+    } else if (other >> TAG_BITS == number && other != header && failure == NONE) {
+      failure = MISMATCH;
+    }
   }
   if (failure == MISMATCH && !all) failure = NONE;
   if (failure == NONE && look(&a.report->stop) != 0) failure = STOPPED;
@@ -179,7 +192,7 @@ struct Call {
     header = number << TAG_BITS | a.plan;
     broken = unusable != 0;
     if (blockIdx.x == 0 && threadIdx.x < a.ranks && threadIdx.x != a.rank && !broken) {
-      tell(&a.mailboxes[threadIdx.x]->headers[a.rank], header);
+      tell(&a.mailboxes[threadIdx.x]->headers[number & 1][a.rank], header);
     }
   }
 
@@ -294,7 +307,7 @@ __device__ __forceinline__ bool await(Call& call, const Lane& lane, const uint4*
     v = receive(from);
     if (!__any_sync(~0u, !lane.here(v, call.header))) return true;
     if (__any_sync(~0u, call.hopeless())) {
-      call.failed = true;
+      call.failed = true; // for all of the warp, which stays together
       return false;
     }
   }
@@ -322,7 +335,10 @@ __device__ __forceinline__ bool gather(Call& call, const Lane& lane, const uint4
         if (rank < a.ranks) missing |= !lane.here(v[k], call.header);
       }
       missing = __any_sync(~0u, missing);
-      if (missing && __any_sync(~0u, call.hopeless())) return false;
+      if (missing && __any_sync(~0u, call.hopeless())) {
+        call.failed = true; // for all of the warp, which stays together
+        return false;
+      }
     } while (missing);
 #pragma unroll
     for (int k = 0; k < GROUP; k++) {
@@ -379,7 +395,7 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
   long long from = ((call.number & 1) * a.ranks + a.root) * a.stride + lane.lane;
   if (a.rank == a.root) {
     if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
-      while (look(&call.own->headers[threadIdx.x]) != call.header && !call.hopeless()) {
+      while (look(&call.own->headers[call.number & 1][threadIdx.x]) != call.header && !call.hopeless()) {
       }
     }
     call.failed = __syncthreads_or(call.failed);
@@ -402,13 +418,13 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
 // Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
 template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Arguments& a) {
   using V = Vector<F, FAMILY>;
-  Call call(a);
-  if (call.broken) return;
   Lane lane;
   void* buffer = a.buffers[a.rank];
   bool aligned = a.aligned >> a.rank & 1;
   long long vectors = (a.count + V::SIZE - 1) / V::SIZE, shard = (vectors + a.ranks - 1) / a.ranks;
   long long rounds = (shard + Lane::VECTORS - 1) / Lane::VECTORS, results = a.ranks * a.stride;
+  Call call(a);
+  if (call.broken) return;
   for (int k = 1; k < a.ranks; k++) {
     int owner = after(a, k);
     uint4* to = a.staging[owner] + a.rank * a.stride + lane.lane;
@@ -450,87 +466,109 @@ __device__ __forceinline__ void barrier_come(int barrier) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(WORKERS + 32) : "memory");
 }
 
-// A block's part of a chunk: where it lies, and how to get at it.
+// A block's part of a chunk: one batch of vectors after the other, which lie between those of the other blocks.
 template <class F, int FAMILY> struct Tile {
   using V = Vector<F, FAMILY>;
+  static constexpr int SIZE = WORKERS * BATCH; // of a batch
   const Arguments& a;
-  long long size = (long long)WORKERS * BATCH * a.batches;
   long long vectors = (a.count + V::SIZE - 1) / V::SIZE;
   long long shard = (vectors + a.ranks - 1) / a.ranks;
-  long long chunk = size * gridDim.x;
-  long long at = blockIdx.x * size + threadIdx.x;
+  long long stride = (long long)SIZE * gridDim.x; // from one batch of a block to its next
+  long long chunk = stride * a.batches;
+  long long at = (long long)SIZE * blockIdx.x + threadIdx.x;
 
   __device__ __forceinline__ explicit Tile(const Arguments& arguments) : a(arguments) {}
 
   __device__ __forceinline__ int chunks() const { return (int)((shard + chunk - 1) / chunk); }
   __device__ __forceinline__ long long end(int owner) const { return min(vectors, (owner + 1) * shard); }
+  // Only other ranks send, so each receiver counts the senders from the rank after it.
   __device__ __forceinline__ uint4* slot(int receiver, int sender, int c) const {
-    return a.staging[receiver] + ((c % SLOTS) * a.ranks + sender) * a.stride + at;
+    int place = sender - receiver - 1 + (sender > receiver ? 0 : a.ranks);
+    return a.staging[receiver] + ((c % SLOTS) * (a.ranks - 1) + place) * a.stride + at;
   }
-  // Whether all of it is there, and in whole vectors.
-  __device__ __forceinline__ bool full(int owner, int c) const {
-    long long last = owner * shard + c * chunk + (blockIdx.x + 1) * size;
-    return last <= end(owner) && last * V::SIZE <= a.count;
+  // Whether a batch whose first vector is this thread's i is all there, and in whole vectors.
+  __device__ __forceinline__ bool full(long long i, long long last) const {
+    long long behind = i - threadIdx.x + SIZE;
+    return behind <= last && behind * V::SIZE <= a.count;
   }
 
-  template <bool FULL> __device__ __forceinline__ void contribute(int owner, int c) const {
-    bool aligned = FULL || (a.aligned >> a.rank & 1);
+  __device__ __forceinline__ void contribute(int owner, int c) const {
+    bool aligned = a.aligned >> a.rank & 1;
     long long i = owner * shard + c * chunk + at, last = end(owner);
     uint4* to = slot(owner, a.rank, c);
-    for (int batch = 0; batch < a.batches; batch++, i += BATCH * WORKERS, to += BATCH * WORKERS) {
-      uint4 v[BATCH];
-#pragma unroll
-      for (int u = 0; u < BATCH; u++) {
-        if (FULL) {
-          v[u] = static_cast<const uint4*>(a.buffers[a.rank])[i + u * WORKERS];
-        } else if (i + u * WORKERS < last) {
-          v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, aligned);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < BATCH; u++) {
-        if (FULL || i + u * WORKERS < last) store(to + u * WORKERS, v[u]);
+    for (int batch = 0; batch < a.batches; batch++, i += stride, to += stride) {
+      if (aligned && full(i, last)) {
+        contribute<true>(i, last, to);
+      } else {
+        contribute<false>(i, last, to);
       }
     }
   }
 
-  template <bool FULL> __device__ __forceinline__ void reduce(int c) const {
+  template <bool FULL> __device__ __forceinline__ void contribute(long long i, long long last, uint4* to) const {
+    uint4 v[BATCH];
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL) {
+        v[u] = static_cast<const uint4*>(a.buffers[a.rank])[i + u * WORKERS];
+      } else if (i + u * WORKERS < last) {
+        v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL || i + u * WORKERS < last) store(to + u * WORKERS, v[u]);
+    }
+  }
+
+  __device__ __forceinline__ void reduce(int c) const {
+    bool aligned = a.aligned == (1 << a.ranks) - 1;
     long long i = a.rank * shard + c * chunk + at, last = end(a.rank);
-    const uint4* from = slot(a.rank, 0, c);
-    for (int batch = 0; batch < a.batches; batch++, i += BATCH * WORKERS, from += BATCH * WORKERS) {
-      V sum[BATCH];
-      for (int rank = 0; rank < a.ranks; rank++) {
-        uint4 v[BATCH];
+    long long in = ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
+    for (int batch = 0; batch < a.batches; batch++, i += stride, in += stride) {
+      if (aligned && full(i, last)) {
+        reduce<true>(i, last, a.staging[a.rank] + in);
+      } else {
+        reduce<false>(i, last, a.staging[a.rank] + in);
+      }
+    }
+  }
+
+  // In rank order; `from` is the next rank's contribution, and those of lower ranks come after the highest one's.
+  template <bool FULL> __device__ __forceinline__ void reduce(long long i, long long last, const uint4* from) const {
+    V sum[BATCH];
+    for (int rank = 0; rank < a.ranks; rank++) {
+      int place = rank - a.rank - 1 + (rank > a.rank ? 0 : a.ranks);
+      uint4 v[BATCH];
 #pragma unroll
-        for (int u = 0; u < BATCH; u++) {
-          if (FULL) {
-            v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + rank * a.stride) + u * WORKERS);
-          } else if (i + u * WORKERS < last) {
-            v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
-                                  : receive(from + rank * a.stride + u * WORKERS);
-          }
-        }
-#pragma unroll
-        for (int u = 0; u < BATCH; u++) {
-          if (rank == 0) {
-            sum[u].first(v[u]);
-          } else {
-            sum[u].next(v[u], a.op);
-          }
+      for (int u = 0; u < BATCH; u++) {
+        if (FULL) {
+          v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + place * a.stride) + u * WORKERS);
+        } else if (i + u * WORKERS < last) {
+          v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
+                                : receive(from + place * a.stride + u * WORKERS);
         }
       }
-      uint4 result[BATCH];
 #pragma unroll
-      for (int u = 0; u < BATCH; u++) result[u] = sum[u].result(a.op, a.ranks);
-      for (int k = 0; k < a.ranks; k++) {
-        int rank = after(a, k);
+      for (int u = 0; u < BATCH; u++) {
+        if (rank == 0) {
+          sum[u].first(v[u]);
+        } else {
+          sum[u].next(v[u], a.op);
+        }
+      }
+    }
+    uint4 result[BATCH];
 #pragma unroll
-        for (int u = 0; u < BATCH; u++) {
-          if (FULL) {
-            store(static_cast<uint4*>(a.buffers[rank]) + i + u * WORKERS, result[u]);
-          } else if (i + u * WORKERS < last) {
-            V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
-          }
+    for (int u = 0; u < BATCH; u++) result[u] = sum[u].result(a.op, a.ranks);
+    for (int k = 0; k < a.ranks; k++) {
+      int rank = after(a, k);
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) {
+        if (FULL) {
+          store(static_cast<uint4*>(a.buffers[rank]) + i + u * WORKERS, result[u]);
+        } else if (i + u * WORKERS < last) {
+          V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
         }
       }
     }
@@ -560,7 +598,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
         tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
         while (look(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
         }
-        while (c == 0 && look(&call.own->headers[peer]) != call.header && !call.hopeless()) {
+        while (c == 0 && look(&call.own->headers[call.number & 1][peer]) != call.header && !call.hopeless()) {
         }
         fence();
       }
@@ -569,27 +607,15 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
       barrier_come(RECEIVED + (c & 1));
     }
   } else {
-    bool aligned = (a.aligned >> a.rank & 1) != 0, all_aligned = a.aligned == (1 << a.ranks) - 1;
     for (int c = 0; c <= chunks; c++) {
       if (c < chunks) {
-        for (int k = 1; k < a.ranks; k++) {
-          int owner = after(a, k);
-          if (aligned && tile.full(owner, c)) {
-            tile.template contribute<true>(owner, c);
-          } else {
-            tile.template contribute<false>(owner, c);
-          }
-        }
+        for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
         barrier_come(SENT + (c & 1));
       }
       if (c > 0) {
         barrier_wait(RECEIVED + (c - 1 & 1));
         if (hopeless) break;
-        if (all_aligned && tile.full(a.rank, c - 1)) {
-          tile.template reduce<true>(c - 1);
-        } else {
-          tile.template reduce<false>(c - 1);
-        }
+        tile.reduce(c - 1);
       }
     }
     call.failed = hopeless != 0;

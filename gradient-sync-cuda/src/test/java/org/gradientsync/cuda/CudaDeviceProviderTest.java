@@ -162,7 +162,8 @@ class CudaDeviceProviderTest {
         "peer_FLOAT32",
         "peer_FLOAT64",
         "peer_INT32",
-        "peer_INT64"
+        "peer_INT64",
+        "peer_notice"
       })
   void thePtxBelongsToItsSource(String name) throws Exception {
     String source =

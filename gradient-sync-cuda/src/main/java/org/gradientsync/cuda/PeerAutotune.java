@@ -1,0 +1,91 @@
+package org.gradientsync.cuda;
+
+import java.nio.DoubleBuffer;
+import java.util.Arrays;
+import java.util.function.LongFunction;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.GroupCommunicator;
+
+/**
+ * Measures which way is the fastest for which size, on this machine and with this number of ranks.
+ * A tenth of a second; all ranks run it together and come to the same result.
+ */
+final class PeerAutotune {
+  private static final int PER_ROUND = 10;
+  private static final int ROUNDS = 5;
+
+  private final CudaDevice device;
+  private final GroupCommunicator communicator;
+  private final PeerPlanner planner;
+  private final LongFunction<PeerRegistration> register;
+
+  /**
+   * Prepares.
+   *
+   * @param register gives a buffer of so many bytes, registered with its mapping; its type is
+   *     FLOAT32
+   */
+  PeerAutotune(
+      CudaDevice device,
+      GroupCommunicator communicator,
+      PeerPlanner planner,
+      LongFunction<PeerRegistration> register) {
+    this.device = device;
+    this.communicator = communicator;
+    this.planner = planner;
+    this.register = register;
+  }
+
+  /** The largest sizes for one_shot and for two_shot, in bytes. */
+  long[] measure(PeerLayout layout) {
+    long oneShot = 32 << 10;
+    while (2 * oneShot <= layout.mostBytes(PeerWay.ONE_SHOT)
+        && isFaster(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, 2 * oneShot)) {
+      oneShot *= 2;
+    }
+    long twoShot = Math.max(1 << 20, oneShot);
+    while (2 * twoShot <= layout.mostBytes(PeerWay.TWO_SHOT)
+        && isFaster(PeerWay.TWO_SHOT, PeerWay.STREAM, 2 * twoShot)) {
+      twoShot *= 2;
+    }
+    // The crossing lies somewhere between the last size measured and the next.
+    return new long[] {oneShot * 5 / 4, twoShot};
+  }
+
+  private boolean isFaster(PeerWay way, PeerWay other, long bytes) {
+    PeerRegistration registration = register.apply(bytes);
+    return milliseconds(registration, way) <= milliseconds(registration, other);
+  }
+
+  private double milliseconds(PeerRegistration registration, PeerWay way) {
+    double[] rounds = new double[ROUNDS];
+    int tag = PeerTag.of(registration.number, ReduceOp.SUM);
+    try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag, 0);
+        CudaStream stream = device.createStream();
+        CudaEvent start = device.createEvent(true);
+        CudaEvent end = device.createEvent(true)) {
+      plan.enqueue(stream.handle());
+      stream.await();
+      for (int round = 0; round < ROUNDS; round++) {
+        plan.enqueue(stream.handle()); // the ranks wait for each other in it
+        start.record(stream);
+        for (int i = 0; i < PER_ROUND; i++) {
+          plan.enqueue(stream.handle());
+        }
+        end.record(stream);
+        stream.await();
+        rounds[round] = start.millisecondsTo(end);
+      }
+    }
+    Arrays.sort(rounds);
+    double[] slowest = {rounds[ROUNDS / 2]};
+    communicator.allReduce(DoubleBuffer.wrap(slowest), ReduceOp.MAX);
+    return slowest[0];
+  }
+
+  /** FLOAT32 elements of so many bytes. */
+  static long elements(long bytes) {
+    return bytes / DataType.FLOAT32.sizeInBytes();
+  }
+}
