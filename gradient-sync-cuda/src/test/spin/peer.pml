@@ -133,7 +133,7 @@ byte i;             /* of loops; 0 outside */
 #define WRITE(array, place, word) array[AT(place, A, me)] = FOR(A, word); array[AT(place, B, me)] = FOR(B, word)
 #endif
 #define SEND(place, word) WRITE(sent, place, word)
-#ifdef PROMPT_DATA
+#ifdef PROMPT
 #define SEND_DATA(place, word) WRITE(seen, place, word)
 #else
 #define SEND_DATA(place, word) WRITE(sent, place, word)
@@ -144,9 +144,9 @@ byte i;             /* of loops; 0 outside */
 #define FOR(rank, word) word
 #endif
 #if ROUNDS == 1
-#define SEND_LINES(place) SEND(place, WORD(call, plan))
+#define SEND_LINES(place) SEND_DATA(place, WORD(call, plan))
 #else
-#define SEND_LINES(place) SEND(place, WORD(call, plan)); SEND(place + 1, WORD(call, plan))
+#define SEND_LINES(place) SEND_DATA(place, WORD(call, plan)); SEND_DATA(place + 1, WORD(call, plan))
 #endif
 
 /* About another rank: what is so, */
@@ -167,7 +167,8 @@ byte i;             /* of loops; 0 outside */
 
 /* Where something is taken. */
 #define CHECK_ALL assert(ALL(HAS_ENTERED, 0) && ALL(AGREES, 0))
-#define TAKEN(bit) CHECK_ALL; todo = todo & ~(bit); if :: todo == 0 -> goto well :: else fi
+#define CHECK_MISMATCH assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0))
+#define TAKEN(bit) CHECK_ALL; todo = todo & ~(bit); if :: todo == 0 -> leave(); goto enter :: else fi
 
 inline choose(way) {
   if
@@ -224,11 +225,13 @@ inline forget_the_plans() {
   fi
 }
 
-/* Of a call that this rank ends: all that is for this rank. */
-inline forget_this() {
-  skip;
-#ifdef FORGET
+inline leave() {
   d_step {
+    left[me] = call;
+    read[me] = 0;
+    todo = 0;
+    plan = 0;
+#ifdef FORGET
     i = me * (N - 1);
     do
     :: i < PLACES * PAIRS ->
@@ -242,8 +245,8 @@ inline forget_this() {
     :: else -> break
     od;
     i = 0
-  }
 #endif
+  }
 }
 
 active [N] proctype rank() {
@@ -290,12 +293,12 @@ one_shot:
 #if ROUNDS == 2
   :: atomic { todo & 2 && ALL(LINE_IS_HERE, LINES + 1) -> TAKEN(2) }
 #endif
-  :: atomic { MISMATCH_FOUND -> goto mismatch }
+  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
   od;
 
 two_shot: /* bits for each round: the shard, and each other rank's results, which a warp takes after the shard */
   do
-  :: atomic { todo & 1 && ALL(LINE_IS_HERE, SHARD_LINE) -> SEND(RESULT_LINE, WORD(call, plan)); TAKEN(1) }
+  :: atomic { todo & 1 && ALL(LINE_IS_HERE, SHARD_LINE) -> SEND_DATA(RESULT_LINE, WORD(call, plan)); TAKEN(1) }
   :: atomic { todo & 2 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, A) -> TAKEN(2) }
 #if N == 3
   :: atomic { todo & 4 && !(todo & 1) && LINE_IS_HERE(RESULT_LINE, B) -> TAKEN(4) }
@@ -304,7 +307,7 @@ two_shot: /* bits for each round: the shard, and each other rank's results, whic
 #define SECOND (1 << N)
   :: atomic {
        todo & SECOND && ALL(LINE_IS_HERE, SHARD_LINE + 1) ->
-       SEND(RESULT_LINE + 1, WORD(call, plan));
+       SEND_DATA(RESULT_LINE + 1, WORD(call, plan));
        TAKEN(SECOND)
      }
   :: atomic {
@@ -316,13 +319,13 @@ two_shot: /* bits for each round: the shard, and each other rank's results, whic
      }
 #endif
 #endif
-  :: atomic { MISMATCH_FOUND -> goto mismatch }
+  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
   od;
 
 broadcast:
   if
-  :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); goto well }
-  :: atomic { MISMATCH_FOUND -> goto mismatch }
+  :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); leave(); goto enter }
+  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
   fi;
 
 await_broadcast:
@@ -331,7 +334,7 @@ await_broadcast:
 #if ROUNDS == 2
   :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> TAKEN(2) }
 #endif
-  :: atomic { MISMATCH_FOUND -> goto mismatch }
+  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
   od;
 
 stream:
@@ -351,7 +354,7 @@ stream:
      :: todo > 0 ->
         if
         :: ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS)
-        :: atomic { MISMATCH_FOUND -> goto mismatch }
+        :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
         fi;
         atomic {
           CHECK_ALL;
@@ -371,17 +374,9 @@ stream:
   atomic {
 #endif
     assert(ALL(RESULTS_ARE_HERE, 0));
-    goto well
+    leave();
+    goto enter
   }
-
-well:
-  atomic { CHECK_ALL; goto leave }
-
-mismatch:
-  atomic { assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0)); goto leave }
-
-leave:
-  atomic { left[me] = call; read[me] = 0; todo = 0; plan = 0; forget_this(); goto enter }
 }
 
 #define ARRIVE(place, to, from) \

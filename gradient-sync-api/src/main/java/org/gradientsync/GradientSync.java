@@ -119,6 +119,10 @@ public final class GradientSync implements AutoCloseable {
    * promises. Ordered on the buffer's stream: it takes effect after what was enqueued there before,
    * and before what is enqueued later. Collective.
    *
+   * <p>Where the reducer does not block the host ({@code peer}), what goes wrong on the device is
+   * thrown when the host waits for the device the next time, in {@link DeviceBuffer#copyTo} for
+   * example, or by its next call.
+   *
    * @param buffer a buffer of this sync, with the same type and count on all ranks
    * @param op the same on all ranks
    * @throws IllegalArgumentException if the operation is not defined for the type, or the buffer is

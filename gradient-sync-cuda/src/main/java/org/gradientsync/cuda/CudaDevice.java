@@ -196,7 +196,9 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Makes memory that someone else allocated usable as a buffer, in place.
+   * Makes memory that someone else allocated usable as a buffer, in place. Other ranks may map it;
+   * so it is to be freed when all of them have closed the buffers that they reduced with it, which
+   * a {@code barrier()} after closing makes sure of.
    *
    * @param type the element type
    * @param address where it lies on this GPU
