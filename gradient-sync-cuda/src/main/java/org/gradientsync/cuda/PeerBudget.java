@@ -10,6 +10,7 @@ import java.util.Map;
  * of the GPU, the next a quarter, and so on.
  */
 final class PeerBudget {
+  private static final int SMALLEST = 30; // as a power of two
   private static final Map<Integer, BitSet> taken = new HashMap<>();
 
   private PeerBudget() {}
@@ -18,7 +19,7 @@ final class PeerBudget {
   record Share(int ordinal, int place) implements AutoCloseable {
     /** One part of how many it is. */
     int parts() {
-      return 1 << place + 1;
+      return 1 << Math.min(place + 1, SMALLEST);
     }
 
     @Override

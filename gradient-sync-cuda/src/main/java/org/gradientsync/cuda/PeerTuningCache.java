@@ -3,9 +3,12 @@ package org.gradientsync.cuda;
 import java.io.IOException;
 import java.io.Reader;
 import java.io.Writer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Properties;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -18,6 +21,9 @@ import org.slf4j.LoggerFactory;
  */
 final class PeerTuningCache {
   private static final Logger log = LoggerFactory.getLogger(PeerTuningCache.class);
+
+  private static final FileAttribute<?> PRIVATE =
+      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
   private final Path file;
   private final String key;
@@ -42,9 +48,6 @@ final class PeerTuningCache {
   /** The sizes found before, or null. */
   long[] read(PeerLayout layout) {
     try {
-      if (!Files.isRegularFile(file) || !Files.getOwner(file).equals(Files.getOwner(own()))) {
-        return null; // another user's file is not trusted
-      }
       String[] parts = load().getProperty(key, "").trim().split(",");
       long[] sizes = {Long.parseLong(parts[0].trim()), Long.parseLong(parts[1].trim())};
       boolean sane =
@@ -61,21 +64,38 @@ final class PeerTuningCache {
 
   void write(long[] sizes) {
     try {
-      Files.createDirectories(file.getParent());
-      Properties all = Files.isRegularFile(file) ? load() : new Properties();
+      Files.createDirectories(file.getParent(), PRIVATE);
+      Properties all = known();
       all.setProperty(key, sizes[0] + "," + sizes[1]);
-      Path fresh = Files.createTempFile(file.getParent(), "peer-tuning", ".new");
-      try (Writer out = Files.newBufferedWriter(fresh)) {
-        all.store(out, "gradient-sync, reducer peer: largest bytes for one_shot, for two_shot");
+      Path fresh = Files.createTempFile(file.getParent(), "peer-tuning", ".new"); // private, too
+      try {
+        try (Writer out = Files.newBufferedWriter(fresh)) {
+          all.store(out, "gradient-sync, reducer peer: largest bytes for one_shot, for two_shot");
+        }
+        Files.move(
+            fresh, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      } finally {
+        Files.deleteIfExists(fresh);
       }
-      Files.move(fresh, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException | RuntimeException e) {
       log.debug("the tuning was not kept: file={}, cause={}", file, e.toString());
     }
   }
 
+  /** What other keys have, to be kept; nothing if the file is damaged. */
+  private Properties known() throws IOException {
+    try {
+      return load();
+    } catch (CharacterCodingException | IllegalArgumentException e) {
+      return new Properties();
+    }
+  }
+
   private Properties load() throws IOException {
     Properties all = new Properties();
+    if (!Files.isRegularFile(file) || !Files.getOwner(file).equals(Files.getOwner(own()))) {
+      return all; // another user's file is not trusted
+    }
     try (Reader in = Files.newBufferedReader(file)) {
       all.load(in);
     }

@@ -1,0 +1,328 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import jcuda.Pointer;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.mockito.ArgumentCaptor;
+import org.mockito.Mockito;
+
+/** What lies where in a mailbox, computed again from what {@code peer.cuh} says of its loops. */
+class PeerLayoutTest {
+  private static final String SOURCE = ReduceKernel.resource("peer.cuh");
+  private static final String SOURCE_OF_OPS = ReduceKernel.resource("arithmetic.cuh");
+  private static final int ROUND = constant("LINE") * 4 - 4; // vectors of data in four lines
+  private static final int ROUND_STRIDE = constant("LINE") * 4;
+  private static final long BATCH = (long) constant("WORKERS") * constant("BATCH");
+  private static final int SLOTS = constant("SLOTS");
+  private static final long[] COUNTS = {
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    9,
+    223,
+    224,
+    225,
+    959,
+    960,
+    961,
+    1_000_003,
+    16_777_216,
+    123_456_789,
+    1L << 33,
+    (1L << 33) + 1
+  };
+  private static final int[] MOSTS = {1, 2, 13, 132, 264, 396, 512, 1000};
+
+  static IntStream ranks() {
+    return IntStream.rangeClosed(1, PeerLayout.MAX_RANKS);
+  }
+
+  static IntStream severalRanks() {
+    return IntStream.rangeClosed(2, PeerLayout.MAX_RANKS);
+  }
+
+  private static int constant(String name) {
+    return Integer.parseInt(found("constexpr int " + name + " = (\\d+);"));
+  }
+
+  private static String found(String pattern) {
+    Matcher matcher = Pattern.compile(pattern, Pattern.DOTALL).matcher(SOURCE);
+    assertTrue(matcher.find(), "not in peer.cuh: " + pattern);
+    return matcher.group(1);
+  }
+
+  private static long up(long a, long b) {
+    return (a + b - 1) / b;
+  }
+
+  private static long vectors(DataType type, long count) {
+    return up(count, 16 / type.sizeInBytes());
+  }
+
+  /** The head as the compiler lays out struct Mailbox. */
+  private static long head() {
+    int ranks = constant("MAX_RANKS");
+    return 4096 + 4096 + 2L * constant("MAX_BLOCKS") * ranks * Long.BYTES;
+  }
+
+  /** Where the kernel's staging ends, in bytes after the beginning of the way's staging. */
+  private static long used(PeerLayout layout, PeerWay way, int ranks) {
+    long stride = layout.stride(way);
+    long parts =
+        switch (way) {
+          case ONE_SHOT, BROADCAST, TWO_SHOT -> 2L * ranks; // both parities, or both halves
+          case STREAM -> (long) SLOTS * (ranks - 1);
+        };
+    return parts * stride * 16;
+  }
+
+  @Test
+  void javasNumbersAreTheKernels() {
+    assertEquals(PeerLayout.MAX_RANKS, constant("MAX_RANKS"));
+    assertEquals(PeerLayout.MAX_BLOCKS, constant("MAX_BLOCKS"));
+    assertEquals(PeerTag.BITS, constant("TAG_BITS"));
+    assertEquals(28, ROUND);
+    assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
+    assertEquals(960, BATCH);
+    assertEquals(4, SLOTS);
+    assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
+    assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
+    assertEquals("2", found("ELSEWHERE = \\(1ULL << TAG_BITS\\) - (\\d);"));
+    assertEquals((1 << PeerTag.BITS) - 1, PeerTag.GAVE_UP);
+    assertEquals((1 << PeerTag.BITS) - 2, PeerTag.ELSEWHERE);
+  }
+
+  @Test
+  void failuresAreNumberedAlike() {
+    String[] failures = found("enum Failure : unsigned long long \\{([^}]*)\\}").split(",");
+    List<String> names = Stream.of(failures).map(String::trim).toList();
+    assertEquals(PeerReport.NONE, names.indexOf("NONE"));
+    assertEquals(PeerReport.MISMATCH, names.indexOf("MISMATCH"));
+    assertEquals(PeerReport.TIMED_OUT, names.indexOf("TIMED_OUT"));
+    assertEquals(PeerReport.OTHER_CALL, names.indexOf("OTHER_CALL"));
+    Matcher ops = Pattern.compile("enum Op \\{([^}]*)\\}").matcher(SOURCE_OF_OPS);
+    assertTrue(ops.find());
+    assertEquals(
+        Stream.of(ReduceOp.values()).map(Enum::name).toList(),
+        Stream.of(ops.group(1).split(",")).map(String::trim).toList());
+  }
+
+  @Test
+  void kernelsAreLaunchedWithTheThreadsThatTheyAreBoundTo() {
+    Matcher kernels =
+        Pattern.compile("KERNEL\\((one_shot|two_shot|stream), (\\d+), \\d+, type").matcher(SOURCE);
+    List<String> bounds = new ArrayList<>();
+    while (kernels.find()) {
+      bounds.add(kernels.group(1) + " " + kernels.group(2));
+    }
+    String broadcast = found("__launch_bounds__\\((\\d+), \\d+\\) broadcast_");
+    bounds.add("broadcast " + broadcast);
+    assertEquals(Stream.of(PeerWay.values()).map(w -> w.text() + " " + w.threads).toList(), bounds);
+  }
+
+  /** The fields of a struct of peer.cuh with their offsets, as a compiler lays them out. */
+  private static List<String> fields(String struct) {
+    List<String> fields = new ArrayList<>();
+    long at = 0;
+    for (String line : found("struct " + struct + " \\{(.*?)\\n\\};").split("\n")) {
+      Matcher field =
+          Pattern.compile(
+                  "^\\s*(unsigned long long|long long|unsigned|int|[A-Za-z0-9]+\\*)\\s+(\\w+)(\\[MAX_RANKS\\])?;")
+              .matcher(line);
+      if (field.find()) {
+        String type = field.group(1);
+        int size = type.equals("int") || type.equals("unsigned") ? 4 : 8;
+        at = up(at, size) * size;
+        fields.add(field.group(2) + "@" + at);
+        at += (long) size * (field.group(3) == null ? 1 : constant("MAX_RANKS"));
+      }
+    }
+    fields.add("end@" + at);
+    return fields;
+  }
+
+  @Test
+  void argumentsLieWhereTheKernelsReadThem() {
+    CudaApi api = Mockito.mock(CudaApi.class);
+    ArgumentCaptor<ByteBuffer> captor = ArgumentCaptor.captor();
+    Mockito.when(api.arguments(captor.capture(), Mockito.any())).thenReturn(new Pointer());
+    PeerLayout layout = new PeerLayout(3);
+    PeerMailbox mailbox = Mockito.mock(PeerMailbox.class);
+    Mockito.when(mailbox.layout()).thenReturn(layout);
+    Mockito.when(mailbox.of(Mockito.anyInt())).thenAnswer(c -> 0x1000L + (int) c.getArgument(0));
+    PeerReport report = Mockito.mock(PeerReport.class);
+    Mockito.when(report.deviceAddress()).thenReturn(0x77L);
+    new PeerLaunch(api, null, PeerWay.TWO_SHOT, 5)
+        .mailboxes(mailbox, PeerWay.TWO_SHOT, 2, 3)
+        .elements(new long[] {0x20, 0x38, 0x40}, 99)
+        .waiting(report, 1234)
+        .call(55, 4, 1, 6);
+    ByteBuffer memory = captor.getValue();
+    List<String> fields = new ArrayList<>();
+    for (String field : fields("Arguments")) {
+      String name = field.substring(0, field.indexOf('@'));
+      int at = Integer.parseInt(field.substring(name.length() + 1));
+      long value =
+          switch (name) {
+            case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
+            case "report", "count", "stride", "plan", "timeout" -> memory.getLong(at);
+            case "end" -> memory.capacity() == at ? 0 : -1;
+            default -> memory.getInt(at);
+          };
+      fields.add(name + "=" + value);
+    }
+    assertEquals(
+        List.of(
+            "mailboxes=" + 0x1001,
+            "buffers=" + 0x38,
+            "staging=" + (0x1001 + layout.offset(PeerWay.TWO_SHOT)),
+            "report=" + 0x77,
+            "count=99",
+            "stride=" + layout.stride(PeerWay.TWO_SHOT),
+            "plan=55",
+            "timeout=1234",
+            "rank=2",
+            "ranks=3",
+            "batches=6",
+            "aligned=5", // 0x20 and 0x40 are, 0x38 is not
+            "op=4",
+            "root=1",
+            "end=0"),
+        fields);
+  }
+
+  @Test
+  void reportsAreReadWhereTheKernelsWriteThem() {
+    ArgumentCaptor<ByteBuffer> captor = ArgumentCaptor.captor();
+    CudaDevice device = Mockito.mock(CudaDevice.class);
+    CudaApi api = Mockito.mock(CudaApi.class);
+    Mockito.when(device.api()).thenReturn(api);
+    PeerReport report = new PeerReport(device);
+    Mockito.verify(api).pageLock(captor.capture());
+    ByteBuffer memory = captor.getValue();
+    List<String> fields = fields("Report");
+    assertEquals("end@" + memory.capacity(), fields.get(fields.size() - 1));
+    for (String field : fields.subList(0, fields.size() - 1)) {
+      int at = Integer.parseInt(field.substring(field.indexOf('@') + 1));
+      switch (field.substring(0, field.indexOf('@'))) {
+        case "failure" -> memory.putLong(at, 4);
+        case "call" -> memory.putLong(at, 1L << 39);
+        case "waited" -> memory.putLong(at, 1L << 41);
+        case "headers" -> memory.putLong(at + 15 * 8, 0xFF_FFFF_FFFFL << 24 | 0xABCDEF);
+        default -> memory.putLong(at, -1);
+      }
+    }
+    assertEquals(PeerReport.OTHER_CALL, report.failure());
+    assertEquals(1L << 39, report.call());
+    assertEquals(1L << 41, report.waitedNanos());
+    assertEquals(0xFF_FFFF_FFFFL, report.callOf(15));
+    assertEquals(0xABCDEF, report.tagOf(15));
+    report.clear();
+    assertEquals(PeerReport.NONE, report.failure());
+    assertEquals(1L << 39, report.call());
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void theStagingOfTheWaysDoesNotOverlap(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    assertEquals(head(), layout.offset(PeerWay.ONE_SHOT));
+    assertEquals(layout.offset(PeerWay.ONE_SHOT), layout.offset(PeerWay.BROADCAST));
+    assertEquals(layout.stride(PeerWay.ONE_SHOT), layout.stride(PeerWay.BROADCAST));
+    PeerWay[] inOrder = {PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM};
+    for (int i = 0; i < inOrder.length; i++) {
+      PeerWay way = inOrder[i];
+      assertEquals(0, layout.offset(way) % 128, way + " begins within a line");
+      assertTrue(layout.stride(way) > 0);
+      if (way != PeerWay.STREAM) {
+        assertEquals(0, layout.stride(way) * 16 % 128, way + "'s parts begin within a line");
+      }
+      long end = i + 1 < inOrder.length ? layout.offset(inOrder[i + 1]) : layout.bytes();
+      assertTrue(layout.offset(way) + used(layout, way, ranks) <= end, way + " overlaps");
+    }
+  }
+
+  @Test
+  void oneRankHasNoStaging() {
+    assertEquals(head(), new PeerLayout(1).bytes());
+  }
+
+  @ParameterizedTest
+  @MethodSource("ranks")
+  void theLargestBufferFitsInEachPart(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    for (PeerWay way : new PeerWay[] {PeerWay.ONE_SHOT, PeerWay.BROADCAST, PeerWay.TWO_SHOT}) {
+      long most = layout.mostBytes(way);
+      assertEquals(0, most % 16, "pieces of a large buffer must begin at vectors");
+      long vectors = way == PeerWay.TWO_SHOT ? up(most / 16, ranks) : most / 16;
+      assertTrue(up(vectors, ROUND) * ROUND_STRIDE <= layout.stride(way), way + " with " + ranks);
+      assertTrue(most >= 256 << 10, way + " is good for too little");
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("ranks")
+  void blocksStayWithinTheFlags(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    for (PeerWay way : PeerWay.values()) {
+      for (DataType type : DataType.values()) {
+        for (long count : COUNTS) {
+          for (int most : MOSTS) {
+            int blocks = layout.blocks(way, type, count, most);
+            String what = way + " " + type + "[" + count + "] of " + ranks + ": " + blocks;
+            assertTrue(blocks >= 1 && blocks <= Math.min(most, 512), what);
+            if (blocks > 1) {
+              // Each has something to do.
+              boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
+              long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);
+              long each = way == PeerWay.STREAM ? BATCH : way.threads / 32 * ROUND;
+              assertTrue(vectors > (blocks - 1) * each, what);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("ranks")
+  void aChunkOfStreamFitsInItsSlot(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    for (DataType type : DataType.values()) {
+      for (long count : COUNTS) {
+        for (int most : MOSTS) {
+          int blocks = layout.blocks(PeerWay.STREAM, type, count, most);
+          int batches = layout.batches(type, count, blocks);
+          long chunk = (long) batches * blocks * BATCH;
+          String what = type + "[" + count + "] of " + ranks + ": " + batches + "*" + blocks;
+          assertTrue(batches >= 1, what);
+          assertTrue(chunk <= layout.stride(PeerWay.STREAM), what);
+          long shard = up(vectors(type, count), ranks);
+          long chunks = up(shard, chunk);
+          assertTrue(chunks < 1 << PeerTag.BITS, what + " has too many chunks for its flags");
+          if (shard > chunk) {
+            assertTrue(
+                SLOTS * (ranks - 1) * chunk * 16 <= 48 << 20 || batches == 1,
+                what + " does not stay in the cache");
+          }
+        }
+      }
+    }
+  }
+}

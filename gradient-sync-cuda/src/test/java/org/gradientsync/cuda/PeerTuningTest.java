@@ -1,0 +1,100 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import org.gradientsync.spi.Settings;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which way a buffer goes. */
+class PeerTuningTest {
+  private static final long MIB = 1 << 20;
+
+  private static PeerTuning tuning(int ranks, String way) {
+    Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
+    return new PeerTuning(new PeerLayout(ranks), ranks, 2, settings);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 655360", "3, 735000", "4, 326666", "8, 93333", "16, 37333"})
+  void smallBuffersGoInOneShotAndLargeOnesStream(int ranks, long oneShot) {
+    PeerTuning tuning = tuning(ranks, null);
+    assertFalse(tuning.isForced());
+    assertEquals(PeerWay.ONE_SHOT, tuning.way(0));
+    assertEquals(PeerWay.ONE_SHOT, tuning.way(4));
+    assertEquals(PeerWay.ONE_SHOT, tuning.way(oneShot));
+    assertEquals(PeerWay.TWO_SHOT, tuning.way(oneShot + 1));
+    assertEquals(PeerWay.TWO_SHOT, tuning.way(8 * MIB));
+    assertEquals(PeerWay.STREAM, tuning.way(8 * MIB + 1));
+    assertEquals(PeerWay.STREAM, tuning.way(Long.MAX_VALUE));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+  void noBufferGoesAWayThatIsTooSmallForIt(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    PeerTuning measured = tuning(ranks, null);
+    measured.set(Long.MAX_VALUE, Long.MAX_VALUE);
+    PeerTuning[] tunings = {
+      tuning(ranks, null), measured, tuning(ranks, "one_shot"), tuning(ranks, "two_shot")
+    };
+    for (long bytes = 1; bytes < 64 * MIB; bytes = bytes * 3 / 2 + 1) {
+      for (PeerTuning tuning : tunings) {
+        assertTrue(bytes <= layout.mostBytes(tuning.way(bytes)), tuning + ": " + bytes);
+      }
+    }
+  }
+
+  @Test
+  void whatWasMeasuredReplacesTheBuiltInNumbers() {
+    PeerTuning tuning = tuning(4, null);
+    tuning.set(1000, 5000);
+    assertEquals(PeerWay.ONE_SHOT, tuning.way(1000));
+    assertEquals(PeerWay.TWO_SHOT, tuning.way(1001));
+    assertEquals(PeerWay.STREAM, tuning.way(5001));
+    assertEquals("one_shot to 1000 bytes, two_shot to 5000, then stream", tuning.toString());
+  }
+
+  @Test
+  void aWayCanBeForcedAsFarAsItGoes() {
+    PeerLayout layout = new PeerLayout(4);
+    PeerTuning oneShot = tuning(4, "one_shot");
+    assertTrue(oneShot.isForced());
+    assertEquals("one_shot always", oneShot.toString());
+    long most = layout.mostBytes(PeerWay.ONE_SHOT);
+    assertEquals(PeerWay.ONE_SHOT, oneShot.way(most));
+    assertEquals(PeerWay.TWO_SHOT, oneShot.way(most + 1));
+    assertEquals(PeerWay.STREAM, oneShot.way(8 * MIB + 1));
+    PeerTuning twoShot = tuning(4, "Two_Shot");
+    assertEquals(PeerWay.TWO_SHOT, twoShot.way(1));
+    assertEquals(PeerWay.TWO_SHOT, twoShot.way(8 * MIB));
+    assertEquals(PeerWay.STREAM, twoShot.way(8 * MIB + 1));
+    PeerTuning stream = tuning(4, "stream");
+    assertEquals(PeerWay.STREAM, stream.way(1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"oneshot", "broadcast", "BROADCAST", "one_shot,two_shot", "auto"})
+  void waysThatDoNotExistAreRefused(String way) {
+    IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> tuning(4, way));
+    assertEquals(
+        "no such way: gradientsync.peer.way=" + way + "; give one_shot, two_shot or stream",
+        e.getMessage());
+  }
+
+  @Test
+  void aLaunchTakesItsShareAndAtLeastOneBlock() {
+    PeerLayout layout = new PeerLayout(2);
+    Settings none = new Settings(Map.of());
+    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(396));
+    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(396));
+    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(396));
+    assertEquals(1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(396));
+  }
+}
