@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -28,7 +29,7 @@ public final class CudaDevice implements BackendDevice {
   private final String pciAddress;
   private final CudaStream stream;
   private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
-  private final Map<Long, Lent> lent = new ConcurrentHashMap<>();
+  private final Map<Long, List<Lent>> lent = new ConcurrentHashMap<>();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
   private final ReduceKernel kernel;
@@ -259,12 +260,7 @@ public final class CudaDevice implements BackendDevice {
     kernel.close();
     closed = true;
     for (long address : allocations) {
-      Lent terms = lent.remove(address);
-      if (terms == null) {
-        api.free(address);
-      } else {
-        Leftovers.add(api, context, address, terms);
-      }
+      free(address);
     }
     allocations.clear();
     Leftovers.free(api, context);
@@ -322,12 +318,16 @@ public final class CudaDevice implements BackendDevice {
     if (allocations.remove(address)) {
       makeCurrent();
       api.awaitStream(buffer.stream().handle());
-      Lent lent = this.lent.remove(address);
-      if (lent == null || lent.isBack()) {
-        api.free(address);
-      } else {
-        Leftovers.add(api, context, address, lent);
-      }
+      free(address);
+    }
+  }
+
+  private void free(long address) {
+    List<Lent> terms = lent.remove(address);
+    if (terms == null || terms.stream().allMatch(Lent::isBack)) {
+      api.free(address);
+    } else {
+      Leftovers.add(api, context, address, () -> terms.stream().allMatch(Lent::isBack));
     }
   }
 
@@ -338,18 +338,32 @@ public final class CudaDevice implements BackendDevice {
 
   /**
    * Keeps an allocation of this device, even if its buffer is closed, until others have unmapped
-   * it.
+   * it. Memory that is not this device's to free is its owner's affair.
    */
   void lend(long address, Lent terms) {
-    lent.merge(address, terms, (a, b) -> () -> a.isBack() && b.isBack());
+    if (allocations.contains(address)) {
+      lent.compute(
+          address,
+          (a, before) -> {
+            List<Lent> all = before == null ? new ArrayList<>() : before;
+            all.removeIf(Lent::isBack);
+            all.add(terms);
+            return all;
+          });
+    }
   }
 
   /** Memory for the library's own use, all zeros; see {@link #giveBack}. */
   long allocateZeroed(long bytes) {
     makeCurrent();
     long address = allocateBytes(bytes);
-    api.fillZero(address, bytes, stream.handle());
-    stream.await();
+    try {
+      api.fillZero(address, bytes, stream.handle());
+      stream.await();
+    } catch (RuntimeException | Error e) {
+      api.free(address);
+      throw e;
+    }
     return address;
   }
 

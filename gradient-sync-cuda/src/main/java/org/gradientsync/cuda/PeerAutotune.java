@@ -50,7 +50,8 @@ final class PeerAutotune {
       twoShot *= 2;
     }
     // The crossing lies somewhere between the last size measured and the next.
-    return new long[] {oneShot * 5 / 4, twoShot};
+    oneShot = oneShot * 5 / 4;
+    return new long[] {oneShot, Math.max(oneShot, twoShot)};
   }
 
   private boolean isFaster(PeerWay way, PeerWay other, long bytes) {

@@ -28,6 +28,7 @@ final class PeerPaths implements AutoCloseable {
 
   private final CudaDevice device;
   private final GroupCommunicator communicator;
+  private final long process;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
   private record Place(int rank, long process, long allocation) {}
@@ -46,9 +47,10 @@ final class PeerPaths implements AutoCloseable {
   /** Another rank's memory as it is mapped here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerPaths(CudaDevice device, GroupCommunicator communicator) {
+  private PeerPaths(CudaDevice device, GroupCommunicator communicator, long process) {
     this.device = device;
     this.communicator = communicator;
+    this.process = process;
   }
 
   /**
@@ -57,10 +59,15 @@ final class PeerPaths implements AutoCloseable {
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
   static PeerPaths open(Group group, CudaDevice device) {
+    return open(group, device, PROCESS);
+  }
+
+  /** As {@link #open(Group, CudaDevice)}, in a process of this number. */
+  static PeerPaths open(Group group, CudaDevice device, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(4);
-    own.put(PROCESS).put(device.ordinal());
+    own.put(process).put(device.ordinal());
     own.put(ByteBuffer.wrap(pci).asLongBuffer());
     long[] all = new long[4 * group.size()];
     communicator.allGather(own.flip(), LongBuffer.wrap(all));
@@ -72,7 +79,7 @@ final class PeerPaths implements AutoCloseable {
       }
     }
     agree(communicator, reason);
-    return new PeerPaths(device, communicator);
+    return new PeerPaths(device, communicator, process);
   }
 
   private static String obstacle(CudaDevice device, long[] theirs, long[] own) {
@@ -153,7 +160,7 @@ final class PeerPaths implements AutoCloseable {
       long[] theirs = Arrays.copyOfRange(all, OFFER * peer, OFFER * (peer + 1));
       done &= theirs[0] == 1;
       if (peer == communicator.rank()) {
-        mapped[peer] = new Mapped(peer, PROCESS, theirs[3], address);
+        mapped[peer] = new Mapped(peer, process, theirs[3], address);
       } else if (done) {
         mapped[peer] = map(peer, theirs);
         done = mapped[peer] != null;
@@ -190,7 +197,7 @@ final class PeerPaths implements AutoCloseable {
       long base = device.api().allocationOf(address)[0];
       byte[] handle = device.api().exportMemory(base);
       offer[0] = 1;
-      offer[1] = PROCESS;
+      offer[1] = process;
       offer[2] = base;
       offer[3] = device.api().allocationId(base);
       offer[4] = address - base;
@@ -206,7 +213,7 @@ final class PeerPaths implements AutoCloseable {
     Mapping mapping = mappings.get(place);
     try {
       if (mapping == null) {
-        boolean here = theirs[1] == PROCESS;
+        boolean here = theirs[1] == process;
         ByteBuffer handle = ByteBuffer.allocate(CudaApi.HANDLE_BYTES);
         handle.asLongBuffer().put(theirs, 5, CudaApi.HANDLE_BYTES / Long.BYTES);
         device.makeCurrent();

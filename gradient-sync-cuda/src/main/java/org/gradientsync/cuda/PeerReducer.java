@@ -47,10 +47,10 @@ final class PeerReducer implements Reducer {
         }
       };
   private final CudaEvent ordered;
+  private final PeerLaunch notice;
   private final Runnable check = this::check;
   private int lastNumber;
   private CudaStream lastStream;
-  private PeerLaunch notice;
   private boolean captured;
 
   PeerReducer(
@@ -72,10 +72,10 @@ final class PeerReducer implements Reducer {
     this.planner = planner;
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
+    notice = group.size() > 1 ? planner.notice() : null;
     ordered = device.createEvent(false);
     device.watch(check);
-    if (group.size() > 1) {
-      notice = planner.notice();
+    if (notice != null) {
       group.onLongWait(this::tellOthers);
     }
   }
@@ -85,8 +85,8 @@ final class PeerReducer implements Reducer {
    * kernel that waits for this rank, neither would ever end.
    */
   private void tellOthers() {
-    if (captured) {
-      return; // a replay may be under way that this rank's host does not know of
+    if (captured || lastStream != null && lastStream.isClosed()) {
+      return; // a replay may be under way that this rank's host does not know of, or a call
     }
     device.makeCurrent();
     notice.enqueue((lastStream == null ? device.stream() : lastStream).handle());
@@ -160,7 +160,7 @@ final class PeerReducer implements Reducer {
     return plan;
   }
 
-  /** Measures; see {@link PeerAutotune}. Collective. */
+  /** Measures; see {@link PeerAutotune}. Null if buffers cannot be mapped. Collective. */
   long[] autotune(PeerLayout layout) {
     synchronized (group) {
       long most = layout.mostBytes(PeerWay.TWO_SHOT);
@@ -168,6 +168,9 @@ final class PeerReducer implements Reducer {
           device.allocate(DataType.FLOAT32, PeerAutotune.elements(most), device.stream())) {
         device.stream().await();
         PeerRegistration all = register(scratch, true);
+        if (all.mapped == null) {
+          return null;
+        }
         return new PeerAutotune(
                 device,
                 communicator,
@@ -282,7 +285,9 @@ final class PeerReducer implements Reducer {
     StringBuilder text =
         new StringBuilder("the ranks' calls do not match, rank=" + group.rank() + ":");
     for (int peer = 0; peer < group.size(); peer++) {
-      text.append("\n  rank ").append(peer).append(": ").append(describe(report.tagOf(peer)));
+      int tag = report.tagOf(peer);
+      boolean here = tag == PeerTag.GAVE_UP || report.callOf(peer) >= report.call();
+      text.append("\n  rank ").append(peer).append(": ").append(here ? describe(tag) : "none yet");
     }
     return text.toString();
   }
@@ -295,10 +300,10 @@ final class PeerReducer implements Reducer {
       return "gave up, call=" + report.call();
     }
     String name = names.getOrDefault(PeerTag.registration(tag), "a buffer");
-    return "allReduce("
-        + name
-        + ", "
-        + PeerTag.operation(tag)
+    String operation = PeerTag.operation(tag);
+    return (operation.equals("broadcast")
+            ? "broadcast(" + name
+            : "allReduce(" + name + ", " + operation)
         + "), registration="
         + PeerTag.registration(tag)
         + ", call="
@@ -360,7 +365,7 @@ final class PeerReducer implements Reducer {
       if (lastStream != null && !lastStream.isClosed()) {
         device.api().awaitStream(lastStream.handle());
       }
-      if (report.failure() != PeerReport.NONE) {
+      if (report.failure() != PeerReport.NONE && !group.isBroken()) {
         log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
       }
       registrations.close();

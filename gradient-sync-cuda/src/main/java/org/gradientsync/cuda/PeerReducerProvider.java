@@ -2,7 +2,6 @@ package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.NodeMemory;
@@ -56,27 +55,38 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerLayout layout = new PeerLayout(group.size());
     PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
-    long[] parts = {share.parts()};
-    paths.communicator().allReduce(LongBuffer.wrap(parts), ReduceOp.MAX);
-    int part = (int) parts[0];
-    PeerTuning tuning = new PeerTuning(layout, group.size(), part, context.settings());
+    PeerReport report = null;
+    PeerPlanner planner = null;
     PeerReducer reducer = null;
-    String reason = "";
     try {
-      PeerReport report = new PeerReport(device);
-      long timeout = nanos(group);
-      PeerPlanner planner =
-          new PeerPlanner(device, mailbox, report, tuning, group.rank(), group.size(), timeout);
-      reducer = new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
-    } catch (CudaException e) {
-      reason = e.getMessage();
-    }
-    try {
+      long[] parts = {share.parts()};
+      paths.communicator().allReduce(LongBuffer.wrap(parts), ReduceOp.MAX);
+      int part = (int) parts[0];
+      PeerTuning tuning = new PeerTuning(layout, group.size(), part, context.settings());
+      String reason = "";
+      try {
+        report = new PeerReport(device);
+        long timeout = nanos(group);
+        planner =
+            new PeerPlanner(device, mailbox, report, tuning, group.rank(), group.size(), timeout);
+        reducer = new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
+      } catch (CudaException e) {
+        reason = e.getMessage();
+      }
       PeerPaths.agree(paths.communicator(), reason);
-    } catch (UnavailableException e) {
+      tune(context, device, reducer, layout, tuning, part);
+      return reducer;
+    } catch (RuntimeException | Error e) {
       if (reducer != null) {
         reducer.close();
       } else {
+        device.makeCurrent();
+        if (planner != null) {
+          planner.close();
+        }
+        if (report != null) {
+          report.close();
+        }
         paths.close();
         ledger.closed();
         mailbox.close();
@@ -84,8 +94,6 @@ public final class PeerReducerProvider implements ReducerProvider {
       }
       throw e;
     }
-    tune(context, device, reducer, layout, tuning, part);
-    return reducer;
   }
 
   private static long nanos(Group group) {
@@ -118,6 +126,9 @@ public final class PeerReducerProvider implements ReducerProvider {
     communicator.allReduce(LongBuffer.wrap(known), ReduceOp.MAX);
     if (known[1] == 0) {
       known = reducer.autotune(layout);
+      if (known == null) {
+        return;
+      }
       if (group.rank() == 0) {
         cache.write(known);
       }

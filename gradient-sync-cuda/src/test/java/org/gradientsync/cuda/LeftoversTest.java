@@ -1,0 +1,157 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.times;
+import static org.mockito.Mockito.verify;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+import jcuda.driver.CUcontext;
+import org.gradientsync.DataType;
+import org.junit.jupiter.api.Test;
+
+/** Memory that is closed here while others have it mapped. */
+class LeftoversTest {
+  private static final long ADDRESS = 0x7000;
+  private static final long OTHER = 0x8000;
+
+  private final CudaApi api = mock(CudaApi.class);
+  private final CUcontext context = FakeGpu.newContext();
+  private final AtomicBoolean back = new AtomicBoolean();
+
+  @Test
+  void isFreedOnceWhenItIsBack() {
+    Leftovers.add(api, context, ADDRESS, back::get);
+    Leftovers.free(api, context);
+    verify(api, never()).free(anyLong());
+    back.set(true);
+    verify(api, never()).free(anyLong());
+    Leftovers.free(api, context);
+    Leftovers.free(api, context);
+    verify(api, times(1)).free(ADDRESS);
+  }
+
+  @Test
+  void isFreedOnItsOwnGpuAlone() {
+    back.set(true);
+    Leftovers.add(api, context, ADDRESS, back::get);
+    CudaApi another = mock(CudaApi.class);
+    Leftovers.free(api, FakeGpu.newContext());
+    Leftovers.free(another, context);
+    verify(api, never()).free(anyLong());
+    verify(another, never()).free(anyLong());
+    Leftovers.free(api, context);
+    verify(api, times(1)).free(ADDRESS);
+  }
+
+  @Test
+  void aFailureIsNotTriedAgainAndHoldsNothingElseUp() {
+    doThrow(new CudaException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
+    back.set(true);
+    Leftovers.add(api, context, ADDRESS, back::get);
+    Leftovers.add(api, context, OTHER, back::get);
+    assertDoesNotThrow(() -> Leftovers.free(api, context));
+    Leftovers.free(api, context);
+    verify(api, times(1)).free(ADDRESS);
+    verify(api, times(1)).free(OTHER);
+  }
+
+  @Test
+  void aLentBufferIsFreedWhenAllLoansAreBack() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+      AtomicBoolean again = new AtomicBoolean();
+      device.lend(buffer.address(), back::get);
+      device.lend(buffer.address(), again::get);
+      buffer.close();
+      back.set(true);
+      device.allocate(DataType.FLOAT32, 1).close();
+      verify(gpu.api, times(1)).free(anyLong()); // the small one
+      again.set(true);
+      device.allocate(DataType.FLOAT32, 1).close();
+      verify(gpu.api, times(3)).free(anyLong());
+    }
+  }
+
+  @Test
+  void aBufferThatIsBackIsFreedAtOnce() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+      device.lend(buffer.address(), back::get);
+      back.set(true);
+      long address = buffer.address();
+      buffer.close();
+      verify(gpu.api, times(1)).free(address);
+    }
+  }
+
+  @Test
+  void aBufferThatWasNeverClosedOutlivesItsDeviceWhileItIsLent() {
+    FakeGpu gpu = new FakeGpu();
+    long address;
+    try (CudaDevice device = gpu.open(0)) {
+      address = device.allocate(DataType.FLOAT32, 10).address();
+      device.lend(address, back::get);
+    }
+    verify(gpu.api, never()).free(anyLong());
+    back.set(true);
+    gpu.open(0).close();
+    verify(gpu.api, times(1)).free(address);
+  }
+
+  @Test
+  void manyLoansOfOneBufferAreForgottenOneByOne() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+      long address = buffer.address();
+      AtomicBoolean before = new AtomicBoolean();
+      for (int i = 0; i < 100_000; i++) {
+        AtomicBoolean loan = new AtomicBoolean();
+        device.lend(address, loan::get);
+        before.set(true);
+        before = loan;
+      }
+      buffer.close();
+      verify(gpu.api, never()).free(address);
+      before.set(true);
+      Leftovers.free(gpu.api, device.context());
+      verify(gpu.api, times(1)).free(address);
+    }
+  }
+
+  @Test
+  void memoryThatIsNotTheDevicesIsNotFreed() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      device.lend(ADDRESS, back::get);
+      back.set(true);
+    }
+    verify(gpu.api, never()).free(anyLong());
+  }
+
+  @Test
+  void memoryThatCannotBeClearedIsFreed() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      doThrow(new CudaException("cuMemsetD8Async failed: X (700)", 700))
+          .when(gpu.api)
+          .fillZero(anyLong(), anyLong(), any());
+      try {
+        device.allocateZeroed(100);
+      } catch (CudaException e) {
+        back.set(true);
+      }
+      assertTrue(back.get());
+      assertEquals(0, gpu.allocatedBytes());
+    }
+  }
+}

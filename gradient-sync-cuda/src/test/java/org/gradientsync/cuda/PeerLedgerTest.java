@@ -1,0 +1,112 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.BitSet;
+import java.util.Random;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.cuda.CudaDevice.Lent;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Who has unmapped what, in memory that the ranks share. */
+@Timeout(60)
+class PeerLedgerTest {
+  private interface Body {
+    void run(PeerLedger ledger, int rank, Runnable barrier);
+  }
+
+  private static void run(int ranks, Body body) {
+    LocalRanks.run(
+        ranks,
+        b -> b.device("host"),
+        sync -> {
+          Group world = LocalRanks.current().orElseThrow();
+          try (Group group = world.split(0, sync.rank(), sync.communicator().timeout())) {
+            NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
+            PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
+            body.run(ledger, group.rank(), sync::barrier);
+            sync.barrier();
+          }
+        });
+  }
+
+  @Test
+  void isBackWhenTheLastRankHasEndedIt() {
+    run(
+        3,
+        (ledger, rank, barrier) -> {
+          for (int registration : new int[] {1, 63, 64, 65, PeerTag.MAX_REGISTRATIONS}) {
+            Lent terms = ledger.terms(registration);
+            for (int last = 0; last < 3; last++) {
+              assertFalse(terms.isBack(), registration + " is back before rank " + last);
+              barrier.run();
+              if (rank == last) {
+                ledger.ended(registration);
+              }
+              barrier.run();
+            }
+            assertTrue(terms.isBack(), registration + " is not back");
+            assertFalse(ledger.terms(2).isBack());
+            assertFalse(ledger.terms(PeerTag.MAX_REGISTRATIONS - 1).isBack());
+            assertFalse(ledger.allClosed().isBack());
+          }
+        });
+  }
+
+  @Test
+  void aClosedRankHasEndedEverything() {
+    run(
+        3,
+        (ledger, rank, barrier) -> {
+          if (rank == 0) {
+            ledger.closed();
+          } else if (rank == 1) {
+            ledger.ended(5);
+          }
+          barrier.run();
+          assertFalse(ledger.terms(5).isBack());
+          barrier.run();
+          if (rank == 2) {
+            ledger.ended(5);
+          }
+          barrier.run();
+          assertTrue(ledger.terms(5).isBack());
+          assertFalse(ledger.terms(6).isBack());
+          assertFalse(ledger.allClosed().isBack());
+          barrier.run();
+          if (rank != 0) {
+            ledger.closed();
+          }
+          barrier.run();
+          assertTrue(ledger.terms(6).isBack());
+          assertTrue(ledger.allClosed().isBack());
+        });
+  }
+
+  @Test
+  void manyInAnyOrder() {
+    int many = 1000;
+    run(
+        2,
+        (ledger, rank, barrier) -> {
+          BitSet[] ended = {new BitSet(), new BitSet()};
+          Random random = new Random(1);
+          for (int i = 0; i < 1500; i++) {
+            int registration = 1 + random.nextInt(many);
+            int who = random.nextInt(2);
+            ended[who].set(registration);
+            if (who == rank) {
+              ledger.ended(registration);
+            }
+          }
+          barrier.run();
+          for (int i = 1; i <= many; i++) {
+            assertTrue(ledger.terms(i).isBack() == (ended[0].get(i) && ended[1].get(i)), "" + i);
+          }
+        });
+  }
+}
