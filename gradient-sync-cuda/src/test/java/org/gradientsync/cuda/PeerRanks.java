@@ -1,0 +1,47 @@
+package org.gradientsync.cuda;
+
+import java.time.Duration;
+import java.util.Map;
+import org.gradientsync.Communicator;
+import org.gradientsync.collective.Group;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+
+/** Ranks that are threads, each with a fake GPU of its own. */
+final class PeerRanks {
+  private PeerRanks() {}
+
+  /** What one rank has: ranks to test with, and all ranks, which no test breaks. */
+  record Rank(Group group, Communicator everybody, FakeGpu gpu, CudaDevice device) {
+    int rank() {
+      return group.rank();
+    }
+
+    SyncContext context(String... settings) {
+      Map<String, String> chosen =
+          settings.length == 0 ? Map.of() : Map.of(settings[0], settings[1]);
+      return new SyncContext(group, device, new Settings(chosen));
+    }
+  }
+
+  /** What one rank does. */
+  interface Task {
+    void run(Rank rank) throws Exception;
+  }
+
+  static void run(int ranks, Task task) {
+    LocalRanks.run(
+        ranks,
+        b -> b.device("host").reducer("local"),
+        sync -> {
+          Group world = LocalRanks.current().orElseThrow();
+          FakeGpu gpu = new FakeGpu();
+          try (Group group = world.split(0, sync.rank(), Duration.ofSeconds(20));
+              CudaDevice device = gpu.open(sync.rank() % 2)) {
+            task.run(new Rank(group, sync.communicator(), gpu, device));
+            sync.barrier();
+          }
+        });
+  }
+}

@@ -1,0 +1,325 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.ArgumentMatchers.same;
+import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.inOrder;
+import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.when;
+
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.PeerRanks.Rank;
+import org.gradientsync.spi.Reducer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.mockito.InOrder;
+
+/** What the host's side does: GPUs are played, and what kernels report is written by the tests. */
+@Timeout(60)
+class PeerReducerTest {
+  private static final int FAILURE = 8;
+  private static final int CALL = 16;
+  private static final int WAITED = 32;
+  private static final int HEADERS = 40;
+  private static final int STOPPED = 3;
+
+  /** One rank's part of a test. */
+  private interface Body {
+    void run(Rank rank, Reducer reducer, CudaBuffer buffer) throws Exception;
+  }
+
+  /** Each rank with a small buffer that is registered as number 1. */
+  private static void run(int ranks, Body body, String... settings) {
+    PeerRanks.run(
+        ranks,
+        rank -> {
+          Map<String, Integer> before = rank.gpu().holds();
+          String[] given = settings.length == 0 ? new String[] {"peer.tuning", "off"} : settings;
+          Reducer reducer = new PeerReducerProvider().create(rank.context(given));
+          CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 100);
+          reducer.register(buffer);
+          try {
+            body.run(rank, reducer, buffer);
+          } finally {
+            reducer.close();
+            buffer.close();
+          }
+          rank.everybody().barrier();
+          Leftovers.free(rank.gpu().api, rank.device().context());
+          assertEquals(before, rank.gpu().holds());
+        });
+  }
+
+  /** What a kernel leaves; tags and calls of each rank. */
+  private static void report(Rank rank, long failure, long call, long[] calls, int[] tags) {
+    ByteBuffer report = rank.gpu().report();
+    for (int peer = 0; peer < calls.length; peer++) {
+      report.putLong(HEADERS + 8 * peer, calls[peer] << PeerTag.BITS | tags[peer]);
+    }
+    report.putLong(CALL, call);
+    report.putLong(WAITED, 2_500_000_000L);
+    report.putLong(FAILURE, failure);
+  }
+
+  private static int graphs(Rank rank) {
+    return Collections.frequency(rank.gpu().launched, "graph");
+  }
+
+  @Test
+  void aCallIsOneLaunchAndWaitsForNobody() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          if (rank.rank() == 0) {
+            for (int i = 0; i < 5; i++) {
+              reducer.allReduce(buffer, i < 3 ? ReduceOp.AVERAGE : ReduceOp.MAX);
+            }
+            assertEquals(5, graphs(rank));
+            assertEquals(2, rank.gpu().holds().get("executable graph"));
+          } else {
+            assertEquals(0, graphs(rank));
+          }
+        });
+  }
+
+  @Test
+  void whatDoesNotMatchIsNamed() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer other = rank.device().allocate(DataType.INT64, 7);
+          reducer.register(other);
+          int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(2, ReduceOp.SUM)};
+          report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
+          MismatchedCallException e =
+              assertThrows(
+                  MismatchedCallException.class, () -> reducer.allReduce(buffer, ReduceOp.MAX));
+          assertEquals(
+              "the ranks' calls do not match, rank="
+                  + rank.rank()
+                  + ":\n  rank 0: allReduce(FLOAT32[100], MAX), registration=1, call=9"
+                  + "\n  rank 1: allReduce(INT64[7], SUM), registration=2, call=9",
+              e.getMessage());
+          assertEquals(0, graphs(rank));
+          other.close();
+        });
+  }
+
+  @Test
+  void aRankThatDidNotComeIsNamedEachTime() {
+    run(
+        3,
+        (rank, reducer, buffer) -> {
+          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
+          report(
+              rank,
+              PeerReport.TIMED_OUT,
+              9,
+              new long[] {9, 9, 7},
+              new int[] {tag, tag, PeerTag.of(1, ReduceOp.MAX)});
+          RankLostException e =
+              assertThrows(
+                  RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
+          assertTrue(
+              e.getMessage()
+                  .startsWith(
+                      "timed out: rank 2 did not join in time, waited=2500 ms, timeout=PT20S, on the"
+                          + " GPU in allReduce(FLOAT32[100], "),
+              e.getMessage());
+          assertTrue(e.getMessage().contains(", rank=" + rank.rank()), e.getMessage());
+          assertTrue(rank.group().isBroken());
+          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
+          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.MAX));
+          assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
+          assertThrows(RankLostException.class, () -> reducer.register(buffer));
+          assertThrows(RankLostException.class, () -> buffer.stream().await());
+          assertEquals(0, graphs(rank));
+        });
+  }
+
+  @Test
+  void ranksThatDidNotComeOrGaveUpAreNamed() {
+    run(
+        4,
+        (rank, reducer, buffer) -> {
+          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
+          int[] tags = {tag, tag, tag, tag};
+          tags[rank.rank() == 3 ? 2 : 3] = PeerTag.GAVE_UP;
+          long[] calls = {8, 8, 8, 8};
+          calls[rank.rank()] = 9;
+          calls[rank.rank() == 3 ? 2 : 3] = 9;
+          report(rank, STOPPED, 9, calls, tags);
+          RankLostException e =
+              assertThrows(
+                  RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
+          String missing = List.of("[1, 2]", "[0, 2]", "[0, 1]", "[0, 1]").get(rank.rank());
+          assertTrue(
+              e.getMessage()
+                  .startsWith(
+                      "stopped: ranks "
+                          + missing
+                          + " did not join in time: rank "
+                          + (rank.rank() == 3 ? 2 : 3)
+                          + " gave up the call, waited="),
+              e.getMessage());
+        });
+  }
+
+  @Test
+  void aCallThatStoppedInTheMiddle() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          int tag = PeerTag.ofBroadcast(1);
+          report(rank, PeerReport.TIMED_OUT, 9, new long[] {9, 9}, new int[] {tag, tag});
+          RankLostException e =
+              assertThrows(RankLostException.class, () -> buffer.stream().await());
+          assertTrue(
+              e.getMessage().startsWith("timed out: a rank stopped in the middle of the call, "),
+              e.getMessage());
+          assertTrue(
+              e.getMessage().contains("on the GPU in broadcast(FLOAT32[100]), registration=1"),
+              e.getMessage());
+        });
+  }
+
+  @Test
+  void callsThatDifferBeforeTheFirstAreFoundOnTheHost() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5 + rank.rank());
+          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(other, ReduceOp.SUM));
+          assertThrows(MismatchedCallException.class, () -> reducer.register(other));
+          assertThrows(MismatchedCallException.class, () -> reducer.broadcast(other, 0));
+          assertThrows(MismatchedCallException.class, () -> reducer.broadcast(buffer, rank.rank()));
+          assertEquals(0, graphs(rank));
+          reducer.broadcast(buffer, 1);
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          assertEquals(2, graphs(rank));
+          other.close();
+        });
+  }
+
+  @Test
+  void whatIsCapturedIsLaunchedAsKernels() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          rank.gpu().launched.clear();
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          reducer.allReduce(buffer, ReduceOp.AVERAGE);
+          assertEquals(List.of("one_shot_FLOAT32_ADDING"), rank.gpu().launched);
+        });
+  }
+
+  @Test
+  void aCallOnAnotherStreamComesAfterTheOneBefore() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaStream stream = rank.device().createStream();
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          verify(api, never()).streamWaitsFor(any(), any());
+          reducer.allReduce(other, ReduceOp.SUM);
+          InOrder order = inOrder(api);
+          order.verify(api).record(any(), same(rank.device().stream().handle()));
+          order.verify(api).streamWaitsFor(same(stream.handle()), any());
+          order.verify(api).launch(any(), same(stream.handle()));
+          other.close();
+          stream.close();
+          reducer.allReduce(buffer, ReduceOp.SUM); // the closed one is not asked any more
+        });
+  }
+
+  @Test
+  void aLargeBufferIsLentUntilAllHaveGivenItUp() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer large = rank.device().allocate(DataType.FLOAT64, 5_000_000);
+          reducer.allReduce(large, ReduceOp.AVERAGE);
+          assertTrue(rank.gpu().launched.contains("stream_FLOAT64_ADDING"));
+          long address = large.address();
+          if (rank.rank() == 0) {
+            large.close();
+            verify(rank.gpu().api, never()).free(address);
+          }
+          rank.everybody().barrier();
+          if (rank.rank() == 1) {
+            large.close();
+            verify(rank.gpu().api).free(address);
+          }
+          rank.everybody().barrier();
+          rank.device().allocate(DataType.INT32, 1).close();
+          verify(rank.gpu().api).free(address);
+        });
+  }
+
+  @Test
+  void aLargeBufferThatOneRankCannotShareGoesThroughTheMailboxes() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          if (rank.rank() == 1) {
+            doThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1))
+                .when(rank.gpu().api)
+                .exportMemory(anyLong());
+          }
+          rank.gpu().launched.clear();
+          CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
+          reducer.allReduce(large, ReduceOp.AVERAGE);
+          assertEquals(3, Collections.frequency(rank.gpu().launched, "two_shot_FLOAT32_ADDING"));
+          assertFalse(rank.gpu().launched.contains("stream_FLOAT32_ADDING"));
+          assertEquals(1, graphs(rank));
+          long address = large.address();
+          large.close();
+          verify(rank.gpu().api).free(address); // nobody has mapped it
+        });
+  }
+
+  @Test
+  void aRankThatRegisteredAloneAgreesWithTheOthersInABroadcast() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 100);
+          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1); // registered here, new there
+          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1);
+          reducer.broadcast(rank.rank() == 0 ? buffer : other, 0);
+          assertEquals(3, graphs(rank));
+          other.close();
+        });
+  }
+
+  @Test
+  void nothingGoesOnAfterARankHasLeft() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          if (rank.rank() == 0) {
+            rank.group().close();
+          } else {
+            assertThrows(GradientSyncException.class, () -> reducer.register(buffer));
+            assertThrows(
+                GradientSyncException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+          }
+        });
+  }
+}
