@@ -146,7 +146,6 @@ class PeerReducerTest {
           assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.MAX));
           assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
           assertThrows(RankLostException.class, () -> reducer.register(buffer));
-          assertThrows(RankLostException.class, () -> buffer.stream().await());
           assertEquals(0, graphs(rank));
         });
   }
@@ -174,7 +173,7 @@ class PeerReducerTest {
                           + missing
                           + " did not join in time: rank "
                           + (rank.rank() == 3 ? 2 : 3)
-                          + " gave up the call, waited="),
+                          + " gave up the call"),
               e.getMessage());
         });
   }
@@ -236,7 +235,6 @@ class PeerReducerTest {
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
           reducer.allReduce(buffer, ReduceOp.SUM);
-          verify(api, never()).streamWaitsFor(any(), any());
           reducer.allReduce(other, ReduceOp.SUM);
           InOrder order = inOrder(api);
           order.verify(api).record(any(), same(rank.device().stream().handle()));
