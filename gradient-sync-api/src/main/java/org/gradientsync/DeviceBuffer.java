@@ -74,6 +74,8 @@ public interface DeviceBuffer extends AutoCloseable {
    *     limit
    * @throws IllegalArgumentException if its type or length does not match
    * @throws IllegalStateException if this buffer is closed
+   * @throws GradientSyncException once, if a call on the device has failed since the host waited
+   *     last: {@link MismatchedCallException} or {@link RankLostException}
    */
   void copyTo(Buffer target);
 

@@ -121,7 +121,9 @@ public final class GradientSync implements AutoCloseable {
    *
    * <p>Where the reducer does not block the host ({@code peer}), what goes wrong on the device is
    * thrown when the host waits for the device the next time, in {@link DeviceBuffer#copyTo} for
-   * example, or by its next call.
+   * example, or by its next call, which is then not carried out. The sync is broken after that,
+   * also by calls that do not match. There, buffers that have once been reduced together (the
+   * ranks' first calls for them were the same call) have to be reduced together always.
    *
    * @param buffer a buffer of this sync, with the same type and count on all ranks
    * @param op the same on all ranks
@@ -163,9 +165,13 @@ public final class GradientSync implements AutoCloseable {
   }
 
   /**
-   * Prepares a buffer for reductions, so that the first one is as fast as the others, and may be
-   * captured into a graph. It need not be called. Collective: the ranks register buffers that they
-   * will reduce together. A slice is prepared for itself, so keep slices that are reduced often.
+   * Prepares a buffer for reductions, so that the first one is as fast as the others. Needed before
+   * calls are captured into a graph, and for nothing else. Collective: the ranks register buffers
+   * that they will reduce together. A slice is prepared for itself: keep slices that are reduced
+   * often, or each new one costs as much as a first call ({@code peer} takes 2 million of them).
+   *
+   * <p>Replays of a graph and other calls of this sync must not run at the same time: launch them
+   * on one stream, or put them in order with events; end them before closing the sync or a buffer.
    *
    * @param buffer a buffer of this sync, with the same type and count on all ranks
    * @throws IllegalArgumentException if the buffer is another sync's
@@ -259,8 +265,9 @@ public final class GradientSync implements AutoCloseable {
   }
 
   /**
-   * Gives everything back but the buffers, which cannot be used any more. Not collective: it waits
-   * for no other rank. A second call does nothing.
+   * Gives everything back but the buffers, which cannot be used any more. Not collective; but what
+   * has been enqueued on the device is finished first, or ends with the time-out. A second call
+   * does nothing.
    */
   @Override
   public void close() {

@@ -59,7 +59,6 @@ public final class Group implements AutoCloseable {
   private static final Duration FOREVER =
       Duration.ofDays(36500); // what a long of nanoseconds can hold
   private static final Duration LATE = Duration.ofSeconds(10);
-  private static final Duration LONG_WAIT = Duration.ofMillis(100);
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
@@ -76,7 +75,6 @@ public final class Group implements AutoCloseable {
   private final ByteBuffer[] goodbyes;
   private final Message[] goodbyeReceives;
   private Meeting meeting;
-  private Runnable onLongWait = () -> {};
   private long sequence;
   private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
@@ -377,16 +375,6 @@ public final class Group implements AutoCloseable {
     meet(Call.Kind.REGISTER, Call.element(buffer.type()), buffer.count(), null, Call.NO_ROOT);
   }
 
-  /**
-   * Has something run when this rank has waited for another for a tenth of a second, with this
-   * group's lock held: a reducer whose calls do not meet tells the others where this rank is.
-   *
-   * @param action what to run, once in each wait
-   */
-  public synchronized void onLongWait(Runnable action) {
-    onLongWait = action;
-  }
-
   /** Counts calls from here on, for messages; every rank does so after the same call. */
   public synchronized void countFromHere() {
     before = sequence;
@@ -425,7 +413,6 @@ public final class Group implements AutoCloseable {
   private void awaitLong(Message message, int peer) {
     long start = System.nanoTime();
     boolean warned = false;
-    boolean told = false;
     long left = 0;
     while (true) {
       for (int spin = 0; spin < 20; spin++) {
@@ -472,10 +459,6 @@ public final class Group implements AutoCloseable {
                     + timeout
                     + ", "
                     + during()));
-      }
-      if (!told && waited > LONG_WAIT.toNanos()) {
-        told = true;
-        onLongWait.run();
       }
       if (!warned && waited > LATE.toNanos()) {
         warned = true;

@@ -47,7 +47,7 @@ public interface Reducer extends AutoCloseable {
     // most prepare so little that the first call may do it
   }
 
-  /** Gives up everything that was prepared. Does not wait for other ranks. */
+  /** Gives up everything that was prepared, after what is under way on the device. */
   @Override
   void close();
 }

@@ -7,6 +7,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
 import jcuda.driver.CUcontext;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -31,6 +32,7 @@ public final class CudaDevice implements BackendDevice {
   private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
   private final Map<Long, List<Lent>> lent = new ConcurrentHashMap<>();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
+  private final List<Consumer<CudaStream>> streamWatches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
   private final ReduceKernel kernel;
   private volatile boolean closed;
@@ -289,6 +291,20 @@ public final class CudaDevice implements BackendDevice {
 
   void unwatch(Runnable check) {
     watches.remove(check);
+  }
+
+  /** Has something run before a stream of this device is closed. */
+  void watchStreams(Consumer<CudaStream> closing) {
+    streamWatches.add(closing);
+  }
+
+  void unwatchStreams(Consumer<CudaStream> closing) {
+    streamWatches.remove(closing);
+  }
+
+  /** To be called before a stream is closed. */
+  void beforeClose(CudaStream closing) {
+    streamWatches.forEach(w -> w.accept(closing));
   }
 
   /** To be called whenever the host has waited. */

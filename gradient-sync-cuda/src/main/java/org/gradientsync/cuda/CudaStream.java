@@ -132,6 +132,7 @@ public final class CudaStream implements AutoCloseable {
   @Override
   public void close() {
     if (!closed) {
+      device.beforeClose(this);
       closed = true;
       if (own) {
         device.makeCurrent();

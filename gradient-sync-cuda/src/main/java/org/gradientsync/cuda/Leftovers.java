@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import jcuda.driver.CUcontext;
 import org.gradientsync.cuda.CudaDevice.Lent;
@@ -25,18 +26,25 @@ final class Leftovers {
   }
 
   /** Frees what has been given back to one GPU, whose context is current. */
-  static synchronized void free(CudaApi api, CUcontext context) {
-    leftovers.removeIf(
-        l -> {
-          boolean free = l.api == api && l.context.equals(context) && l.terms.isBack();
-          if (free) {
-            try {
-              api.free(l.address);
-            } catch (CudaException e) {
-              log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
-            }
-          }
-          return free;
-        });
+  static void free(CudaApi api, CUcontext context) {
+    for (Leftover leftover : takeBack(api, context)) {
+      try {
+        api.free(leftover.address); // may wait for the GPU, so without the lock
+      } catch (CudaException e) {
+        log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
+      }
+    }
+  }
+
+  private static synchronized List<Leftover> takeBack(CudaApi api, CUcontext context) {
+    List<Leftover> back = new ArrayList<>();
+    for (Iterator<Leftover> all = leftovers.iterator(); all.hasNext(); ) {
+      Leftover l = all.next();
+      if (l.api == api && l.context.equals(context) && l.terms.isBack()) {
+        back.add(l);
+        all.remove();
+      }
+    }
+    return back;
   }
 }

@@ -12,7 +12,7 @@ import org.gradientsync.ReduceOp;
 final class PeerKernels implements AutoCloseable {
   private final CudaDevice device;
   private final Map<DataType, CUmodule> modules = new EnumMap<>(DataType.class);
-  private CUmodule notice;
+  private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
   PeerKernels(CudaDevice device) {
@@ -53,18 +53,18 @@ final class PeerKernels implements AutoCloseable {
         * device.api().multiprocessors(device.ordinal());
   }
 
-  /** The kernel that tells of a host that waits. */
-  CUfunction notice() {
-    if (notice == null) {
-      notice = device.api().loadModule(ReduceKernel.resource("peer_notice.ptx"));
+  /** The kernel that tells the others that this rank comes no more. */
+  CUfunction goodbye() {
+    if (goodbye == null) {
+      goodbye = device.api().loadModule(ReduceKernel.resource("peer_goodbye.ptx"));
     }
-    return functions.computeIfAbsent("notice", n -> device.api().function(notice, n));
+    return functions.computeIfAbsent("goodbye", n -> device.api().function(goodbye, n));
   }
 
   @Override
   public void close() {
-    if (notice != null) {
-      device.api().unloadModule(notice);
+    if (goodbye != null) {
+      device.api().unloadModule(goodbye);
     }
     modules.values().forEach(device.api()::unloadModule);
     modules.clear();

@@ -23,6 +23,9 @@ final class PeerPaths implements AutoCloseable {
 
   private static final int REASON_BYTES = 400;
 
+  /** Process, kind of GPU, and two for the address of the GPU. */
+  private static final int FACTS = 4;
+
   /** What {@link #offer} is made of: valid, process, first address, id, offset, and the handle. */
   private static final int OFFER = 5 + CudaApi.HANDLE_BYTES / Long.BYTES;
 
@@ -66,15 +69,18 @@ final class PeerPaths implements AutoCloseable {
   static PeerPaths open(Group group, CudaDevice device, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
-    LongBuffer own = LongBuffer.allocate(4);
-    own.put(process).put(device.ordinal());
+    LongBuffer own = LongBuffer.allocate(FACTS);
+    own.put(process);
+    own.put(1000L * device.api().multiprocessors(device.ordinal()) + capability(device));
     own.put(ByteBuffer.wrap(pci).asLongBuffer());
-    long[] all = new long[4 * group.size()];
+    long[] all = new long[FACTS * group.size()];
     communicator.allGather(own.flip(), LongBuffer.wrap(all));
     String reason = "";
     for (int peer = 0; peer < group.size() && reason.isEmpty(); peer++) {
       if (peer != group.rank()) {
-        reason = obstacle(device, Arrays.copyOfRange(all, 4 * peer, 4 * peer + 4), own.array());
+        reason =
+            obstacle(
+                device, Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS), own.array());
         reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
       }
     }
@@ -82,9 +88,16 @@ final class PeerPaths implements AutoCloseable {
     return new PeerPaths(device, communicator, process);
   }
 
+  private static int capability(CudaDevice device) {
+    return device.api().capability(device.ordinal());
+  }
+
   private static String obstacle(CudaDevice device, long[] theirs, long[] own) {
     CudaApi api = device.api();
     boolean sameProcess = theirs[0] == own[0];
+    if (theirs[1] != own[1]) {
+      return "their GPUs are of different kinds"; // and would divide the work differently
+    }
     try {
       if (theirs[2] == own[2] && theirs[3] == own[3]) {
         return sameProcess ? "" : "ranks of different processes share a GPU";

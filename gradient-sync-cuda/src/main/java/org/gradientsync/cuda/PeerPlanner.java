@@ -55,9 +55,9 @@ final class PeerPlanner implements AutoCloseable {
     return plan(registration, PeerWay.BROADCAST, ReduceOp.SUM, tag, root);
   }
 
-  /** What tells the others' kernels that this rank's host waits for them in another call. */
-  PeerLaunch notice() {
-    return new PeerLaunch(device.api(), kernels.notice(), PeerWay.BROADCAST, 1)
+  /** What tells the others' kernels that this rank comes no more. */
+  PeerLaunch goodbye() {
+    return new PeerLaunch(device.api(), kernels.goodbye(), PeerWay.BROADCAST, 1)
         .mailboxes(mailbox, PeerWay.BROADCAST, rank, ranks);
   }
 

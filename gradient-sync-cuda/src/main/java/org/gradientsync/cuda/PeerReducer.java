@@ -5,12 +5,14 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.PlanCache;
@@ -47,11 +49,21 @@ final class PeerReducer implements Reducer {
         }
       };
   private final CudaEvent ordered;
-  private final PeerLaunch notice;
+  private final PeerLaunch goodbye;
   private final Runnable check = this::check;
+  private final Consumer<CudaStream> streamCloses = this::streamCloses;
+
+  /** Ended while graphs of the caller's may still hold their addresses. */
+  private final List<PeerRegistration> captured = new ArrayList<>();
+
   private int lastNumber;
   private CudaStream lastStream;
-  private boolean captured;
+
+  /** Whether {@link #ordered} stands behind the last call on another stream. */
+  private boolean leftStream;
+
+  private boolean told;
+  private boolean closing;
 
   PeerReducer(
       Group group,
@@ -72,24 +84,10 @@ final class PeerReducer implements Reducer {
     this.planner = planner;
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
-    notice = group.size() > 1 ? planner.notice() : null;
+    goodbye = group.size() > 1 ? planner.goodbye() : null;
     ordered = device.createEvent(false);
     device.watch(check);
-    if (notice != null) {
-      group.onLongWait(this::tellOthers);
-    }
-  }
-
-  /**
-   * This rank's host waits for the others in a call that has no kernel. If one of them is in a
-   * kernel that waits for this rank, neither would ever end.
-   */
-  private void tellOthers() {
-    if (captured || lastStream != null && lastStream.isClosed()) {
-      return; // a replay may be under way that this rank's host does not know of, or a call
-    }
-    device.makeCurrent();
-    notice.enqueue((lastStream == null ? device.stream() : lastStream).handle());
+    device.watchStreams(streamCloses);
   }
 
   @Override
@@ -105,13 +103,14 @@ final class PeerReducer implements Reducer {
       group.requireUsable();
       PeerRegistration registration = registrations.get(own);
       if (registration == null) {
+        requireNoCapture(own);
         group.meetForAllReduce(own, op);
         if (nothingToDo(own)) {
           return;
         }
         registration = register(own);
       }
-      enqueue(plan(registration, op), own.stream());
+      enqueue(registration, plan(registration, op), own.stream());
     }
   }
 
@@ -120,6 +119,7 @@ final class PeerReducer implements Reducer {
     CudaBuffer own = (CudaBuffer) buffer;
     synchronized (group) {
       check();
+      requireNoCapture(own);
       group.meetForBroadcast(own, root);
       if (nothingToDo(own)) {
         return;
@@ -134,7 +134,7 @@ final class PeerReducer implements Reducer {
         plan = planner.broadcast(registration, root);
         registration.keepBroadcast(root, plan);
       }
-      enqueue(plan, own.stream());
+      enqueue(registration, plan, own.stream());
     }
   }
 
@@ -143,8 +143,9 @@ final class PeerReducer implements Reducer {
     CudaBuffer own = (CudaBuffer) buffer;
     synchronized (group) {
       check();
+      requireNoCapture(own);
       group.meetForRegistration(own);
-      if (!nothingToDo(own)) {
+      if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
         registrations.forget(own);
         register(own);
       }
@@ -184,6 +185,18 @@ final class PeerReducer implements Reducer {
                         all.mapped))
             .measure(layout);
       }
+    }
+  }
+
+  /** What a first call does cannot become part of a graph. */
+  private void requireNoCapture(CudaBuffer buffer) {
+    if (buffer.stream().isCapturing()) {
+      throw new IllegalStateException(
+          "the stream is being captured: buffer="
+              + buffer
+              + ", rank="
+              + group.rank()
+              + "; register the buffer before, and broadcast outside of graphs");
     }
   }
 
@@ -230,26 +243,39 @@ final class PeerReducer implements Reducer {
         new PeerRegistration(lastNumber, own.type(), own.count(), addresses, mapped);
     // Kernels are loaded before anybody's may run: loading can wait for a kernel that waits for
     // others.
-    plan(registration, own.type().isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
-    communicator.barrier();
+    String reason = "";
+    try {
+      plan(registration, own.type().isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    try {
+      PeerPaths.agree(communicator, reason);
+    } catch (UnavailableException e) {
+      release(registration);
+      throw e;
+    }
     registrations.put(own, registration);
     names.put(lastNumber, own.type() + "[" + own.count() + "]");
     return registration;
   }
 
   /** Allocates nothing. */
-  private void enqueue(PeerPlan plan, CudaStream stream) {
+  private void enqueue(PeerRegistration registration, PeerPlan plan, CudaStream stream) {
     CUstream handle = stream.handle();
     device.makeCurrent();
     if (device.api().isCapturing(handle)) {
       plan.enqueueEach(handle);
-      captured = true;
+      registration.captured = true;
       return;
     }
     if (stream != lastStream) {
       // All ranks' kernels must run in the order of the calls, whatever their streams.
-      if (lastStream != null && !lastStream.isClosed()) {
+      if (lastStream != null) {
         ordered.record(lastStream);
+        leftStream = true;
+      }
+      if (leftStream) {
         stream.waitFor(ordered);
       }
       lastStream = stream;
@@ -257,27 +283,47 @@ final class PeerReducer implements Reducer {
     plan.enqueue(handle);
   }
 
-  /** Throws what a kernel has found. Looked at before each call, and when the host has waited. */
+  /** Keeps the order of the calls when the last one's stream goes. */
+  private void streamCloses(CudaStream stream) {
+    synchronized (group) {
+      if (stream == lastStream) {
+        ordered.record(stream);
+        leftStream = true;
+        lastStream = null;
+      }
+    }
+  }
+
+  /** Waits for all calls so far; not for replays of graphs, which are their launcher's affair. */
+  private void awaitCalls() {
+    device.makeCurrent();
+    if (lastStream != null) {
+      device.api().awaitStream(lastStream.handle());
+    } else if (leftStream) {
+      device.api().awaitEvent(ordered.handle());
+    }
+  }
+
+  /**
+   * Throws what a kernel has found, once; after that the group is broken, and each call throws. It
+   * is looked at before each call, and when the host has waited.
+   */
   private void check() {
-    int failure = report.failure();
-    if (failure == PeerReport.NONE) {
+    if (report.failure() == PeerReport.NONE || told) {
       return;
     }
     synchronized (group) {
-      if (report.failure() == PeerReport.NONE) {
+      if (told) {
         return; // another thread has thrown it
       }
-      if (failure == PeerReport.MISMATCH) {
-        String table = table();
-        report.clear();
-        throw new MismatchedCallException(table);
-      }
-      if (failure == PeerReport.OTHER_CALL) {
+      told = true;
+      device.unwatch(check); // what other buffers hold can still be had
+      if (report.failure() == PeerReport.MISMATCH) {
         MismatchedCallException e = new MismatchedCallException(table());
-        group.lost("the ranks' calls did not match", e);
+        group.lost("the ranks' calls did not match on the GPU", e);
         throw e;
       }
-      throw group.lost(cause(failure), null);
+      throw group.lost(cause(report.failure()), null);
     }
   }
 
@@ -293,9 +339,6 @@ final class PeerReducer implements Reducer {
   }
 
   private String describe(int tag) {
-    if (tag == PeerTag.ELSEWHERE) {
-      return "another call, in which it waits for the others";
-    }
     if (tag == PeerTag.GAVE_UP) {
       return "gave up, call=" + report.call();
     }
@@ -326,7 +369,7 @@ final class PeerReducer implements Reducer {
       text.append(": ").append(ranks(missing)).append(" did not join in time");
     }
     if (!gaveUp.isEmpty()) {
-      text.append(": ").append(ranks(gaveUp)).append(" gave up the call");
+      text.append(": ").append(ranks(gaveUp)).append(" gave up the call or closed the sync before");
     }
     if (missing.isEmpty() && gaveUp.isEmpty()) {
       text.append(": a rank stopped in the middle of the call");
@@ -345,10 +388,15 @@ final class PeerReducer implements Reducer {
   }
 
   private void end(PeerRegistration registration) {
-    device.makeCurrent();
-    if (lastStream != null && !lastStream.isClosed()) {
-      device.api().awaitStream(lastStream.handle());
+    if (registration.captured && !closing) {
+      captured.add(registration);
+    } else {
+      awaitCalls();
+      release(registration);
     }
+  }
+
+  private void release(PeerRegistration registration) {
     registration.closePlans();
     if (registration.mapped != null) {
       paths.unmap(registration.mapped);
@@ -359,23 +407,32 @@ final class PeerReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
+      closing = true;
       device.unwatch(check);
-      group.onLongWait(() -> {});
-      device.makeCurrent();
-      if (lastStream != null && !lastStream.isClosed()) {
-        device.api().awaitStream(lastStream.handle());
+      device.unwatchStreams(streamCloses);
+      try {
+        if (group.isBroken()) {
+          report.stop(); // nobody comes any more
+        }
+        awaitCalls();
+        if (goodbye != null) {
+          goodbye.enqueue(device.stream().handle());
+          device.api().awaitStream(device.stream().handle());
+        }
+        if (report.failure() != PeerReport.NONE && !told) {
+          log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
+        }
+        registrations.close();
+        captured.forEach(this::release);
+        planner.close();
+        ordered.close();
+        paths.close();
+      } finally {
+        ledger.closed(); // whatever happened here, the others may have their memory back
+        share.close();
+        mailbox.close();
+        report.close();
       }
-      if (report.failure() != PeerReport.NONE && !group.isBroken()) {
-        log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
-      }
-      registrations.close();
-      planner.close();
-      ordered.close();
-      paths.close();
-      ledger.closed();
-      mailbox.close();
-      report.close();
-      share.close();
     }
   }
 }

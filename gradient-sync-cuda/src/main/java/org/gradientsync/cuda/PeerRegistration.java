@@ -18,6 +18,9 @@ final class PeerRegistration {
   /** What to give up at the end; null if nothing was mapped. */
   final PeerPaths.Mapped[] mapped;
 
+  /** Whether a graph of the caller's holds a call of it. */
+  boolean captured;
+
   private final PeerPlan[] plans = new PeerPlan[ReduceOp.values().length];
   private PeerPlan broadcast;
   private int broadcastRoot = -1;

@@ -11,7 +11,6 @@ final class PeerReport implements AutoCloseable {
   static final int NONE = 0;
   static final int MISMATCH = 1;
   static final int TIMED_OUT = 2;
-  static final int OTHER_CALL = 4;
 
   private static final int STOP = 0;
   private static final int FAILURE = 8;
@@ -54,11 +53,6 @@ final class PeerReport implements AutoCloseable {
   /** What it was. */
   int tagOf(int rank) {
     return (int) memory.getLong(HEADERS + rank * Long.BYTES) & PeerTag.MASK;
-  }
-
-  /** Makes room for the next report. */
-  void clear() {
-    memory.putLong(FAILURE, NONE);
   }
 
   /** Ends a kernel that waits. */

@@ -15,9 +15,6 @@ final class PeerTag {
   /** A rank that has given up. */
   static final int GAVE_UP = MASK;
 
-  /** A rank whose host waits in another call. */
-  static final int ELSEWHERE = MASK - 1;
-
   /** The operation of a broadcast. */
   static final int BROADCAST = 7;
 

@@ -17,6 +17,8 @@
 // the number of the plan, on which all ranks agreed, so a rank in another call than the others is found before any
 // element is changed.
 
+#include <climits>
+
 #include "arithmetic.cuh"
 
 constexpr int MAX_RANKS = 16;
@@ -27,12 +29,11 @@ constexpr int WORKERS = 480; // threads of a block of stream; the last warp carr
 constexpr int BATCH = 2; // vectors that a worker has in flight
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
-constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1;   // instead of the plan
-constexpr unsigned long long ELSEWHERE = (1ULL << TAG_BITS) - 2; // its host waits for the others in another call
+constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
 
-enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED, OTHER_CALL };
+enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
 
-// The head of a mailbox. Mailbox.java knows this layout.
+// The head of a mailbox. PeerLayout.java knows its size.
 struct Mailbox {
   unsigned long long call;    // number of the last finished call
   unsigned long long broken;  // not 0: no further call is possible
@@ -40,8 +41,8 @@ struct Mailbox {
   unsigned done;              // blocks that have finished the running call
   unsigned failing;           // 1: one thread is reporting a failure
   char pad[4096 - 32];
-  // From each rank: call and plan, for even and odd calls. A rank that finds a mismatch goes on to its next call, and
-  // the others must still find what it asked for in this one.
+  // From each rank: call and plan, for even and odd calls: a rank may be a call ahead of another, or leave after a call
+  // that another is still in.
   unsigned long long headers[2][MAX_RANKS];
   char pad2[4096 - 2 * MAX_RANKS * 8];
   unsigned long long flags[2][MAX_BLOCKS][MAX_RANKS]; // from each rank's blocks: call and chunk
@@ -57,7 +58,7 @@ struct Report {
   unsigned long long headers[MAX_RANKS];
 };
 
-// PeerArguments.java knows this layout.
+// PeerLaunch.java knows this layout.
 struct Arguments {
   Mailbox* mailboxes[MAX_RANKS];
   void* buffers[MAX_RANKS];
@@ -78,9 +79,17 @@ struct Arguments {
 __device__ __forceinline__ void store(uint4* to, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
-__device__ __forceinline__ void send(uint4* to, uint4 v) {
+// By all of a warp, together: that is what makes lines of what its threads write or read.
+__device__ __forceinline__ void send_line(uint4* to, uint4 v) {
+  __syncwarp();
   asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
+}
+__device__ __forceinline__ uint4 receive(const uint4* from); // below
+
+__device__ __forceinline__ uint4 receive_line(const uint4* from) {
+  __syncwarp();
+  return receive(from);
 }
 __device__ __forceinline__ uint4 receive(const uint4* from) {
   uint4 v;
@@ -112,6 +121,11 @@ __device__ __forceinline__ int after(const Arguments& a, int k) {
   return rank >= a.ranks ? rank - a.ranks : rank;
 }
 
+// Whether a header says that its rank has left this call or an earlier one.
+__device__ __forceinline__ bool gave_up(unsigned long long header, unsigned long long number) {
+  return (header & GAVE_UP) == GAVE_UP && header >> TAG_BITS <= number;
+}
+
 // The first thread that finds a failure reports it; the others follow when they see `stopped`.
 __device__ __noinline__ void fail(const Arguments& a, unsigned long long number, unsigned long long since, Failure failure) {
   Mailbox* own = a.mailboxes[a.rank];
@@ -127,13 +141,14 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
       a.report->waited = now() - since;
       for (int rank = 0; rank < a.ranks; rank++) {
         unsigned long long other = look(&own->headers[number & 1][rank]), before = look(&own->headers[number + 1 & 1][rank]);
-        if ((before & GAVE_UP) == GAVE_UP) other = before;
+        if (gave_up(before, number)) other = before;
         a.report->headers[rank] = rank == a.rank ? number << TAG_BITS | a.plan : other;
       }
       tell_after_all(&a.report->failure, failure);
     }
-    if (failure != MISMATCH) {
-      tell(&own->broken, 1);
+    // Nobody can go on: what has been enqueued behind this call on one rank need not belong to what has been on another.
+    tell(&own->broken, 1);
+    if (failure != MISMATCH) { // in which all see each other's headers
       for (int rank = 0; rank < a.ranks; rank++) {
         if (rank != a.rank) tell(&a.mailboxes[rank]->headers[number & 1][a.rank], number << TAG_BITS | GAVE_UP);
       }
@@ -152,15 +167,13 @@ __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsig
   unsigned long long time = now(), header = number << TAG_BITS | a.plan;
   if (since == 0) since = time;
   Failure failure = NONE;
-  bool all = true; // have come: so the next call may use the mailboxes, and the report is complete
+  bool all = true; // have come: so the report is complete
   for (int rank = 0; rank < a.ranks; rank++) {
     if (rank == a.rank) continue;
     unsigned long long other = look(&own->headers[number & 1][rank]);
     all = all && other >> TAG_BITS == number;
-    if ((other & GAVE_UP) == GAVE_UP || (look(&own->headers[number + 1 & 1][rank]) & GAVE_UP) == GAVE_UP) {
+    if (gave_up(other, number) || gave_up(look(&own->headers[number + 1 & 1][rank]), number)) {
       failure = STOPPED;
-    } else if (other == (number << TAG_BITS | ELSEWHERE)) {
-      if (failure != STOPPED) failure = OTHER_CALL;
     } else if (other >> TAG_BITS == number && other != header && failure == NONE) {
       failure = MISMATCH;
     }
@@ -304,7 +317,7 @@ struct Lane {
 // Waits for one rank's lines. False if they do not come.
 __device__ __forceinline__ bool await(Call& call, const Lane& lane, const uint4* from, uint4& v) {
   while (true) {
-    v = receive(from);
+    v = receive_line(from);
     if (!__any_sync(~0u, !lane.here(v, call.header))) return true;
     if (__any_sync(~0u, call.hopeless())) {
       call.failed = true; // for all of the warp, which stays together
@@ -327,7 +340,7 @@ __device__ __forceinline__ bool gather(Call& call, const Lane& lane, const uint4
 #pragma unroll
       for (int k = 0; k < GROUP; k++) {
         int rank = begin + k;
-        if (rank < a.ranks) v[k] = rank == a.rank ? own : receive(from + rank * a.stride);
+        if (rank < a.ranks) v[k] = rank == a.rank ? own : receive_line(from + rank * a.stride);
       }
 #pragma unroll
       for (int k = 0; k < GROUP; k++) {
@@ -369,7 +382,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void one_shot(const Ar
   long long parity = (call.number & 1) * a.ranks * a.stride;
   for (long long round = lane.warp; round < rounds; round += lane.warps) {
     v = lane.tagged(v, call.header);
-    for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + parity + a.rank * a.stride + round * 32 + lane.lane, v);
+    for (int k = 1; k < a.ranks; k++) send_line(a.staging[after(a, k)] + parity + a.rank * a.stride + round * 32 + lane.lane, v);
     v = lane.vector<V>(buffer, round + lane.warps, vectors, a.count, aligned);
   }
   for (long long round = lane.warp; round < rounds; round += lane.warps) {
@@ -405,7 +418,7 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
     bool mine = lane.data && i < vectors;
     if (a.rank == a.root) {
       uint4 v = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header);
-      for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + from + round * 32, v);
+      for (int k = 1; k < a.ranks; k++) send_line(a.staging[after(a, k)] + from + round * 32, v);
     } else {
       uint4 v;
       if (await(call, lane, a.staging[a.rank] + from + round * 32, v) && mine) V::write(buffer, i, a.count, aligned, v);
@@ -432,7 +445,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Ar
     for (long long round = lane.warp; round < rounds; round += lane.warps) {
       long long i = owner * shard + round * Lane::VECTORS + lane.offset;
       uint4 v = lane.data && i < end ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0);
-      send(to + round * 32, lane.tagged(v, call.header));
+      send_line(to + round * 32, lane.tagged(v, call.header));
     }
   }
   long long end = min(vectors, (a.rank + 1) * shard);
@@ -442,7 +455,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Ar
     uint4 own = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header), result;
     if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + round * 32 + lane.lane, own, result)) break;
     uint4 v = lane.tagged(result, call.header);
-    for (int k = 1; k < a.ranks; k++) send(a.staging[after(a, k)] + results + a.rank * a.stride + round * 32 + lane.lane, v);
+    for (int k = 1; k < a.ranks; k++) send_line(a.staging[after(a, k)] + results + a.rank * a.stride + round * 32 + lane.lane, v);
     if (mine) V::write(buffer, i, a.count, aligned, result);
   }
   for (int k = 1; k < a.ranks && !call.failed; k++) {
@@ -581,10 +594,10 @@ template <class F, int FAMILY> struct Tile {
 // that has its flag may send chunk c + 2, and four slots of staging are enough: slot (c + 2) % 4 was chunk c - 2's.
 template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) {
   constexpr int SENT = 1, RECEIVED = 3; // barriers, each for odd and even chunks
-  __shared__ volatile int hopeless;
+  __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
-  if (call.broken) return;
-  if (threadIdx.x == 0) hopeless = 0;
+  if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
+  if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
   Tile<F, FAMILY> tile(a);
   int chunks = tile.chunks();
@@ -603,7 +616,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
         fence();
       }
       call.failed = __any_sync(~0u, call.failed);
-      if (call.failed) hopeless = 1;
+      if (call.failed) hopeless_at = c;
       barrier_come(RECEIVED + (c & 1));
     }
   } else {
@@ -614,11 +627,11 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
       }
       if (c > 0) {
         barrier_wait(RECEIVED + (c - 1 & 1));
-        if (hopeless) break;
+        if (hopeless_at < c) break; // the same for all workers: a later chunk's is for the next step
         tile.reduce(c - 1);
       }
     }
-    call.failed = hopeless != 0;
+    call.failed = hopeless_at < chunks;
   }
   if (!__syncthreads_or(call.failed)) {
     if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {

@@ -163,7 +163,7 @@ class CudaDeviceProviderTest {
         "peer_FLOAT64",
         "peer_INT32",
         "peer_INT64",
-        "peer_notice"
+        "peer_goodbye"
       })
   void thePtxBelongsToItsSource(String name) throws Exception {
     String source =

@@ -1,0 +1,11 @@
+// Tells the other ranks' kernels that this rank comes no more. Enqueued behind all of its calls.
+
+#include "peer.cuh"
+
+extern "C" __global__ void goodbye(const __grid_constant__ Arguments a) {
+  Mailbox* own = a.mailboxes[a.rank];
+  if (look(&own->broken) == 0 && threadIdx.x < a.ranks && threadIdx.x != a.rank) {
+    unsigned long long next = look(&own->call) + 1;
+    tell(&a.mailboxes[threadIdx.x]->headers[next & 1][a.rank], next << TAG_BITS | GAVE_UP);
+  }
+}
