@@ -1,31 +1,38 @@
 /*
  * How the ranks of peer.cuh wait for each other. script/check-protocol runs it, with and without deliberate mistakes.
  *
- * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, broadcast. With
- * MISMATCH each rank chooses for itself at each call, or takes a second plan of the same way. A rank may be arbitrarily
- * slow at each step.
+ * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, broadcast. A rank may
+ * be arbitrarily slow at each step. With MISMATCH ranks may take another plan than the first one in a call has taken,
+ * and all must find that. With GIVE_UP one rank gives up a call, as after its time limit, and all others must stop
+ * without one of theirs. No rank makes another call after a failure, except for a mismatch with GO_ON, which shows that
+ * the headers alone would allow it.
  *
  * What a rank writes for another is under way (`sent`) until it is there (`seen`). It arrives in any order; only a flag
  * waits for the data and the results that its rank wrote before it (it is a release). A line of 128 bytes arrives as a
  * whole, and so does a word. Of two writes to the same place the later one stays. That kernels follow each other on one
  * rank orders nothing else.
  *
- * Not here: time limits, a host that stops a kernel, and what follows those, as no further call works then. The threads
- * and blocks of a rank are one process: a block deals with the same block of the other ranks alone, and blocks share
- * only the headers, which therefore are not ordered before the flags here. Lines of different warps are the ROUNDS,
- * which are taken in any order.
+ * A rank is one process. Lines of different warps are the ROUNDS, which are taken in any order. A block of stream deals
+ * with the same block of the other ranks alone, and shares with other blocks only the headers, which therefore are not
+ * ordered before the flags here; how its threads wait for each other is in block.pml. A header is on its way as soon as
+ * its rank has entered a call.
  *
  * Checked, besides that nobody waits for ever:
  *   - what a rank takes is the sender's, of this call, plan and chunk;
  *   - nobody ends a call, well or with a mismatch, before all have entered it;
- *   - a buffer changes only when all ranks are in this call with the same plan, and another rank's buffer only after
- *     that rank has read what was there and before it has left;
+ *   - a buffer changes only when all ranks have entered this call with the same plan, and another rank's buffer only
+ *     after that rank has read what was there and before it has left;
  *   - when a rank leaves stream, all results are in its buffer;
  *   - a call in which plans differ ends with a mismatch on all ranks, and another call on none.
  *
  * Numbers of calls count modulo CALLS and are compared by their difference, so they wrap around again and again. They
  * stand for 40 bits: a word that is so old that it would pass for a new one is set to 0, which is before all calls.
  * That leaves out nothing: with 40 bits it would be before all calls that are still to be compared with it.
+ *
+ * Two abstractions make three ranks small enough. They leave out nothing either, for the protocol as it is:
+ *   FORGET  What a rank has of a call that it has left is 0, too. It would be before all its next calls.
+ *   PROMPT  What is waited for is there at once. Whoever waits may still look as late as it likes, and what this writes
+ *           over is gone the sooner.
  */
 
 #ifndef N
@@ -38,10 +45,16 @@
 #define ROUNDS 1 /* lines from each rank to each other: 1 or 2 */
 #endif
 #ifndef CHUNKS
-#define CHUNKS 2 /* of stream, 15 at most */
+#define CHUNKS 2 /* of stream, 14 at most */
 #endif
 #ifndef SLOTS
-#define SLOTS 4 /* of stream */
+#define SLOTS 4 /* of stream; with 3, spin finds an error */
+#endif
+#ifndef PROMPT
+#define PROMPT 0 /* 1: for lines, data and results, 2: for flags as well */
+#endif
+#ifndef MISMATCH
+#define MISMATCH 0 /* 1: of one rank in a call, 2: of any */
 #endif
 
 /* A word: the call, and below it the plan or the chunk. 0 is before all calls. */
@@ -49,6 +62,7 @@
 #define IS_OF(word, call) ((word) >> 4 == (call) + 1)
 #define AHEAD(other, call) (((other) + CALLS - (call)) % CALLS)
 #define REACHED(word, call) ((word) && AHEAD(((word) >> 4) - 1, call) < CALLS / 2)
+#define IS_DONE(word) (IS_OF(word, call) && ((word) & 15) != GAVE_UP)
 #define TOO_OLD(word) IS_OF(word, (newest + CALLS / 2 - 1) % CALLS)
 
 /* Plans: the low three bits say which way. */
@@ -58,6 +72,7 @@
 #define BROADCAST_PLAN 3 /* plus the root */
 #define WAY(plan) ((plan) & 7)
 #define ANOTHER 8
+#define GAVE_UP 15 /* instead of the plan */
 
 /* Places that a rank has for each other rank. */
 #define HEADER 0                     /* of even and of odd calls */
@@ -76,13 +91,14 @@ byte sent[PLACES * PAIRS];
 byte seen[PLACES * PAIRS];
 
 /* For the assertions, and to agree. */
-byte newest;       /* call that any rank is in */
+byte newest;       /* call that any rank has entered */
 byte agreed;       /* the plan of that call */
 byte entered[N];   /* call that each rank has entered last */
-byte left[N];      /* call that each rank has left last */
+byte left[N];      /* call that each rank has left last, but for those that failed */
 byte plans[2 * N]; /* its plan, of even and of odd calls */
 byte read[N];      /* chunks that it has read from its buffer */
-byte i;             /* of loops; 0 outside */
+bit given_up;      /* whether a rank has, for no reason that others can see */
+byte i;            /* of loops; 0 outside */
 
 /* The deliberate mistakes, and what is right. */
 #ifdef ONE_PARITY
@@ -116,10 +132,11 @@ byte i;             /* of loops; 0 outside */
 #define ROOT_MAY_SEND ALL(HEADER_IS_SAME, 0)
 #endif
 #ifdef NOT_ALL_HEADERS
-#define MISMATCH_FOUND ANY(HEADER_DIFFERS, 0)
+#define ALL_HEADERS_ARE_HERE true
 #else
-#define MISMATCH_FOUND (ALL(HEADER_IS_HERE, 0) && ANY(HEADER_DIFFERS, 0))
+#define ALL_HEADERS_ARE_HERE ALL(HEADER_IS_HERE, 0)
 #endif
+#define MISMATCH_FOUND (ANY(HEADER_DIFFERS, 0) && ALL_HEADERS_ARE_HERE && !ANY(HAS_GIVEN_UP, 0))
 
 #define A ((me + 1) % N)
 #define B ((me + 2) % N)
@@ -133,13 +150,18 @@ byte i;             /* of loops; 0 outside */
 #define WRITE(array, place, word) array[AT(place, A, me)] = FOR(A, word); array[AT(place, B, me)] = FOR(B, word)
 #endif
 #define SEND(place, word) WRITE(sent, place, word)
-#ifdef PROMPT
+#if PROMPT >= 1
 #define SEND_DATA(place, word) WRITE(seen, place, word)
 #else
-#define SEND_DATA(place, word) WRITE(sent, place, word)
+#define SEND_DATA(place, word) SEND(place, word)
+#endif
+#if PROMPT >= 2
+#define SEND_FLAG(place, word) WRITE(seen, place, word)
+#else
+#define SEND_FLAG(place, word) SEND(place, word)
 #endif
 #ifdef FORGET
-#define FOR(rank, word) (IS_IN(0, rank) || !HAS_ENTERED(0, rank) -> word : 0)
+#define FOR(rank, word) (IS_IN(0, rank) || !HAS_ENTERED(0, rank) || (word & 15) == GAVE_UP -> word : 0)
 #else
 #define FOR(rank, word) word
 #endif
@@ -153,11 +175,14 @@ byte i;             /* of loops; 0 outside */
 #define IS_IN(x, rank) (entered[rank] == call && left[rank] != call)
 #define HAS_ENTERED(x, rank) (AHEAD(entered[rank], call) <= 1)
 #define AGREES(x, rank) (plans[2 * (rank) + (call & 1)] == plan)
+#define CONFORMS(x, rank) (entered[rank] != call || plans[2 * (rank) + (call & 1)] == agreed)
 #define HAS_READ(chunk, rank) (read[rank] > (chunk))
 /* and what is to be seen. */
-#define HEADER_IS_HERE(x, rank) REACHED(seen[AT(HEADERS, me, rank)], call)
+#define HEADER_IS_HERE(x, rank) IS_OF(seen[AT(HEADERS, me, rank)], call)
 #define HEADER_IS_SAME(x, rank) (seen[AT(HEADERS, me, rank)] == WORD(call, plan))
-#define HEADER_DIFFERS(x, rank) (IS_OF(seen[AT(HEADERS, me, rank)], call) && !HEADER_IS_SAME(x, rank))
+#define HEADER_DIFFERS(x, rank) (HEADER_IS_HERE(x, rank) && !HEADER_IS_SAME(x, rank))
+#define GIVES_UP(word) (((word) & 15) == GAVE_UP && AHEAD(call, ((word) >> 4) - 1) <= 1)
+#define HAS_GIVEN_UP(x, rank) (GIVES_UP(seen[AT(HEADER, me, rank)]) || GIVES_UP(seen[AT(HEADER + 1, me, rank)]))
 #define CHUNK_IS_HERE(chunk, rank) \
   (REACHED(seen[AT(CHUNK_FLAG, me, rank)], call) && \
    (!IS_OF(seen[AT(CHUNK_FLAG, me, rank)], call) || seen[AT(CHUNK_FLAG, me, rank)] >= WORD(call, chunk)))
@@ -167,7 +192,21 @@ byte i;             /* of loops; 0 outside */
 
 /* Where something is taken. */
 #define CHECK_ALL assert(ALL(HAS_ENTERED, 0) && ALL(AGREES, 0))
+#define CONTRIBUTE \
+  SEND_DATA(DATA + todo % SLOTS, WORD(call, todo)); SEND_FLAG(CHUNK_FLAG, WORD(call, todo)); read[me] = todo + 1
 #define CHECK_MISMATCH assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0))
+#ifdef GO_ON
+#define OR_MISMATCH :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
+#else
+#define OR_MISMATCH :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; goto end_of_all }
+#endif
+#ifdef GIVE_UP
+#define OR_FAIL OR_MISMATCH \
+  :: atomic { !given_up -> given_up = true; SEND(HEADERS, WORD(call, GAVE_UP)); goto end_of_all } \
+  :: atomic { ANY(HAS_GIVEN_UP, 0) -> SEND(HEADERS, WORD(call, GAVE_UP)); goto end_of_all }
+#else
+#define OR_FAIL OR_MISMATCH
+#endif
 #define TAKEN(bit) CHECK_ALL; todo = todo & ~(bit); if :: todo == 0 -> leave(); goto enter :: else fi
 
 inline choose(way) {
@@ -191,7 +230,7 @@ inline choose(way) {
   fi
 }
 
-/* Of a call that comes: words that would pass for its own or for later ones', for it or for the call before. */
+/* When a rank is the first in a call: the words that this call, or the one before, would take for later ones'. */
 inline forget_the_oldest() {
   skip;
 #ifndef SHORT_NUMBERS
@@ -209,7 +248,7 @@ inline forget_the_oldest() {
 #endif
 }
 
-/* Of the call before, when all ranks have left it. */
+/* Those of the call before, when all ranks have left it; for fewer states. */
 inline forget_the_plans() {
   if
   :: ALL(IS_IN, 0) ->
@@ -235,11 +274,11 @@ inline leave() {
     i = me * (N - 1);
     do
     :: i < PLACES * PAIRS ->
-       if :: IS_OF(sent[i], call) -> sent[i] = 0 :: else fi;
-       if :: IS_OF(seen[i], call) -> seen[i] = 0 :: else fi;
+       if :: IS_DONE(sent[i]) -> sent[i] = 0 :: else fi;
+       if :: IS_DONE(seen[i]) -> seen[i] = 0 :: else fi;
 #if N == 3
-       if :: IS_OF(sent[i + 1], call) -> sent[i + 1] = 0 :: else fi;
-       if :: IS_OF(seen[i + 1], call) -> seen[i + 1] = 0 :: else fi;
+       if :: IS_DONE(sent[i + 1]) -> sent[i + 1] = 0 :: else fi;
+       if :: IS_DONE(seen[i + 1]) -> seen[i + 1] = 0 :: else fi;
 #endif
        i = i + PAIRS
     :: else -> break
@@ -256,6 +295,7 @@ active [N] proctype rank() {
   byte me = _pid;
 
 enter:
+  true;
   atomic {
     call = (call + 1) % CALLS;
     if
@@ -265,27 +305,31 @@ enter:
        choose(agreed)
     :: else
     fi;
-#ifdef MISMATCH
     if
     :: plan = agreed
-    :: plan = agreed + ANOTHER
-    :: choose(plan)
-    fi;
-#else
-    plan = agreed;
+#if MISMATCH
+    :: MISMATCH == 2 || ALL(CONFORMS, 0) -> plan = agreed + ANOTHER
+    :: MISMATCH == 2 || ALL(CONFORMS, 0) -> choose(plan)
 #endif
+    fi;
     entered[me] = call;
     plans[2 * me + (call & 1)] = plan;
     forget_the_plans();
     SEND(HEADERS, WORD(call, plan));
     if
-    :: WAY(plan) == ONE_SHOT_PLAN -> SEND_LINES(LINES); todo = (1 << ROUNDS) - 1; goto one_shot
-    :: WAY(plan) == TWO_SHOT_PLAN -> SEND_LINES(SHARD_LINE); todo = (1 << (N * ROUNDS)) - 1; goto two_shot
-    :: WAY(plan) == STREAM_PLAN -> goto stream
-    :: WAY(plan) == BROADCAST_PLAN + me -> goto broadcast
-    :: else -> todo = (1 << ROUNDS) - 1; goto await_broadcast
+    :: WAY(plan) == ONE_SHOT_PLAN -> SEND_LINES(LINES); todo = (1 << ROUNDS) - 1
+    :: WAY(plan) == TWO_SHOT_PLAN -> SEND_LINES(SHARD_LINE); todo = (1 << (N * ROUNDS)) - 1
+    :: WAY(plan) >= BROADCAST_PLAN -> todo = (1 << ROUNDS) - 1
+    :: else
     fi
   }
+  if
+  :: WAY(plan) == ONE_SHOT_PLAN -> goto one_shot
+  :: WAY(plan) == TWO_SHOT_PLAN -> goto two_shot
+  :: WAY(plan) == STREAM_PLAN -> goto stream
+  :: WAY(plan) == BROADCAST_PLAN + me -> goto broadcast
+  :: else -> goto await_broadcast
+  fi;
 
 one_shot:
   do
@@ -293,7 +337,7 @@ one_shot:
 #if ROUNDS == 2
   :: atomic { todo & 2 && ALL(LINE_IS_HERE, LINES + 1) -> TAKEN(2) }
 #endif
-  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
+  OR_FAIL
   od;
 
 two_shot: /* bits for each round: the shard, and each other rank's results, which a warp takes after the shard */
@@ -319,13 +363,13 @@ two_shot: /* bits for each round: the shard, and each other rank's results, whic
      }
 #endif
 #endif
-  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
+  OR_FAIL
   od;
 
 broadcast:
   if
   :: atomic { ROOT_MAY_SEND -> CHECK_ALL; SEND_LINES(LINES); leave(); goto enter }
-  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
+  OR_FAIL
   fi;
 
 await_broadcast:
@@ -334,49 +378,47 @@ await_broadcast:
 #if ROUNDS == 2
   :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> TAKEN(2) }
 #endif
-  :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
+  OR_FAIL
   od;
 
-stream:
+stream: /* the workers and the messenger of a block are one, as each waits for the other between these steps */
+  atomic { CONTRIBUTE; todo = 1 };
   do
-  :: todo <= CHUNKS ->
-     atomic {
+  :: atomic {
        if
-       :: todo < CHUNKS ->
-          SEND_DATA(DATA + todo % SLOTS, WORD(call, todo));
-          SEND(CHUNK_FLAG, WORD(call, todo));
-          read[me] = todo + 1
+       :: todo < CHUNKS -> CONTRIBUTE
        :: else
        fi
      }
      if
-     :: todo == 0
-     :: todo > 0 ->
-        if
-        :: ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS)
-        :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
-        fi;
-        atomic {
-          CHECK_ALL;
-          assert(ALL(IS_CHUNK, todo - 1));
-          assert(ALL(IS_IN, 0) && ALL(HAS_READ, todo - 1));
-          SEND_DATA(BUFFER, WORD(call, todo - 1))
-        }
+     :: atomic { ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS) -> CHECK_ALL }
+     OR_FAIL
      fi;
-     todo++
-  :: else -> break
+     atomic {
+       assert(ALL(IS_CHUNK, todo - 1));
+       assert(ALL(IS_IN, 0) && ALL(HAS_READ, todo - 1));
+       SEND_DATA(BUFFER, WORD(call, todo - 1));
+       if
+       :: todo < CHUNKS -> todo++
+       :: else -> break
+       fi
+     }
   od;
 #ifndef NO_END_FLAGS
-  atomic { SEND(END_FLAG, WORD(call, 0)) };
-  atomic {
-    ALL(END_IS_HERE, 0);
-#else
-  atomic {
+  atomic { SEND_FLAG(END_FLAG, WORD(call, 0)) };
+  if
+  :: ALL(END_IS_HERE, 0)
+  OR_FAIL
+  fi;
 #endif
+  atomic {
     assert(ALL(RESULTS_ARE_HERE, 0));
     leave();
     goto enter
   }
+
+end_of_all: /* of this rank, after a failure */
+  false
 }
 
 #define ARRIVE(place, to, from) \
@@ -401,6 +443,7 @@ stream:
 #endif
 
 active proctype links() {
+end:
   do
   EACH(ARRIVE, HEADER)
   EACH(ARRIVE, HEADER + 1)
