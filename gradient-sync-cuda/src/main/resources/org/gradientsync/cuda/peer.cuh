@@ -148,10 +148,10 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
     }
     // Nobody can go on: what has been enqueued behind this call on one rank need not belong to what has been on another.
     tell(&own->broken, 1);
-    if (failure != MISMATCH) { // in which all see each other's headers
-      for (int rank = 0; rank < a.ranks; rank++) {
-        if (rank != a.rank) tell(&a.mailboxes[rank]->headers[number & 1][a.rank], number << TAG_BITS | GAVE_UP);
-      }
+    // In a mismatch all have to see each other's headers, and block 0, which tells them, may not have begun.
+    unsigned long long header = number << TAG_BITS | (failure == MISMATCH ? a.plan : GAVE_UP);
+    for (int rank = 0; rank < a.ranks; rank++) {
+      if (rank != a.rank) tell(&a.mailboxes[rank]->headers[number & 1][a.rank], header);
     }
     fence();
     tell(&own->stopped, number);
