@@ -333,7 +333,9 @@ public final class CudaDevice implements BackendDevice {
   void free(CudaBuffer buffer, long address) {
     if (allocations.remove(address)) {
       makeCurrent();
-      api.awaitStream(buffer.stream().handle());
+      if (!buffer.stream().isClosed()) { // freeing waits for what a closed one has left
+        api.awaitStream(buffer.stream().handle());
+      }
       free(address);
     }
   }

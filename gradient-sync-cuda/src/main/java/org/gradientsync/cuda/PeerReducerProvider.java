@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
@@ -63,6 +64,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       paths.communicator().allReduce(LongBuffer.wrap(parts), ReduceOp.MAX);
       int part = (int) parts[0];
       PeerTuning tuning = new PeerTuning(layout, group.size(), part, context.settings());
+      requireSame(group, paths.communicator(), tuning, measures(context));
       String reason = "";
       try {
         report = new PeerReport(device);
@@ -104,6 +106,28 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
+  private static boolean measures(SyncContext context) {
+    return !context.settings().get("peer.tuning").orElse("on").equals("off");
+  }
+
+  /** Ranks that went different ways would wait for each other in vain. */
+  private static void requireSame(
+      Group group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
+    long choice = tuning.choice() * 2L + (measures ? 1 : 0);
+    long[] choices = {choice, -choice};
+    communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
+    if (choices[0] != -choices[1]) {
+      throw new GradientSyncException(
+          "the ranks' settings differ: give gradientsync.peer.way and gradientsync.peer.tuning alike"
+              + " on all ranks, rank="
+              + group.rank()
+              + ", way="
+              + tuning
+              + ", measures="
+              + measures);
+    }
+  }
+
   /** Rank 0 may know from an earlier run; otherwise all measure. */
   private static void tune(
       SyncContext context,
@@ -113,8 +137,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       PeerTuning tuning,
       int part) {
     Group group = context.group();
-    boolean off = context.settings().get("peer.tuning").orElse("on").equals("off");
-    if (group.size() == 1 || tuning.isForced() || off) {
+    if (group.size() == 1 || tuning.isForced() || !measures(context)) {
       return;
     }
     PeerTuningCache cache =

@@ -46,6 +46,11 @@ final class PeerTuning {
     twoShotMost = newTwoShotMost;
   }
 
+  /** A number for the way that is forced, 0 if none is. */
+  int choice() {
+    return forced == null ? 0 : forced.ordinal() + 1;
+  }
+
   boolean isForced() {
     return forced != null;
   }

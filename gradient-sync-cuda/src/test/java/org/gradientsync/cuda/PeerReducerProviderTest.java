@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.DataType;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.GroupCommunicator;
@@ -73,6 +74,23 @@ class PeerReducerProviderTest {
           Availability answer = provider.availability(rank.context());
           assertFalse(answer.usable());
           assertEquals("too many ranks: ranks=17, most=16", answer.reason());
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"peer.way", "peer.tuning"})
+  void settingsThatDifferAreRefusedOnAllRanks(String setting) {
+    PeerRanks.run(
+        3,
+        rank -> {
+          Map<String, Integer> before = rank.gpu().holds();
+          boolean way = setting.equals("peer.way");
+          String value = rank.rank() == 1 ? way ? "stream" : "on" : way ? "two_shot" : "off";
+          GradientSyncException e =
+              assertThrows(
+                  GradientSyncException.class, () -> provider.create(rank.context(setting, value)));
+          assertTrue(e.getMessage().startsWith("the ranks' settings differ"), e.getMessage());
+          nothingIsLeft(rank, before);
         });
   }
 

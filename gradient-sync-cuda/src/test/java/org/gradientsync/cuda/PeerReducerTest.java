@@ -17,6 +17,7 @@ import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -44,6 +45,10 @@ class PeerReducerTest {
 
   /** Each rank with a small buffer that is registered as number 1. */
   private static void run(int ranks, Body body, String... settings) {
+    run(ranks, body, false, settings);
+  }
+
+  private static void run(int ranks, Body body, boolean closes, String... settings) {
     PeerRanks.run(
         ranks,
         rank -> {
@@ -55,7 +60,9 @@ class PeerReducerTest {
           try {
             body.run(rank, reducer, buffer);
           } finally {
-            reducer.close();
+            if (!closes) {
+              reducer.close();
+            }
             buffer.close();
           }
           rank.everybody().barrier();
@@ -244,6 +251,75 @@ class PeerReducerTest {
           stream.close();
           reducer.allReduce(buffer, ReduceOp.SUM); // the closed one is not asked any more
         });
+  }
+
+  @Test
+  void aClosedStreamsCallsStillComeFirst() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaStream stream = rank.device().createStream();
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
+          reducer.allReduce(other, ReduceOp.SUM);
+          CUstream handle = stream.handle();
+          stream.close();
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          InOrder order = inOrder(api);
+          order.verify(api).launch(any(), same(handle));
+          order.verify(api).record(any(), same(handle));
+          order.verify(api).destroyStream(same(handle));
+          order.verify(api).streamWaitsFor(same(rank.device().stream().handle()), any());
+          order.verify(api).launch(any(), same(rank.device().stream().handle()));
+          other.close(); // after its stream
+        });
+  }
+
+  @Test
+  void whatWentWrongIsToldOnceAndThenEachCallThrows() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(1, ReduceOp.SUM)};
+          report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
+          assertThrows(MismatchedCallException.class, () -> buffer.stream().await());
+          buffer.stream().await(); // what is there can still be had
+          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+          assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
+          assertThrows(RankLostException.class, () -> reducer.register(buffer));
+          assertEquals(0, graphs(rank));
+        });
+  }
+
+  @Test
+  void aFirstCallCannotBeCaptured() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer fresh = rank.device().allocate(DataType.FLOAT32, 5);
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          IllegalStateException e =
+              assertThrows(
+                  IllegalStateException.class, () -> reducer.allReduce(fresh, ReduceOp.SUM));
+          assertTrue(e.getMessage().contains("register the buffer before"), e.getMessage());
+          assertThrows(IllegalStateException.class, () -> reducer.broadcast(buffer, 0));
+          assertThrows(IllegalStateException.class, () -> reducer.register(fresh));
+          fresh.close();
+        });
+  }
+
+  @Test
+  void closingSaysGoodbyeToTheOthersKernels() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          rank.gpu().launched.clear();
+          reducer.close();
+          assertEquals(List.of("goodbye"), rank.gpu().launched);
+          rank.everybody().barrier();
+        },
+        true);
   }
 
   @Test
