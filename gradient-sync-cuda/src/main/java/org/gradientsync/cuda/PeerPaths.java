@@ -3,10 +3,10 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.SplittableRandom;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Group;
@@ -19,7 +19,7 @@ import org.gradientsync.collective.GroupCommunicator;
  */
 final class PeerPaths implements AutoCloseable {
   /** Tells ranks in this process from others: process ids may repeat in containers. */
-  private static final long PROCESS = new SplittableRandom().nextLong();
+  private static final long PROCESS = new SecureRandom().nextLong();
 
   private static final int REASON_BYTES = 400;
 
