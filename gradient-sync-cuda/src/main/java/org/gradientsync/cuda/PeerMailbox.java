@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
 
 /** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
 final class PeerMailbox implements AutoCloseable {
@@ -28,7 +29,7 @@ final class PeerMailbox implements AutoCloseable {
     }
     own = address;
     try {
-      PeerPaths.agree(paths.communicator(), reason);
+      Agreement.requireAll(paths.communicator(), reason);
       all = paths.share(own);
       if (all == null) {
         throw new UnavailableException("a rank cannot map another rank's GPU memory");

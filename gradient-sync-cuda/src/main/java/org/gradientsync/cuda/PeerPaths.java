@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 
@@ -20,8 +21,6 @@ import org.gradientsync.collective.GroupCommunicator;
 final class PeerPaths implements AutoCloseable {
   /** Tells ranks in this process from others: process ids may repeat in containers. */
   private static final long PROCESS = new SecureRandom().nextLong();
-
-  private static final int REASON_BYTES = 400;
 
   /** Process, kind of GPU, and two for the address of the GPU. */
   private static final int FACTS = 4;
@@ -84,7 +83,7 @@ final class PeerPaths implements AutoCloseable {
         reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
       }
     }
-    agree(communicator, reason);
+    Agreement.requireAll(communicator, reason);
     return new PeerPaths(device, communicator, process);
   }
 
@@ -131,24 +130,6 @@ final class PeerPaths implements AutoCloseable {
       }
     }
     return -1;
-  }
-
-  /**
-   * Throws on all ranks if one of them has a reason not to go on: the first one's. Collective.
-   *
-   * @param reason why this rank cannot, or an empty text
-   */
-  static void agree(GroupCommunicator communicator, String reason) {
-    byte[] own = Arrays.copyOf(reason.getBytes(StandardCharsets.UTF_8), REASON_BYTES);
-    ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());
-    communicator.allGather(ByteBuffer.wrap(own), all);
-    for (int rank = 0; rank < communicator.size(); rank++) {
-      String text =
-          new String(all.array(), rank * REASON_BYTES, REASON_BYTES, StandardCharsets.UTF_8).trim();
-      if (!text.isEmpty()) {
-        throw new UnavailableException(text + " (rank " + rank + ")");
-      }
-    }
   }
 
   GroupCommunicator communicator() {

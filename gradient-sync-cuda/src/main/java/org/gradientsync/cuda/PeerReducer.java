@@ -13,6 +13,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.PlanCache;
@@ -250,7 +251,7 @@ final class PeerReducer implements Reducer {
       reason = e.getMessage();
     }
     try {
-      PeerPaths.agree(communicator, reason);
+      Agreement.requireAll(communicator, reason);
     } catch (UnavailableException e) {
       release(registration);
       throw e;

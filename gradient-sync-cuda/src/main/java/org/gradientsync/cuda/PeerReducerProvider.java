@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.LongBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.NodeMemory;
@@ -75,7 +76,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       } catch (CudaException e) {
         reason = e.getMessage();
       }
-      PeerPaths.agree(paths.communicator(), reason);
+      Agreement.requireAll(paths.communicator(), reason);
       tune(context, device, reducer, layout, tuning, part);
       return reducer;
     } catch (RuntimeException | Error e) {

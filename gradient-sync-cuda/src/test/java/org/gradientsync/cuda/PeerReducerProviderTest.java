@@ -22,6 +22,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.cuda.PeerRanks.Rank;
 import org.gradientsync.host.HostDevice;
@@ -128,7 +129,7 @@ class PeerReducerProviderTest {
   }
 
   private static void nothingIsLeft(Rank rank, Map<String, Integer> before) {
-    PeerPaths.agree(new GroupCommunicator(rank.group()), "");
+    Agreement.requireAll(new GroupCommunicator(rank.group()), "");
     Leftovers.free(rank.gpu().api, rank.device().context());
     assertEquals(before, rank.gpu().holds());
     try (PeerBudget.Share share = PeerBudget.take(rank.device().ordinal())) {

@@ -1,11 +1,11 @@
 package org.gradientsync.mpi;
 
-import java.nio.LongBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
@@ -53,7 +53,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     GroupCommunicator communicator = new GroupCommunicator(context.group());
     boolean first = communicator.rank() == 0;
     Availability probe = first ? CudaAwareProbe.run(communicator.timeout()) : Availability.yes();
-    agree(communicator, probe.usable() ? null : probe.reason());
+    agree(communicator, probe.reason());
     Reducer reducer =
         new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
     try {
@@ -69,15 +69,8 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   /** Throws on all ranks if one has a failure to report. */
   private static void agree(GroupCommunicator communicator, String failure) {
-    long[] works = {failure == null ? 1 : 0};
-    communicator.allReduce(LongBuffer.wrap(works), ReduceOp.MIN);
-    if (works[0] == 0) {
-      throw new UnavailableException(
-          "a trial with device memory failed, rank="
-              + communicator.rank()
-              + ": "
-              + (failure == null ? "on another rank" : failure));
-    }
+    Agreement.requireAll(
+        communicator, failure.isEmpty() ? "" : "a trial with device memory failed: " + failure);
   }
 
   private static String tryOut(Reducer reducer, SyncContext context) {
@@ -97,6 +90,6 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
         return "wrong values came back";
       }
     }
-    return null;
+    return "";
   }
 }
