@@ -82,7 +82,7 @@ class GpuProgramsTest {
     assertFalse(ptx.contains("fma.rn"), "Java does not fuse, and the bits are compared");
   }
 
-  private static void requireNoGpu() {
+  static void requireNoGpu() {
     boolean found = true;
     try {
       CudaGpu.visible();

@@ -3,9 +3,6 @@ package org.gradientsync.examples;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaGpu;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -15,7 +12,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class LinkPerfTest {
   @Test
   void saysThatThereIsNoGpu() {
-    requireNoGpu();
+    GpuProgramsTest.requireNoGpu();
     for (String[] args : new String[][] {{}, {"--bytes=64k", "--repeats=1", "--json=/no/file"}}) {
       Run.of(new LinkPerf(), args).exits(3).complainsInOneLine("link-perf: ");
     }
@@ -52,15 +49,5 @@ class LinkPerfTest {
   @CsvSource({"0,0", "4096,4096", "1K,1024", "64k,65536", "1G,1073741824", "1073741824,1073741824"})
   void bytesAreReadAsPeopleWriteThem(String text, long bytes) {
     assertEquals(bytes, new ByteCount().convert(text));
-  }
-
-  private static void requireNoGpu() {
-    boolean found = true;
-    try {
-      CudaGpu.visible();
-    } catch (UnavailableException e) {
-      found = false;
-    }
-    Assumptions.assumeFalse(found, "this machine has a GPU");
   }
 }
