@@ -23,10 +23,10 @@
 
 constexpr int MAX_RANKS = 16;
 constexpr int MAX_BLOCKS = 512;
-constexpr int LINE = 8;  // vectors of 16 bytes in a line, the last of which says which call it is of
-constexpr int SLOTS = 4; // of staging for stream
+constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which says which call it is of
+constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
-constexpr int BATCH = 2; // vectors that a worker has in flight
+constexpr int BATCH = 2;     // vectors that a worker has in flight
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
@@ -85,17 +85,15 @@ __device__ __forceinline__ void send_line(uint4* to, uint4 v) {
   asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
 }
-__device__ __forceinline__ uint4 receive(const uint4* from); // below
-
-__device__ __forceinline__ uint4 receive_line(const uint4* from) {
-  __syncwarp();
-  return receive(from);
-}
 __device__ __forceinline__ uint4 receive(const uint4* from) {
   uint4 v;
   asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from)
                : "memory");
   return v;
+}
+__device__ __forceinline__ uint4 receive_line(const uint4* from) {
+  __syncwarp();
+  return receive(from);
 }
 __device__ __forceinline__ void tell(unsigned long long* to, unsigned long long v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(v) : "memory");
@@ -195,7 +193,6 @@ struct Call {
   unsigned long long since = 0;
   int spins = 0;
   bool failed = false;
-
   bool broken; // an earlier call failed in such a way that there is no going on
 
   __device__ __forceinline__ explicit Call(const Arguments& arguments) : a(arguments), own(arguments.mailboxes[arguments.rank]) {
