@@ -9,7 +9,7 @@ import org.gradientsync.collective.GroupCommunicator;
 
 /**
  * Measures which way is the fastest for which size, on this machine and with this number of ranks.
- * A tenth of a second; all ranks run it together and come to the same result.
+ * All ranks run it together and come to the same result.
  */
 final class PeerAutotune {
   private static final int PER_ROUND = 10;

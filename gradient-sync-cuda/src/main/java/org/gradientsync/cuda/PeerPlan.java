@@ -6,8 +6,8 @@ import jcuda.driver.CUstream;
 
 /**
  * One buffer and operation, ready to be launched: one kernel, or several one after the other for a
- * large buffer that the others cannot map. Held as a CUDA graph, which is enqueued in a quarter of
- * the time that a kernel takes.
+ * large buffer that the others cannot map. Held as a CUDA graph, which is enqueued faster than a
+ * kernel is launched.
  */
 final class PeerPlan implements AutoCloseable {
   private final CudaDevice device;
