@@ -55,6 +55,13 @@ public interface DeviceBuffer extends AutoCloseable {
   DeviceBuffer slice(long offset, long count);
 
   /**
+   * Sets all elements to zero, in order with other work on this buffer.
+   *
+   * @throws IllegalStateException if this buffer is closed
+   */
+  void fillZero();
+
+  /**
    * Copies from a Java buffer: a {@code FloatBuffer} for FLOAT32, {@code DoubleBuffer} for FLOAT64,
    * {@code ShortBuffer} with the raw bits for FLOAT16 and BFLOAT16, {@code IntBuffer} for INT32,
    * {@code LongBuffer} for INT64, or for any type a {@code ByteBuffer} in native byte order. The

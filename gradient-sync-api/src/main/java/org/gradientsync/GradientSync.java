@@ -37,6 +37,7 @@ public final class GradientSync implements AutoCloseable {
   private final Group group;
   private final BackendDevice device;
   private final Reducer reducer;
+  private volatile CommunicationThread thread;
   private volatile boolean closed;
 
   GradientSync(Group group, GroupCommunicator communicator, BackendDevice device, Reducer reducer) {
@@ -135,6 +136,7 @@ public final class GradientSync implements AutoCloseable {
    */
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
+    awaitBeside();
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
@@ -154,6 +156,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void broadcast(DeviceBuffer buffer, int root) {
+    awaitBeside();
     synchronized (group) {
       requireOwn(buffer);
       if (root < 0 || root >= size()) {
@@ -180,6 +183,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void register(DeviceBuffer buffer) {
+    awaitBeside();
     synchronized (group) {
       requireOwn(buffer);
       reducer.register(buffer);
@@ -189,6 +193,7 @@ public final class GradientSync implements AutoCloseable {
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
   public void barrier() {
     requireOpen();
+    awaitBeside();
     communicator.barrier();
   }
 
@@ -271,6 +276,10 @@ public final class GradientSync implements AutoCloseable {
    */
   @Override
   public void close() {
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.close();
+    }
     synchronized (group) {
       if (closed) {
         return;
@@ -285,6 +294,43 @@ public final class GradientSync implements AutoCloseable {
           device.close();
         }
       }
+    }
+  }
+
+  BackendDevice backend() {
+    return device;
+  }
+
+  boolean blocksHost() {
+    return reducer.blocksHost();
+  }
+
+  /**
+   * What averages beside other work. The sync's own calls wait until it has nothing to do, so that
+   * all ranks keep one order.
+   */
+  CommunicationThread communicationThread() {
+    synchronized (group) {
+      requireOpen();
+      if (thread == null) {
+        thread = new CommunicationThread(rank());
+      }
+      return thread;
+    }
+  }
+
+  private void awaitBeside() {
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.awaitAll();
+    }
+  }
+
+  /** {@link #average} in its turn, which the caller has to know. */
+  void averageBeside(DeviceBuffer buffer) {
+    synchronized (group) {
+      requireOwn(buffer);
+      reducer.allReduce(buffer, ReduceOp.AVERAGE);
     }
   }
 

@@ -1,6 +1,7 @@
 package org.gradientsync.host;
 
 import java.nio.Buffer;
+import java.nio.FloatBuffer;
 import java.nio.ShortBuffer;
 import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
@@ -12,6 +13,7 @@ final class HalfAccumulator extends FloatAccumulator {
   private final boolean brain;
   private final short[] bits = new short[BLOCK];
   private final ShortBuffer halves = ShortBuffer.wrap(bits);
+  private final FloatBuffer floats = FloatBuffer.wrap(sum);
 
   HalfAccumulator(DataType type) {
     this.brain = type == DataType.BFLOAT16;
@@ -42,6 +44,16 @@ final class HalfAccumulator extends FloatAccumulator {
   Buffer finish(ReduceOp op, int ranks, int count) {
     decode(next, count);
     super.finish(op, ranks, count);
+    return narrow(count);
+  }
+
+  /** Float32 for {@link #narrow}. */
+  FloatBuffer wide() {
+    return floats;
+  }
+
+  /** What is in {@link #wide}, in 16 bits. */
+  ShortBuffer narrow(int count) {
     if (brain) {
       for (int i = 0; i < count; i++) {
         bits[i] = BFloat16.fromFloat(sum[i]);
@@ -52,6 +64,17 @@ final class HalfAccumulator extends FloatAccumulator {
       }
     }
     return halves;
+  }
+
+  /** What is in {@link #incoming}, in float32. */
+  FloatBuffer widen(int count) {
+    decode(sum, count);
+    for (int i = 0; i < count; i++) {
+      if (sum[i] != sum[i]) {
+        sum[i] = Float.NaN; // a BFLOAT16 could carry another
+      }
+    }
+    return floats;
   }
 
   private void decode(float[] target, int count) {

@@ -60,6 +60,16 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   @Override
+  protected void zero() {
+    int size = type().sizeInBytes();
+    for (long done = 0; done < count(); ) {
+      int run = run(done, count() - done);
+      HostBuffers.fillZero(memory.segment(segmentOf(done)), indexOf(done) * size, run * size);
+      done += run;
+    }
+  }
+
+  @Override
   protected void upload(Buffer source) {
     Buffer typed = typed(source);
     write(0, typed, typed.position(), (int) count());

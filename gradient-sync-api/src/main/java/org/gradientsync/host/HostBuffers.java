@@ -108,4 +108,22 @@ public final class HostBuffers {
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
   }
+
+  /**
+   * Sets bytes to zero.
+   *
+   * @param memory direct memory in native byte order
+   * @param from the first byte, an absolute index
+   * @param count how many bytes
+   */
+  public static void fillZero(ByteBuffer memory, int from, int count) {
+    int at = from;
+    int end = from + count;
+    for (; at <= end - Long.BYTES; at += Long.BYTES) {
+      memory.putLong(at, 0);
+    }
+    for (; at < end; at++) {
+      memory.put(at, (byte) 0);
+    }
+  }
 }

@@ -1,6 +1,7 @@
 package org.gradientsync.host;
 
 import java.io.IOException;
+import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.EnumMap;
@@ -12,6 +13,8 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -195,8 +198,43 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
+  public void convert(DeviceBuffer source, DeviceBuffer target) {
+    AbstractDeviceBuffer.requireConvertible(source, target);
+    DataType half = source.type() == DataType.FLOAT32 ? target.type() : source.type();
+    boolean narrows = half == target.type();
+    HalfAccumulator converter = (HalfAccumulator) accumulator(half);
+    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+      Buffer from = narrows ? converter.wide() : converter.incoming();
+      ((HostBuffer) source).read(first, from, 0, count);
+      Buffer to = narrows ? converter.narrow(count) : converter.widen(count);
+      ((HostBuffer) target).write(first, to, 0, count);
+    }
+  }
+
+  @Override
   public void await(DeviceBuffer buffer) {
     // every call is finished when it returns
+  }
+
+  @Override
+  public WorkQueue queue() {
+    return HostQueue.QUEUE;
+  }
+
+  @Override
+  public WorkQueue createQueue() {
+    return HostQueue.QUEUE;
+  }
+
+  @Override
+  public Moment createMoment(boolean timed) {
+    return new HostMoment();
+  }
+
+  @Override
+  public DeviceBuffer on(WorkQueue queue, DeviceBuffer buffer) {
+    return buffer.slice(0, buffer.count());
   }
 
   @Override

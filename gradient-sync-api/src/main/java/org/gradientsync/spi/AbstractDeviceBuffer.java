@@ -58,6 +58,23 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
+   * Refuses what {@link BackendDevice#convert} does not take.
+   *
+   * @param source what is read
+   * @param target what is written
+   * @throws IllegalArgumentException if the types or counts do not fit
+   */
+  public static void requireConvertible(DeviceBuffer source, DeviceBuffer target) {
+    DataType other = source.type() == DataType.FLOAT32 ? target.type() : source.type();
+    if (source.type() == target.type()
+        || source.type() != DataType.FLOAT32 && target.type() != DataType.FLOAT32
+        || other.sizeInBytes() != Short.BYTES
+        || source.count() != target.count()) {
+      throw new IllegalArgumentException("cannot convert: source=" + source + ", target=" + target);
+    }
+  }
+
+  /**
    * A direct buffer over a run of elements, for handing to a transport. On a device other than the
    * host it is only an address: it must never be read or written from Java.
    *
@@ -80,6 +97,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    * @param target a matching buffer; its position must not be changed
    */
   protected abstract void download(Buffer target);
+
+  /** Sets all elements to zero; the state has been checked. */
+  protected abstract void zero();
 
   /**
    * Makes a view; the range has been checked.
@@ -116,6 +136,12 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
           "slice is out of range: offset=" + offset + ", count=" + elements + ", buffer=" + this);
     }
     return view(offset, elements);
+  }
+
+  @Override
+  public final void fillZero() {
+    requireOpen();
+    zero();
   }
 
   @Override

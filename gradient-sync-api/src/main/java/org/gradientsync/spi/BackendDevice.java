@@ -24,6 +24,50 @@ public interface BackendDevice extends Device, AutoCloseable {
   void await(DeviceBuffer buffer);
 
   /**
+   * The queue of buffers that were allocated without another.
+   *
+   * @return this device's own; not to be closed
+   */
+  WorkQueue queue();
+
+  /**
+   * Makes a queue for work that is done beside that of {@link #queue()}, and first where the device
+   * has to choose: synchronization under a backward pass. It is to take only a part of the device.
+   *
+   * @return a queue that the caller closes
+   */
+  WorkQueue createQueue();
+
+  /**
+   * Makes a moment, to be recorded.
+   *
+   * @param timed whether its time will be asked for; without, it is cheaper
+   * @return a moment that the caller closes
+   */
+  Moment createMoment(boolean timed);
+
+  /**
+   * The same memory as a buffer of another queue. Whoever uses both puts their work in order.
+   *
+   * @param queue a queue of this device
+   * @param buffer a buffer of this device
+   * @return a view, which ends with the buffer
+   */
+  DeviceBuffer on(WorkQueue queue, DeviceBuffer buffer);
+
+  /**
+   * Copies all elements from FLOAT32 to a 16-bit type or back, in the order of the target's queue.
+   * Rounds to nearest even; what is too large becomes infinity, and any NaN the canonical one.
+   * Allocates nothing.
+   *
+   * @param source a buffer of this device
+   * @param target as many elements as source; one of the two is FLOAT32, the other FLOAT16 or
+   *     BFLOAT16
+   * @throws IllegalArgumentException for other types, or if the counts differ
+   */
+  void convert(DeviceBuffer source, DeviceBuffer target);
+
+  /**
    * Makes this device the calling thread's, for libraries that look at that: a GPU's context.
    * Cheap, and nothing to do for most devices.
    */

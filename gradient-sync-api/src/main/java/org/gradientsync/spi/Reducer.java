@@ -47,6 +47,16 @@ public interface Reducer extends AutoCloseable {
     // most prepare so little that the first call may do it
   }
 
+  /**
+   * Whether its calls return only when the other ranks have come. Those that do not enqueue their
+   * work and leave the host free.
+   *
+   * @return true if a caller that has other work needs a thread for this
+   */
+  default boolean blocksHost() {
+    return true;
+  }
+
   /** Gives up everything that was prepared, after what is under way on the device. */
   @Override
   void close();

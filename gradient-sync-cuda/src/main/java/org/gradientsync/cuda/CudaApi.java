@@ -80,6 +80,9 @@ interface CudaApi {
 
   CUstream createStream();
 
+  /** A stream whose kernels are placed before those of the others that wait for room. */
+  CUstream createUrgentStream();
+
   void destroyStream(CUstream stream);
 
   void awaitStream(CUstream stream);

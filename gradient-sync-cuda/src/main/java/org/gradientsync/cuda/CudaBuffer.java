@@ -53,6 +53,14 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   }
 
   @Override
+  protected void zero() {
+    if (count() > 0) {
+      device.makeCurrent();
+      device.api().fillZero(address, sizeInBytes(), stream.handle());
+    }
+  }
+
+  @Override
   protected void upload(Buffer source) {
     device.staging().upload(source, this);
   }

@@ -14,6 +14,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.WorkQueue;
 
 /**
  * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
@@ -242,8 +243,41 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public void convert(DeviceBuffer source, DeviceBuffer target) {
+    AbstractDeviceBuffer.requireConvertible(source, target);
+    if (target.count() > 0) {
+      kernel.convert((CudaBuffer) source, (CudaBuffer) target);
+    }
+  }
+
+  @Override
   public void await(DeviceBuffer buffer) {
     ((CudaBuffer) buffer).stream().await();
+  }
+
+  @Override
+  public CudaStream queue() {
+    return stream;
+  }
+
+  @Override
+  public CudaStream createQueue() {
+    requireOpen();
+    makeCurrent();
+    return new CudaStream(this, api.createUrgentStream(), true, true);
+  }
+
+  @Override
+  public CudaEvent createMoment(boolean timed) {
+    return createEvent(timed);
+  }
+
+  @Override
+  public CudaBuffer on(WorkQueue queue, DeviceBuffer buffer) {
+    CudaBuffer own = (CudaBuffer) buffer;
+    requireOwn((CudaStream) queue);
+    return new CudaBuffer(
+        this, own, own.type(), own.count(), (CudaStream) queue, own.address(), false);
   }
 
   @Override

@@ -1,11 +1,13 @@
 package org.gradientsync.cuda;
 
 import jcuda.driver.CUevent;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
 
 /**
  * A point in a stream that the host and other streams can wait for, and whose time can be taken.
  */
-public final class CudaEvent implements AutoCloseable {
+public final class CudaEvent implements Moment {
   private final CudaDevice device;
   private final CUevent event;
   private final boolean timing;
@@ -28,7 +30,13 @@ public final class CudaEvent implements AutoCloseable {
     device.api().record(handle(), stream.handle());
   }
 
+  @Override
+  public void record(WorkQueue queue) {
+    record((CudaStream) queue);
+  }
+
   /** Waits until the work before the event is done. */
+  @Override
   public void await() {
     device.makeCurrent();
     device.api().awaitEvent(handle());
@@ -40,6 +48,7 @@ public final class CudaEvent implements AutoCloseable {
    *
    * @return true if it is, or if the event was never recorded
    */
+  @Override
   public boolean isDone() {
     device.makeCurrent();
     return device.api().isDone(handle());
@@ -58,6 +67,11 @@ public final class CudaEvent implements AutoCloseable {
     }
     device.makeCurrent();
     return device.api().milliseconds(handle(), end.handle());
+  }
+
+  @Override
+  public double millisecondsTo(Moment later) {
+    return millisecondsTo((CudaEvent) later);
   }
 
   CUevent handle() {

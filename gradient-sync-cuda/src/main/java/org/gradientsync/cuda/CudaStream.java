@@ -2,6 +2,8 @@ package org.gradientsync.cuda;
 
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
 
 /**
  * A queue of work on one GPU. What is enqueued on a stream runs in order; the host does not wait
@@ -9,16 +11,28 @@ import jcuda.driver.CUstream;
  *
  * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
  */
-public final class CudaStream implements AutoCloseable {
+public final class CudaStream implements WorkQueue {
   private final CudaDevice device;
   private final CUstream stream;
   private final boolean own;
+  private final boolean beside;
   private boolean closed;
 
   CudaStream(CudaDevice device, CUstream stream, boolean own) {
+    this(device, stream, own, false);
+  }
+
+  /**
+   * A stream.
+   *
+   * @param own whether closing destroys it
+   * @param beside whether its kernels are to leave most of the GPU to other streams
+   */
+  CudaStream(CudaDevice device, CUstream stream, boolean own, boolean beside) {
     this.device = device;
     this.stream = stream;
     this.own = own;
+    this.beside = beside;
   }
 
   /**
@@ -31,6 +45,7 @@ public final class CudaStream implements AutoCloseable {
   }
 
   /** Waits until everything enqueued so far is done. */
+  @Override
   public void await() {
     device.makeCurrent();
     device.api().awaitStream(handle());
@@ -45,6 +60,11 @@ public final class CudaStream implements AutoCloseable {
   public void waitFor(CudaEvent event) {
     device.makeCurrent();
     device.api().streamWaitsFor(handle(), event.handle());
+  }
+
+  @Override
+  public void waitFor(Moment moment) {
+    waitFor((CudaEvent) moment);
   }
 
   /**
@@ -112,6 +132,10 @@ public final class CudaStream implements AutoCloseable {
   public boolean isCapturing() {
     device.makeCurrent();
     return device.api().isCapturing(handle());
+  }
+
+  boolean isBeside() {
+    return beside;
   }
 
   boolean isClosed() {

@@ -207,6 +207,21 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public CUstream createUrgentStream() {
+    CUstream stream = new CUstream();
+    int[] leastUrgent = new int[1];
+    int[] mostUrgent = new int[1];
+    check(
+        JCudaDriver.cuCtxGetStreamPriorityRange(leastUrgent, mostUrgent),
+        "cuCtxGetStreamPriorityRange");
+    check(
+        JCudaDriver.cuStreamCreateWithPriority(
+            stream, CUstream_flags.CU_STREAM_NON_BLOCKING, mostUrgent[0]),
+        "cuStreamCreateWithPriority");
+    return stream;
+  }
+
+  @Override
   public void destroyStream(CUstream stream) {
     check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
   }

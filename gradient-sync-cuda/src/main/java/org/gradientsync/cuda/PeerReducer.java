@@ -153,6 +153,11 @@ final class PeerReducer implements Reducer {
     }
   }
 
+  @Override
+  public boolean blocksHost() {
+    return false;
+  }
+
   private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
     PeerPlan plan = registration.plan(op);
     if (plan == null) {

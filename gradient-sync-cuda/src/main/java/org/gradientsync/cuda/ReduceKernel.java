@@ -12,7 +12,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffers;
 
-/** The kernels of {@code reduce.cu}: one for each type and operation. */
+/** The kernels of {@code reduce.cu}: one for each type and operation, and for conversions. */
 final class ReduceKernel implements AutoCloseable {
   /** As in reduce.cu. */
   static final int MAX_RANKS = 256;
@@ -28,6 +28,8 @@ final class ReduceKernel implements AutoCloseable {
   private final CUmodule module;
   private final CUfunction[][] functions =
       new CUfunction[DataType.values().length][ReduceOp.values().length];
+  private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
+  private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
   private final ByteBuffer memory = HostBuffers.allocate(BYTES);
   private final Pointer arguments;
   private final int mostBlocks;
@@ -45,6 +47,10 @@ final class ReduceKernel implements AutoCloseable {
               api.function(module, "reduce_" + type + "_" + op);
         }
       }
+    }
+    for (DataType half : new DataType[] {DataType.FLOAT16, DataType.BFLOAT16}) {
+      fromFloat[half.ordinal()] = api.function(module, "convert_FLOAT32_" + half);
+      toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
     }
     arguments = api.arguments(memory, new int[] {0});
     mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
@@ -70,20 +76,26 @@ final class ReduceKernel implements AutoCloseable {
     for (int rank = 0; rank < sources.length; rank++) {
       memory.putLong(rank * Long.BYTES, ((CudaBuffer) sources[rank]).address());
     }
+    memory.putInt(RANKS, sources.length);
+    launch(functions[target.type().ordinal()][op.ordinal()], stream, target);
+  }
+
+  /** Enqueues on the target's stream a copy that changes FLOAT32 to a 16-bit type, or back. */
+  synchronized void convert(CudaBuffer source, CudaBuffer target) {
+    boolean narrows = source.type() == DataType.FLOAT32;
+    memory.putLong(0, source.address());
+    launch(
+        narrows ? fromFloat[target.type().ordinal()] : toFloat[source.type().ordinal()],
+        target.stream(),
+        target);
+  }
+
+  private void launch(CUfunction function, CudaStream stream, CudaBuffer target) {
     memory.putLong(TARGET, target.address());
     memory.putLong(COUNT, target.count());
-    memory.putInt(RANKS, sources.length);
     grid[0] = (int) Math.max(1, Math.min(mostBlocks, (target.count() + THREADS - 1) / THREADS));
     device.makeCurrent();
-    device
-        .api()
-        .launch(
-            functions[target.type().ordinal()][op.ordinal()],
-            grid,
-            block,
-            0,
-            stream.handle(),
-            arguments);
+    device.api().launch(function, grid, block, 0, stream.handle(), arguments);
   }
 
   @Override

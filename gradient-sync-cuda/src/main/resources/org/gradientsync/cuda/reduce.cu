@@ -25,6 +25,16 @@ template <class F, int OP> __device__ __forceinline__ void reduce(const Argument
   }
 }
 
+// Between FLOAT32 and a 16-bit type, which is how gradients travel compressed.
+template <class From, class To> __device__ __forceinline__ void convert(const Arguments& a) {
+  const typename From::Stored* source = static_cast<const typename From::Stored*>(a.sources[0]);
+  typename To::Stored* target = static_cast<typename To::Stored*>(a.target);
+  long long stride = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
+    target[i] = To::store(From::load(source[i]));
+  }
+}
+
 #define KERNEL(type, format, op) \
   extern "C" __global__ void __launch_bounds__(512) reduce_##type##_##op(const __grid_constant__ Arguments a) { \
     reduce<format, op>(a); \
@@ -39,3 +49,12 @@ FLOATING(FLOAT32, Plain<float>)
 FLOATING(FLOAT64, Plain<double>)
 INTEGER(INT32, Plain<int>)
 INTEGER(INT64, Plain<long long>)
+
+#define CONVERT(source, from, target, to) \
+  extern "C" __global__ void __launch_bounds__(512) convert_##source##_##target(const __grid_constant__ Arguments a) { \
+    convert<from, to>(a); \
+  }
+CONVERT(FLOAT32, Plain<float>, FLOAT16, Half)
+CONVERT(FLOAT32, Plain<float>, BFLOAT16, Brain)
+CONVERT(FLOAT16, Half, FLOAT32, Plain<float>)
+CONVERT(BFLOAT16, Brain, FLOAT32, Plain<float>)

@@ -1,0 +1,67 @@
+package org.gradientsync;
+
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
+
+/**
+ * The gradients that are averaged together: their memory, and what puts the two streams in order.
+ */
+final class Bucket implements AutoCloseable {
+  final int[] parameters;
+
+  /** On the stream that computes. */
+  final DeviceBuffer flat;
+
+  /** The same memory on the stream that averages. */
+  final DeviceBuffer averaged;
+
+  /** Behind the last gradient. */
+  final Moment ready;
+
+  /** Behind the average. */
+  final Moment done;
+
+  /** Averages, where it is its turn. */
+  final Runnable average;
+
+  /** How many gradients are not ready. */
+  int missing;
+
+  /** What the communication thread has given for it. */
+  long ticket;
+
+  private final DeviceBuffer memory;
+
+  Bucket(
+      GradientSync sync, BucketLayout.Bucket layout, WorkQueue compute, WorkQueue communication) {
+    BackendDevice device = sync.backend();
+    parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
+    memory = device.allocate(layout.type, layout.count);
+    flat = device.on(compute, memory);
+    averaged = device.on(communication, memory);
+    ready = device.createMoment(false);
+    done = device.createMoment(false);
+    ready.record(device.queue()); // allocating has filled it with zeros there
+    compute.waitFor(ready);
+    communication.waitFor(ready);
+    average =
+        () -> {
+          communication.waitFor(ready);
+          sync.averageBeside(averaged);
+          done.record(communication);
+        };
+  }
+
+  /** Begins a step. */
+  void begin() {
+    missing = parameters.length;
+  }
+
+  @Override
+  public void close() {
+    memory.close(); // and with it the views
+    ready.close();
+    done.close();
+  }
+}

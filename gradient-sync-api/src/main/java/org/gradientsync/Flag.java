@@ -1,0 +1,69 @@
+package org.gradientsync;
+
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
+
+/**
+ * One element that travels with the gradients. A rank with data writes 1; so the average is zero
+ * only if no rank has any.
+ */
+final class Flag implements AutoCloseable {
+  private final BackendDevice device;
+  private final DeviceBuffer place;
+  private final DeviceBuffer memory;
+  private final DeviceBuffer[] one;
+
+  /**
+   * A flag.
+   *
+   * @param place one element of a bucket, on the stream that computes
+   */
+  Flag(BackendDevice device, DeviceBuffer place, WorkQueue compute) {
+    this.device = device;
+    this.place = place;
+    memory = device.allocate(place.type(), 1);
+    one = new DeviceBuffer[] {device.on(compute, memory)};
+    try (Moment zeroed = device.createMoment(false)) {
+      zeroed.record(device.queue());
+      compute.waitFor(zeroed);
+    }
+    switch (place.type()) {
+      case FLOAT16 -> one[0].copyFrom(new short[] {Float16.fromFloat(1)});
+      case BFLOAT16 -> one[0].copyFrom(new short[] {BFloat16.fromFloat(1)});
+      case FLOAT32 -> one[0].copyFrom(new float[] {1});
+      default -> one[0].copyFrom(new double[] {1});
+    }
+  }
+
+  /** Enqueues that this rank has data. */
+  void raise() {
+    device.reduce(one, place, ReduceOp.SUM);
+  }
+
+  /** Waits for the average, and tells whether any rank had data. */
+  boolean isRaised() {
+    switch (place.type()) {
+      case FLOAT16, BFLOAT16 -> {
+        short[] bits = new short[1];
+        place.copyTo(bits);
+        return bits[0] != 0;
+      }
+      case FLOAT32 -> {
+        float[] average = new float[1];
+        place.copyTo(average);
+        return average[0] != 0;
+      }
+      default -> {
+        double[] average = new double[1];
+        place.copyTo(average);
+        return average[0] != 0;
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    memory.close();
+  }
+}

@@ -1,0 +1,602 @@
+package org.gradientsync;
+
+import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.IntConsumer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.WorkQueue;
+
+/**
+ * The gradients of a model, packed into buckets that are averaged while the backward pass still
+ * computes the next ones.
+ *
+ * <pre>{@code
+ * try (GradientBuckets buckets = GradientBuckets.builder(sync, parameters).build()) {
+ *   buckets.broadcast(weights, 0); // the same start on all ranks
+ *   for (...) {
+ *     forward();
+ *     for (int i = parameters.size() - 1; i >= 0; i--) {
+ *       backward(i, buckets.gradient(i)); // writes or enqueues the gradient
+ *       buckets.ready(i);
+ *     }
+ *     buckets.finish();
+ *     update(weights, buckets);
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>Gradients are views into the buckets, so nothing is copied. A bucket whose last gradient is
+ * ready is averaged as soon as the buckets before it are under way; so all ranks average in the
+ * same order, whatever the order in which their gradients become ready. On a GPU it is done on a
+ * stream of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
+ * other calls then wait until it has nothing to do, but {@link GradientSync#communicator()} must
+ * not be used between the first {@link #ready} of a step and {@link #finish}.
+ *
+ * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
+ * #join}. For use by one thread at a time. After an exception of {@link #ready} or {@link #finish}
+ * that comes from averaging, every further call throws.
+ *
+ * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
+ * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
+ */
+public final class GradientBuckets implements AutoCloseable {
+  /** What {@link GradientBuckets#finish} does with gradients that are not ready. */
+  public enum Missing {
+    /** It throws, naming them: usually a part of the model was forgotten. */
+    REFUSE,
+    /** They are zero: parts of the model are not used in every step, or by every rank. */
+    ZERO
+  }
+
+  private final GradientSync sync;
+  private final Builder options;
+  private final List<Parameter> parameters;
+  private final WorkQueue compute;
+  private final WorkQueue communication;
+  private final CommunicationThread thread;
+  private final IntConsumer nothing = parameter -> {};
+  private final boolean[] isReady;
+  private final int[] order;
+  private BucketLayout layout;
+  private Bucket[] buckets;
+  private DeviceBuffer[] gradients;
+  private Flag flag;
+  private int readyCount;
+  private int started;
+  private boolean ordered;
+  private int quiet;
+  private boolean joining;
+  private Throwable broken;
+  private boolean closed;
+
+  private GradientBuckets(Builder options) {
+    this.options = options;
+    sync = options.sync;
+    parameters = options.parameters;
+    isReady = new boolean[parameters.size()];
+    order = new int[parameters.size()];
+    for (int i = 0; i < order.length; i++) {
+      order[i] = order.length - 1 - i;
+    }
+    LayoutCheck.requireSame(
+        sync.communicator(),
+        parameters,
+        options.firstBytes,
+        options.bytes,
+        options.unevenSteps ? 1 : 0,
+        options.overlap ? 1 : 0);
+    BackendDevice device = sync.backend();
+    compute = options.compute == null ? device.queue() : options.compute;
+    communication = options.overlap ? device.createQueue() : compute;
+    boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
+    thread = needsThread ? sync.communicationThread() : null;
+    try {
+      layOut();
+    } catch (RuntimeException | Error e) {
+      close();
+      throw e;
+    }
+  }
+
+  /**
+   * Buckets for a model.
+   *
+   * @param sync whose ranks average; open as long as the buckets are
+   * @param parameters the model's, in the order of the forward pass, at least one; the same counts
+   *     and types on all ranks
+   * @return a builder
+   */
+  public static Builder builder(GradientSync sync, List<Parameter> parameters) {
+    return new Builder(sync, parameters);
+  }
+
+  private void layOut() {
+    layout =
+        new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
+    buckets = new Bucket[layout.buckets.size()];
+    for (int i = 0; i < buckets.length; i++) {
+      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, communication);
+      sync.register(buckets[i].averaged);
+    }
+    gradients = new DeviceBuffer[parameters.size()];
+    for (int i = 0; i < gradients.length; i++) {
+      gradients[i] =
+          buckets[layout.bucketOf[i]].flat.slice(layout.offsetOf[i], parameters.get(i).count());
+    }
+    if (options.unevenSteps) {
+      flag = new Flag(sync.backend(), buckets[0].flat.slice(layout.flagOffset, 1), compute);
+    }
+    begin();
+  }
+
+  /** Forgets the last step. */
+  private void begin() {
+    Arrays.fill(isReady, false);
+    readyCount = 0;
+    started = 0;
+    for (Bucket bucket : buckets) {
+      bucket.begin();
+    }
+  }
+
+  /**
+   * Where a gradient goes. It belongs to the stream that computes, see {@link Builder#computedOn}.
+   * Its elements hold the average after {@link #finish}, until the next step writes them.
+   *
+   * @param parameter its number in the list, from 0
+   * @return a view, which ends with {@link #rebuild} or {@link #close}
+   */
+  public DeviceBuffer gradient(int parameter) {
+    return gradients[requireParameter(parameter)];
+  }
+
+  /**
+   * The number of parameters.
+   *
+   * @return 1 or more
+   */
+  public int size() {
+    return gradients.length;
+  }
+
+  /**
+   * The number of buckets.
+   *
+   * @return 1 or more
+   */
+  public int bucketCount() {
+    return buckets.length;
+  }
+
+  /**
+   * Which bucket a gradient lies in.
+   *
+   * @param parameter its number in the list, from 0
+   * @return from 0, in the order in which buckets are averaged
+   */
+  public int bucketOf(int parameter) {
+    return layout.bucketOf[requireParameter(parameter)];
+  }
+
+  /**
+   * Says that a gradient has been written, or that what writes it has been enqueued on the stream
+   * that computes. The last one of a bucket starts the bucket's average. Returns without waiting
+   * for other ranks. Within {@link #noSync} it does nothing.
+   *
+   * @param parameter its number in the list, from 0
+   * @throws IllegalStateException if it has been ready before in this step
+   */
+  public void ready(int parameter) {
+    requireUsable();
+    requireParameter(parameter);
+    if (quiet > 0) {
+      return;
+    }
+    if (isReady[parameter]) {
+      throw new IllegalStateException(
+          "gradient is ready already: parameter="
+              + parameters.get(parameter)
+              + ", rank="
+              + sync.rank()
+              + "; call finish() at the end of each step, and noSync() to add several steps up");
+    }
+    isReady[parameter] = true;
+    if (!ordered) {
+      order[readyCount] = parameter;
+    }
+    readyCount++;
+    buckets[layout.bucketOf[parameter]].missing--;
+    if (options.overlap) {
+      startFull();
+    }
+  }
+
+  private void startFull() {
+    while (started < buckets.length && buckets[started].missing == 0) {
+      Bucket bucket = buckets[started++];
+      if (bucket == buckets[0] && flag != null && !joining) {
+        flag.raise();
+      }
+      try {
+        bucket.ready.record(compute);
+        if (thread != null) {
+          bucket.ticket = thread.hand(bucket.average);
+        } else {
+          bucket.average.run();
+        }
+      } catch (RuntimeException | Error e) {
+        broken = e;
+        throw e;
+      }
+    }
+  }
+
+  /**
+   * Ends the step: what is enqueued later on the stream that computes finds the averages. Does not
+   * block the host where the reducer does not. Within {@link #noSync} it does nothing.
+   *
+   * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen:
+   *     with their names. The other ranks wait for them in vain, so the buckets are broken
+   * @throws GradientSyncException what an average of this step has thrown
+   */
+  public void finish() {
+    finish(nothing);
+  }
+
+  /**
+   * Ends the step as {@link #finish()} does, bucket after bucket, so that what is done with the
+   * first averages need not wait for the last.
+   *
+   * @param averaged called for each parameter's number, in the order of the buckets: what it
+   *     enqueues on the stream that computes finds this parameter's average
+   */
+  public void finish(IntConsumer averaged) {
+    requireUsable();
+    if (quiet > 0) {
+      return;
+    }
+    if (readyCount < gradients.length) {
+      settleMissing();
+    }
+    startFull();
+    try {
+      for (Bucket bucket : buckets) {
+        if (thread != null) {
+          thread.await(bucket.ticket);
+        }
+        compute.waitFor(bucket.done);
+        for (int parameter : bucket.parameters) {
+          averaged.accept(parameter);
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    }
+    ordered = true;
+    begin();
+  }
+
+  private void settleMissing() {
+    List<Parameter> missing = new ArrayList<>();
+    for (int i = 0; i < isReady.length; i++) {
+      if (!isReady[i]) {
+        missing.add(parameters.get(i));
+      }
+    }
+    if (options.missing == Missing.REFUSE) {
+      IllegalStateException e =
+          new IllegalStateException(
+              "gradients are not ready: missing="
+                  + missing
+                  + ", rank="
+                  + sync.rank()
+                  + "; call ready() for each, or build with missing(Missing.ZERO)");
+      broken = e;
+      throw e;
+    }
+    for (int i = 0; i < isReady.length; i++) {
+      if (!isReady[i]) {
+        gradients[i].fillZero();
+        ready(i);
+      }
+    }
+  }
+
+  /** An end for {@link #noSync}. */
+  public interface NoSync extends AutoCloseable {
+    /** Lets gradients be averaged again. */
+    @Override
+    void close();
+  }
+
+  private final NoSync loud =
+      new NoSync() {
+        @Override
+        public void close() {
+          quiet = Math.max(0, quiet - 1);
+        }
+      };
+
+  /**
+   * For gradient accumulation: until it is closed, {@link #ready} and {@link #finish} do nothing.
+   * The backward passes add to the gradients, in these steps and the one after, whose sum is
+   * averaged.
+   *
+   * @return to be closed before the last of the steps, best by try-with-resources
+   * @throws IllegalStateException in the middle of a step
+   */
+  public NoSync noSync() {
+    requireBetweenSteps("noSync");
+    quiet++;
+    return loud;
+  }
+
+  /**
+   * Copies one rank's parameters to all ranks. Collective.
+   *
+   * @param values the parameters themselves, of the types and counts given to the builder, as
+   *     buffers of the sync
+   * @param root the rank that has them
+   * @throws IllegalArgumentException if they are not the model's
+   */
+  public void broadcast(List<? extends DeviceBuffer> values, int root) {
+    requireUsable();
+    for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
+      if (i >= values.size()
+          || i >= parameters.size()
+          || values.get(i).type() != parameters.get(i).type()
+          || values.get(i).count() != parameters.get(i).count()) {
+        throw new IllegalArgumentException(
+            "not the model's parameters: index="
+                + i
+                + ", is="
+                + (i < values.size() ? values.get(i) : "none")
+                + ", expected="
+                + (i < parameters.size() ? parameters.get(i) : "none")
+                + ", rank="
+                + sync.rank());
+      }
+    }
+    for (DeviceBuffer value : values) {
+      sync.broadcast(value, root);
+    }
+  }
+
+  /**
+   * Puts the gradients into buckets anew, in the order in which they became ready on rank 0 in the
+   * first step. Gradients lose their values. Collective, after the first step's {@link #finish} and
+   * the use of what it averaged.
+   *
+   * @return whether anything has changed; then gradients are to be asked for again, and earlier
+   *     views are closed
+   * @throws IllegalStateException if no step has been finished yet, or in the middle of a step
+   */
+  public boolean rebuild() {
+    requireBetweenSteps("rebuild");
+    if (!ordered) {
+      throw new IllegalStateException(
+          "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
+    }
+    sync.communicator().broadcast(IntBuffer.wrap(order), 0);
+    BucketLayout better =
+        new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
+    if (Arrays.equals(better.bucketOf, layout.bucketOf)
+        && Arrays.equals(better.offsetOf, layout.offsetOf)) {
+      return false;
+    }
+    closeBuckets();
+    layOut();
+    return true;
+  }
+
+  /**
+   * Takes part in the other ranks' steps without data of its own, with gradients of zero, until all
+   * ranks have come here: for ranks with fewer steps than others. Averages are over all ranks all
+   * the time. Each rank calls it once, after its last step.
+   *
+   * @param update called after each step of the others', when the averages are there: what keeps
+   *     this rank's parameters the same as theirs
+   * @return how many steps that were
+   * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, or in the middle
+   *     of a step
+   */
+  public long join(Runnable update) {
+    requireBetweenSteps("join");
+    if (flag == null) {
+      throw new IllegalStateException(
+          "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
+    }
+    joining = true;
+    try {
+      for (long steps = 0; ; steps++) {
+        for (Bucket bucket : buckets) {
+          bucket.flat.fillZero();
+        }
+        for (int i = 0; i < gradients.length; i++) {
+          ready(i);
+        }
+        finish();
+        if (!flag.isRaised()) {
+          return steps;
+        }
+        update.run();
+      }
+    } finally {
+      joining = false;
+    }
+  }
+
+  private int requireParameter(int parameter) {
+    if (parameter < 0 || parameter >= isReady.length) {
+      throw new IndexOutOfBoundsException(
+          "no such parameter: parameter="
+              + parameter
+              + ", count="
+              + isReady.length
+              + ", rank="
+              + sync.rank());
+    }
+    return parameter;
+  }
+
+  private void requireUsable() {
+    if (closed) {
+      throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
+    }
+    if (broken != null) {
+      throw new IllegalStateException(
+          "buckets are broken by an earlier failure: rank=" + sync.rank(), broken);
+    }
+  }
+
+  private void requireBetweenSteps(String call) {
+    requireUsable();
+    if (readyCount > 0) {
+      throw new IllegalStateException(
+          call + "() in the middle of a step: rank=" + sync.rank() + "; call finish() first");
+    }
+  }
+
+  private void closeBuckets() {
+    for (Bucket bucket : buckets) {
+      if (bucket != null) {
+        bucket.close();
+      }
+    }
+    if (flag != null) {
+      flag.close();
+      flag = null;
+    }
+  }
+
+  /**
+   * Gives the buckets' memory back. Not collective. In the middle of a step whose averages block
+   * the host, they are given up, which breaks the sync. A second call does nothing.
+   */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    if (thread != null && started > 0) {
+      thread.abandon(buckets[started - 1].ticket);
+    }
+    if (buckets != null) {
+      closeBuckets();
+    }
+    if (communication != compute) {
+      communication.close();
+    }
+  }
+
+  /** How gradients are packed and averaged. All ranks build alike. */
+  public static final class Builder {
+    private final GradientSync sync;
+    private final List<Parameter> parameters;
+    private long firstBytes = 1 << 20;
+    private long bytes = 25 << 20;
+    private boolean overlap = true;
+    private boolean unevenSteps;
+    private Missing missing = Missing.REFUSE;
+    private WorkQueue compute;
+
+    private Builder(GradientSync sync, List<Parameter> parameters) {
+      this.sync = Objects.requireNonNull(sync, "sync");
+      this.parameters = List.copyOf(parameters);
+      if (this.parameters.isEmpty()) {
+        throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
+      }
+    }
+
+    /**
+     * When a bucket is closed: as soon as its gradients take this many bytes.
+     *
+     * @param newBytes 1 or more; 25 MiB if not set
+     * @return this builder
+     */
+    public Builder bucketBytes(long newBytes) {
+      bytes = requirePositive(newBytes, "bucketBytes");
+      return this;
+    }
+
+    /**
+     * When the first bucket is closed, which is smaller so that averaging begins early.
+     *
+     * @param newBytes 1 or more; 1 MiB if not set
+     * @return this builder
+     */
+    public Builder firstBucketBytes(long newBytes) {
+      firstBytes = requirePositive(newBytes, "firstBucketBytes");
+      return this;
+    }
+
+    /**
+     * Whether buckets are averaged during the backward pass, or all of them in {@link #finish}, on
+     * the stream that computes.
+     *
+     * @param newOverlap true if not set
+     * @return this builder
+     */
+    public Builder overlap(boolean newOverlap) {
+      overlap = newOverlap;
+      return this;
+    }
+
+    /**
+     * What is done with gradients that are not ready at the end of a step.
+     *
+     * @param newMissing {@link Missing#REFUSE} if not set
+     * @return this builder
+     */
+    public Builder missing(Missing newMissing) {
+      missing = Objects.requireNonNull(newMissing, "missing");
+      return this;
+    }
+
+    /**
+     * Lets ranks have different numbers of steps, see {@link GradientBuckets#join}. Costs one small
+     * kernel or copy in each step.
+     *
+     * @return this builder
+     */
+    public Builder unevenSteps() {
+      unevenSteps = true;
+      return this;
+    }
+
+    /**
+     * The stream on which gradients are computed and used.
+     *
+     * @param stream a stream of the sync's device; the device's own if not set
+     * @return this builder
+     */
+    public Builder computedOn(WorkQueue stream) {
+      compute = Objects.requireNonNull(stream, "stream");
+      return this;
+    }
+
+    /**
+     * Builds the buckets. Collective.
+     *
+     * @return buckets that the caller closes before the sync; their contents are zero
+     * @throws MismatchedCallException if the ranks' parameters or options differ: on every rank,
+     *     naming the first parameter that does
+     * @throws GradientSyncException if there is not enough memory
+     */
+    public GradientBuckets build() {
+      return new GradientBuckets(this);
+    }
+
+    private static long requirePositive(long value, String name) {
+      if (value < 1) {
+        throw new IllegalArgumentException(name + " must be 1 or more: " + name + "=" + value);
+      }
+      return value;
+    }
+  }
+}

@@ -1,0 +1,22 @@
+package org.gradientsync.spi;
+
+/**
+ * Work of one device that is done in the order in which it was enqueued, beside the work of the
+ * device's other queues: on a GPU, a stream. On the host every call is finished when it returns, so
+ * there is nothing to wait for.
+ */
+public interface WorkQueue extends AutoCloseable {
+  /**
+   * Lets what is enqueued here later wait for a moment of another queue. Does not block the host.
+   *
+   * @param moment of the same device; one that was never recorded is waited for by nobody
+   */
+  void waitFor(Moment moment);
+
+  /** Blocks the host until everything enqueued so far is done. */
+  void await();
+
+  /** Gives it up; what is enqueued is still done. A second call does nothing. */
+  @Override
+  void close();
+}
