@@ -57,6 +57,15 @@ public interface Reducer extends AutoCloseable {
     return true;
   }
 
+  /**
+   * Whether it rounds by itself what travels, as the sync's wire type asks.
+   *
+   * @return true if nobody else is to do so
+   */
+  default boolean compresses() {
+    return false;
+  }
+
   /** Gives up everything that was prepared, after what is under way on the device. */
   @Override
   void close();

@@ -62,7 +62,7 @@ final class PeerAutotune {
   private double milliseconds(PeerRegistration registration, PeerWay way) {
     double[] rounds = new double[ROUNDS];
     int tag = PeerTag.of(registration.number, ReduceOp.SUM);
-    try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag, 0);
+    try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag);
         CudaStream stream = device.createStream();
         CudaEvent start = device.createEvent(true);
         CudaEvent end = device.createEvent(true)) {

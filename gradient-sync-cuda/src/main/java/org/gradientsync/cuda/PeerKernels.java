@@ -1,17 +1,15 @@
 package org.gradientsync.cuda;
 
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
-import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /** The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed. */
 final class PeerKernels implements AutoCloseable {
   private final CudaDevice device;
-  private final Map<DataType, CUmodule> modules = new EnumMap<>(DataType.class);
+  private final Map<PeerFormat, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
@@ -24,23 +22,27 @@ final class PeerKernels implements AutoCloseable {
    *
    * @param op any operation for {@link PeerWay#BROADCAST}
    */
-  CUfunction function(PeerWay way, DataType type, ReduceOp op) {
+  CUfunction function(PeerWay way, PeerFormat format, ReduceOp op) {
     String family = op == ReduceOp.SUM || op == ReduceOp.AVERAGE ? "_ADDING" : "_OTHER";
-    String name = way.text() + "_" + type + (way == PeerWay.BROADCAST ? "" : family);
-    return functions.computeIfAbsent(name, n -> device.api().function(module(type), n));
+    String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
+    return functions.computeIfAbsent(name, n -> device.api().function(module(format), n));
   }
 
-  private CUmodule module(DataType type) {
+  private CUmodule module(PeerFormat format) {
     return modules.computeIfAbsent(
-        type, t -> device.api().loadModule(ReduceKernel.resource("peer_" + t + ".ptx")));
+        format, f -> device.api().loadModule(ReduceKernel.resource("peer_" + f.text() + ".ptx")));
   }
 
-  /** Loads all kernels of a type, which the driver otherwise does when each is first used. */
-  void load(DataType type) {
-    module(type);
+  /** Loads all kernels of a format, which the driver otherwise does when each is first used. */
+  void load(PeerFormat format) {
+    module(format);
     for (PeerWay way : PeerWay.values()) {
-      mostBlocks(function(way, type, ReduceOp.SUM), way);
-      mostBlocks(function(way, type, ReduceOp.MAX), way);
+      if (way.takes(format)) {
+        mostBlocks(function(way, format, ReduceOp.SUM), way);
+        if (!format.isNarrowed()) {
+          mostBlocks(function(way, format, ReduceOp.MAX), way);
+        }
+      }
     }
   }
 

@@ -47,7 +47,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> HEAD;
       case TWO_SHOT -> twoShot;
-      case STREAM -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
+      case STREAM, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
     };
   }
 
@@ -57,6 +57,7 @@ final class PeerLayout {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT -> twoShotRounds * ROUND_STRIDE;
       case STREAM -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
+      case STAGED -> stride(PeerWay.STREAM) / 2; // the other half is for results
     };
   }
 
@@ -65,7 +66,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
       case TWO_SHOT -> TWO_SHOT_BYTES;
-      case STREAM -> Long.MAX_VALUE;
+      case STREAM, STAGED -> Long.MAX_VALUE;
     };
   }
 
@@ -73,25 +74,29 @@ final class PeerLayout {
   int blocks(PeerWay way, DataType type, long count, int most) {
     boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
-    long each = way == PeerWay.STREAM ? BATCH_VECTORS : way.threads / 32 * ROUND_VECTORS;
+    long each = way.isChunked() ? BATCH_VECTORS : way.threads / 32 * ROUND_VECTORS;
     long needed = (vectors + each - 1) / each;
-    long room = way == PeerWay.STREAM ? stride(way) / each : MAX_BLOCKS;
+    long room = way.isChunked() ? stride(way) / each : MAX_BLOCKS;
     return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
   }
 
   /**
-   * How many batches each block of {@link PeerWay#STREAM} sends before it raises a flag. All of
-   * them, if the staging has room for that. A larger buffer goes in chunks, which must be small
-   * enough that what lies in the staging stays in the GPU's cache.
+   * How many batches each block of a {@linkplain PeerWay#isChunked chunked} way sends before it
+   * raises a flag. All of them, if the staging has room for that. A larger buffer goes in chunks,
+   * which must be small enough that what lies in the staging stays in the GPU's cache.
    */
-  int batches(DataType type, long count, int blocks) {
+  int batches(PeerWay way, DataType type, long count, int blocks) {
     long batch = BATCH_VECTORS * blocks;
     long needed = (shard(type, count) + batch - 1) / batch;
-    long room = stride(PeerWay.STREAM) / batch;
+    if (!way.isChunked()) {
+      return 1;
+    }
+    long room = stride(way) / batch;
     if (needed <= room) {
       return (int) Math.max(1, needed);
     }
-    long cached = CACHED_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1) / batch;
+    int slots = way == PeerWay.STAGED ? 2 * SLOTS : SLOTS;
+    long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
     return (int) Math.max(1, Math.min(room, cached));
   }
 

@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUfunction;
+import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /** Chooses the way that a buffer goes, by its size, and prepares the launches. */
@@ -13,15 +14,22 @@ final class PeerPlanner implements AutoCloseable {
   private final PeerTuning tuning;
   private final PeerKernels kernels;
   private final CudaStream capture;
+  private final DataType wire;
   private final int rank;
   private final int ranks;
   private final long timeoutNanos;
 
+  /**
+   * A planner.
+   *
+   * @param wire what FLOAT32 gradients travel as, or null
+   */
   PeerPlanner(
       CudaDevice device,
       PeerMailbox mailbox,
       PeerReport report,
       PeerTuning tuning,
+      DataType wire,
       int rank,
       int ranks,
       long timeoutNanos) {
@@ -29,6 +37,7 @@ final class PeerPlanner implements AutoCloseable {
     this.mailbox = mailbox;
     this.report = report;
     this.tuning = tuning;
+    this.wire = wire;
     this.rank = rank;
     this.ranks = ranks;
     this.timeoutNanos = timeoutNanos;
@@ -37,22 +46,29 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
-  boolean needsMapping(long bytes) {
-    return tuning.way(bytes) == PeerWay.STREAM;
+  boolean needsMapping(DataType type, long count) {
+    PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
+    return !format.isNarrowed() && way(format, count) == PeerWay.STREAM;
+  }
+
+  private PeerWay way(PeerFormat format, long count) {
+    PeerWay way = tuning.way(count * format.wire().sizeInBytes());
+    return way == PeerWay.STREAM && format.isNarrowed() ? PeerWay.STAGED : way;
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
-    long bytes = registration.count * registration.type.sizeInBytes();
-    PeerWay way = tuning.way(bytes);
+    PeerFormat format = PeerFormat.of(registration.type, op, wire);
+    PeerWay way = way(format, registration.count);
     if (way == PeerWay.STREAM && registration.mapped == null) {
       way = PeerWay.TWO_SHOT; // in pieces, all of which go through the mailboxes
     }
-    return plan(registration, way, op, PeerTag.of(registration.number, op), 0);
+    return plan(registration, format, way, op, PeerTag.of(registration.number, op), 0);
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
-    return plan(registration, PeerWay.BROADCAST, ReduceOp.SUM, tag, root);
+    PeerFormat format = PeerFormat.plain(registration.type);
+    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root);
   }
 
   /** What tells the others' kernels that this rank comes no more. */
@@ -61,27 +77,38 @@ final class PeerPlanner implements AutoCloseable {
         .mailboxes(mailbox, PeerWay.BROADCAST, rank, ranks);
   }
 
-  PeerPlan plan(PeerRegistration registration, PeerWay way, ReduceOp op, int tag, int root) {
-    kernels.load(registration.type);
-    CUfunction function = kernels.function(way, registration.type, op);
-    int most = tuning.mostBlocks(kernels.mostBlocks(function, way));
+  /** As {@link #plan(PeerRegistration, PeerFormat, PeerWay, ReduceOp, int, int)}, uncompressed. */
+  PeerPlan plan(PeerRegistration registration, PeerWay way, ReduceOp op, int tag) {
+    return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0);
+  }
+
+  private PeerPlan plan(
+      PeerRegistration registration,
+      PeerFormat format,
+      PeerWay way,
+      ReduceOp op,
+      int tag,
+      int root) {
+    kernels.load(format);
+    CUfunction function = kernels.function(way, format, op);
+    int most = tuning.mostBlocks(kernels.mostBlocks(function, way), registration.beside);
     PeerLayout layout = mailbox.layout();
-    int size = registration.type.sizeInBytes();
-    long piece = Math.min(registration.count, layout.mostBytes(way) / size);
+    DataType wire = format.wire();
+    long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
     List<PeerLaunch> launches = new ArrayList<>();
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
-      int blocks = layout.blocks(way, registration.type, count, most);
+      int blocks = layout.blocks(way, wire, count, most);
       long[] addresses = registration.addresses.clone();
       for (int peer = 0; peer < ranks; peer++) {
-        addresses[peer] += addresses[peer] == 0 ? 0 : first * size;
+        addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
       }
       launches.add(
           new PeerLaunch(device.api(), function, way, blocks)
               .mailboxes(mailbox, way, rank, ranks)
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
-              .call(tag, op.ordinal(), root, layout.batches(registration.type, count, blocks)));
+              .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
     return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
   }

@@ -154,6 +154,11 @@ final class PeerReducer implements Reducer {
   }
 
   @Override
+  public boolean compresses() {
+    return true; // in the kernels
+  }
+
+  @Override
   public boolean blocksHost() {
     return false;
   }
@@ -187,6 +192,7 @@ final class PeerReducer implements Reducer {
                         all.number,
                         all.type,
                         PeerAutotune.elements(bytes),
+                        false,
                         all.addresses,
                         all.mapped))
             .measure(layout);
@@ -219,11 +225,11 @@ final class PeerReducer implements Reducer {
   }
 
   private PeerRegistration register(CudaBuffer own) {
-    return register(own, planner.needsMapping(own.sizeInBytes()));
+    return register(own, planner.needsMapping(own.type(), own.count()));
   }
 
   private PeerRegistration register(CudaBuffer own, boolean map) {
-    long[] number = {lastNumber};
+    long[] number = {lastNumber, own.stream().isBeside() ? 0 : 1};
     communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
     lastNumber = (int) number[0] + 1;
     if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
@@ -246,7 +252,8 @@ final class PeerReducer implements Reducer {
       ledger.ended(lastNumber);
     }
     PeerRegistration registration =
-        new PeerRegistration(lastNumber, own.type(), own.count(), addresses, mapped);
+        new PeerRegistration(
+            lastNumber, own.type(), own.count(), number[1] == 0, addresses, mapped);
     // Kernels are loaded before anybody's may run: loading can wait for a kernel that waits for
     // others.
     String reason = "";

@@ -71,7 +71,15 @@ public final class PeerReducerProvider implements ReducerProvider {
         report = new PeerReport(device);
         long timeout = nanos(group);
         planner =
-            new PeerPlanner(device, mailbox, report, tuning, group.rank(), group.size(), timeout);
+            new PeerPlanner(
+                device,
+                mailbox,
+                report,
+                tuning,
+                wire(context),
+                group.rank(),
+                group.size(),
+                timeout);
         reducer = new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
       } catch (CudaException e) {
         reason = e.getMessage();
@@ -97,6 +105,14 @@ public final class PeerReducerProvider implements ReducerProvider {
       }
       throw e;
     }
+  }
+
+  private static org.gradientsync.DataType wire(SyncContext context) {
+    return context
+        .settings()
+        .get("wire")
+        .map(w -> org.gradientsync.DataType.valueOf(w.toUpperCase()))
+        .orElse(null);
   }
 
   private static long nanos(Group group) {

@@ -12,6 +12,9 @@ final class PeerRegistration {
   final DataType type;
   final long count;
 
+  /** Whether its calls are to leave most of the GPU to other work. */
+  final boolean beside;
+
   /** Of each rank's elements; 0 for other ranks' if they are not mapped. */
   final long[] addresses;
 
@@ -26,10 +29,16 @@ final class PeerRegistration {
   private int broadcastRoot = -1;
 
   PeerRegistration(
-      int number, DataType type, long count, long[] addresses, PeerPaths.Mapped[] mapped) {
+      int number,
+      DataType type,
+      long count,
+      boolean beside,
+      long[] addresses,
+      PeerPaths.Mapped[] mapped) {
     this.number = number;
     this.type = type;
     this.count = count;
+    this.beside = beside;
     this.addresses = addresses;
     this.mapped = mapped;
   }

@@ -1,15 +1,22 @@
 package org.gradientsync.cuda;
 
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import org.gradientsync.spi.Settings;
 
 /** Where one way ends and the next begins, and how much of a GPU they may take. */
 final class PeerTuning {
+  private static final Set<PeerWay> CHOICES =
+      EnumSet.of(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM);
+  private static final int BESIDE_BLOCKS = 32;
+
   private final PeerLayout layout;
   private final int part;
   private final PeerWay forced;
+  private final int besideBlocks;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
@@ -23,6 +30,7 @@ final class PeerTuning {
     this.layout = layout;
     this.part = part;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
+    besideBlocks = besideBlocks(settings);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
     // two
     // are equal, if a crossing takes 1.4 us and a link 350 GB/s: a start, until it has been
@@ -30,10 +38,27 @@ final class PeerTuning {
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 
+  private static int besideBlocks(Settings settings) {
+    String text = settings.get("peer.blocks").orElse(null);
+    try {
+      int blocks = text == null ? BESIDE_BLOCKS : Integer.parseInt(text);
+      if (blocks >= 1 && blocks <= PeerLayout.MAX_BLOCKS) {
+        return blocks;
+      }
+    } catch (NumberFormatException e) {
+      // said below
+    }
+    throw new IllegalArgumentException(
+        "not a number of blocks: gradientsync.peer.blocks="
+            + text
+            + "; give 1 to "
+            + PeerLayout.MAX_BLOCKS);
+  }
+
   private static PeerWay parse(String way) {
     Optional<PeerWay> found =
         Arrays.stream(PeerWay.values())
-            .filter(w -> w != PeerWay.BROADCAST && w.text().equals(way.toLowerCase(Locale.ROOT)))
+            .filter(w -> CHOICES.contains(w) && w.text().equals(way.toLowerCase(Locale.ROOT)))
             .findFirst();
     return found.orElseThrow(
         () ->
@@ -49,9 +74,10 @@ final class PeerTuning {
     twoShotMost = newTwoShotMost;
   }
 
-  /** A number for the way that is forced, 0 if none is. */
+  /** A number for what was asked for by settings. */
   int choice() {
-    return forced == null ? 0 : forced.ordinal() + 1;
+    return besideBlocks * (PeerWay.values().length + 1)
+        + (forced == null ? 0 : forced.ordinal() + 1);
   }
 
   boolean isForced() {
@@ -75,8 +101,15 @@ final class PeerTuning {
     return way;
   }
 
-  int mostBlocks(int fitting) {
-    return Math.max(1, fitting / part);
+  /**
+   * How many blocks a launch may have.
+   *
+   * @param fitting as many as the GPU holds at once
+   * @param beside whether most of the GPU is to be left to other work
+   */
+  int mostBlocks(int fitting, boolean beside) {
+    int most = Math.max(1, fitting / part);
+    return beside ? Math.min(most, besideBlocks) : most;
   }
 
   @Override

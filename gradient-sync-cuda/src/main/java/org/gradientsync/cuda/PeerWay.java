@@ -10,6 +10,8 @@ enum PeerWay {
   TWO_SHOT(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
+  /** As stream, for elements that travel in another type; results go through staging, too. */
+  STAGED(512),
   /** One rank's elements to everybody, in lines. */
   BROADCAST(256);
 
@@ -17,6 +19,20 @@ enum PeerWay {
 
   PeerWay(int threads) {
     this.threads = threads;
+  }
+
+  /** Whether there are kernels for it. */
+  boolean takes(PeerFormat format) {
+    return switch (this) {
+      case ONE_SHOT, TWO_SHOT -> true;
+      case STREAM, BROADCAST -> !format.isNarrowed();
+      case STAGED -> format.isNarrowed();
+    };
+  }
+
+  /** Whether large buffers go in chunks. */
+  boolean isChunked() {
+    return this == STREAM || this == STAGED;
   }
 
   /** As it is written in kernels' names and in settings. */

@@ -59,9 +59,10 @@ template <int OP, class T> __device__ __forceinline__ T combine(T a, T b) {
   return add(a, b);
 }
 
-// How a type lies in memory, and what it is accumulated in.
+// How a type travels (Stored), how it lies in buffers (Kept), and what it is accumulated in.
 template <class T> struct Plain {
   using Stored = T;
+  using Kept = T;
   using Accumulated = T;
   static __device__ __forceinline__ T load(T x) { return x; }
   static __device__ __forceinline__ T store(T x) { return canonical(x); }
@@ -69,6 +70,7 @@ template <class T> struct Plain {
 
 struct Half {
   using Stored = uint16_t;
+  using Kept = uint16_t;
   using Accumulated = float;
   static __device__ __forceinline__ float load(uint16_t bits) {
     float x;
@@ -85,6 +87,7 @@ struct Half {
 
 struct Brain {
   using Stored = uint16_t;
+  using Kept = uint16_t;
   using Accumulated = float;
   static __device__ __forceinline__ float load(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
   static __device__ __forceinline__ uint16_t store(float x) {
@@ -92,4 +95,9 @@ struct Brain {
     unsigned bits = __float_as_uint(x);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
+};
+
+// float32 in buffers, 16 bits on the way.
+template <class F> struct Narrowed : F {
+  using Kept = float;
 };

@@ -6,6 +6,8 @@
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
+//   staged    as stream, but results go through the staging, too: for elements that travel in another type than they lie in.
+//
 // And broadcast, in which one rank sends all its elements to all others.
 //
 // one_shot and two_shot send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data needs no
@@ -233,6 +235,9 @@ enum Family { ADDING, OTHER };
 // Vectors of 16 bytes, as they are stored and as they are added up.
 template <class F, int FAMILY> struct Vector {
   using Stored = typename F::Stored;
+  using Kept = typename F::Kept;
+  static constexpr bool NARROWED = sizeof(Kept) != sizeof(Stored);
+  static constexpr int KEPT = sizeof(Kept) / sizeof(Stored); // vectors in a buffer for one that travels
   static constexpr int SIZE = 16 / sizeof(Stored);
   typename F::Accumulated sum[SIZE];
 
@@ -264,26 +269,69 @@ template <class F, int FAMILY> struct Vector {
     for (int i = 0; i < SIZE; i++) x[i] = F::store(FAMILY == ADDING && op == AVERAGE ? divide(sum[i], ranks) : sum[i]);
     return v;
   }
+  // What travels of an element, and what becomes of it.
+  static __device__ __forceinline__ Stored narrow(Kept x) {
+    if constexpr (NARROWED) {
+      return F::store(x);
+    } else {
+      return x;
+    }
+  }
+  static __device__ __forceinline__ Kept widen(Stored x) {
+    if constexpr (NARROWED) {
+      return canonical(F::load(x));
+    } else {
+      return x;
+    }
+  }
+  // A whole vector that begins where vectors do.
+  static __device__ __forceinline__ uint4 read(const void* buffer, long long i) {
+    if constexpr (NARROWED) {
+      uint4 kept[KEPT], v;
+#pragma unroll
+      for (int k = 0; k < KEPT; k++) kept[k] = static_cast<const uint4*>(buffer)[i * KEPT + k];
+      const Kept* from = reinterpret_cast<const Kept*>(kept);
+      Stored* x = reinterpret_cast<Stored*>(&v);
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) x[k] = narrow(from[k]);
+      return v;
+    } else {
+      return static_cast<const uint4*>(buffer)[i];
+    }
+  }
+  static __device__ __forceinline__ void write(void* buffer, long long i, const uint4& v) {
+    if constexpr (NARROWED) {
+      uint4 kept[KEPT];
+      const Stored* from = reinterpret_cast<const Stored*>(&v);
+      Kept* x = reinterpret_cast<Kept*>(kept);
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) x[k] = widen(from[k]);
+#pragma unroll
+      for (int k = 0; k < KEPT; k++) store(static_cast<uint4*>(buffer) + i * KEPT + k, kept[k]);
+    } else {
+      store(static_cast<uint4*>(buffer) + i, v);
+    }
+  }
   // Vector i of a buffer. The last may be a part, and slices need not begin where vectors do.
   static __device__ __forceinline__ uint4 read(const void* buffer, long long i, long long count, bool aligned) {
-    if (aligned && (i + 1) * SIZE <= count) return static_cast<const uint4*>(buffer)[i];
+    if (aligned && (i + 1) * SIZE <= count) return read(buffer, i);
     uint4 v = make_uint4(0, 0, 0, 0);
     Stored* x = reinterpret_cast<Stored*>(&v);
 #pragma unroll
     for (int k = 0; k < SIZE; k++) {
-      if (i * SIZE + k < count) x[k] = static_cast<const volatile Stored*>(buffer)[i * SIZE + k];
+      if (i * SIZE + k < count) x[k] = narrow(static_cast<const volatile Kept*>(buffer)[i * SIZE + k]);
     }
     return v;
   }
   static __device__ __forceinline__ void write(void* buffer, long long i, long long count, bool aligned, const uint4& v) {
     if (aligned && (i + 1) * SIZE <= count) {
-      store(static_cast<uint4*>(buffer) + i, v);
+      write(buffer, i, v);
       return;
     }
     const Stored* x = reinterpret_cast<const Stored*>(&v);
 #pragma unroll
     for (int k = 0; k < SIZE; k++) {
-      if (i * SIZE + k < count) static_cast<volatile Stored*>(buffer)[i * SIZE + k] = x[k];
+      if (i * SIZE + k < count) static_cast<volatile Kept*>(buffer)[i * SIZE + k] = widen(x[k]);
     }
   }
 };
@@ -520,7 +568,7 @@ template <class F, int FAMILY> struct Tile {
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        v[u] = static_cast<const uint4*>(a.buffers[a.rank])[i + u * WORKERS];
+        v[u] = V::read(a.buffers[a.rank], i + u * WORKERS);
       } else if (i + u * WORKERS < last) {
         v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1);
       }
@@ -545,14 +593,16 @@ template <class F, int FAMILY> struct Tile {
   }
 
   // In rank order; `from` is the next rank's contribution, and those of lower ranks come after the highest one's.
-  template <bool FULL> __device__ __forceinline__ void reduce(long long i, long long last, const uint4* from) const {
+  template <bool FULL> __device__ __forceinline__ void add_up(long long i, long long last, const uint4* from, uint4* result) const {
     V sum[BATCH];
     for (int rank = 0; rank < a.ranks; rank++) {
       int place = rank - a.rank - 1 + (rank > a.rank ? 0 : a.ranks);
       uint4 v[BATCH];
 #pragma unroll
       for (int u = 0; u < BATCH; u++) {
-        if (FULL) {
+        if (FULL && V::NARROWED) {
+          v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS) : receive(from + place * a.stride + u * WORKERS);
+        } else if (FULL) {
           v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + place * a.stride) + u * WORKERS);
         } else if (i + u * WORKERS < last) {
           v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
@@ -568,9 +618,13 @@ template <class F, int FAMILY> struct Tile {
         }
       }
     }
-    uint4 result[BATCH];
 #pragma unroll
     for (int u = 0; u < BATCH; u++) result[u] = sum[u].result(a.op, a.ranks);
+  }
+
+  template <bool FULL> __device__ __forceinline__ void reduce(long long i, long long last, const uint4* from) const {
+    uint4 result[BATCH];
+    add_up<FULL>(i, last, from, result);
     for (int k = 0; k < a.ranks; k++) {
       int rank = after(a, k);
 #pragma unroll
@@ -583,14 +637,123 @@ template <class F, int FAMILY> struct Tile {
       }
     }
   }
+
+  // Where a rank's results for another lie: behind all contributions.
+  __device__ __forceinline__ uint4* result_slot(int receiver, int sender, int c) const {
+    return slot(receiver, sender, c) + SLOTS * (a.ranks - 1) * a.stride;
+  }
+
+  // As reduce, but others get the results in their staging.
+  __device__ __forceinline__ void reduce_to_staging(int c) const {
+    bool aligned = a.aligned >> a.rank & 1;
+    long long i = a.rank * shard + c * chunk + at, last = end(a.rank), done = 0;
+    const uint4* from = a.staging[a.rank] + ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
+    for (int batch = 0; batch < a.batches; batch++, i += stride, done += stride) {
+      if (aligned && full(i, last)) {
+        reduce_to_staging<true>(i, last, from + done, c, done);
+      } else {
+        reduce_to_staging<false>(i, last, from + done, c, done);
+      }
+    }
+  }
+
+  template <bool FULL>
+  __device__ __forceinline__ void reduce_to_staging(long long i, long long last, const uint4* from, int c, long long done) const {
+    uint4 result[BATCH];
+    add_up<FULL>(i, last, from, result);
+    for (int k = 1; k < a.ranks; k++) {
+      uint4* to = result_slot(after(a, k), a.rank, c) + done;
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) {
+        if (FULL || i + u * WORKERS < last) store(to + u * WORKERS, result[u]);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL) {
+        V::write(a.buffers[a.rank], i + u * WORKERS, result[u]);
+      } else if (i + u * WORKERS < last) {
+        V::write(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1, result[u]);
+      }
+    }
+  }
+
+  // Takes an owner's results from this rank's staging into its buffer.
+  __device__ __forceinline__ void collect(int owner, int c) const {
+    bool aligned = a.aligned >> a.rank & 1;
+    long long i = owner * shard + c * chunk + at, last = end(owner);
+    const uint4* from = result_slot(a.rank, owner, c);
+    for (int batch = 0; batch < a.batches; batch++, i += stride, from += stride) {
+      if (aligned && full(i, last)) {
+        collect<true>(i, last, from);
+      } else {
+        collect<false>(i, last, from);
+      }
+    }
+  }
+
+  template <bool FULL> __device__ __forceinline__ void collect(long long i, long long last, const uint4* from) const {
+    uint4 v[BATCH];
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL || i + u * WORKERS < last) v[u] = receive(from + u * WORKERS);
+    }
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL) {
+        V::write(a.buffers[a.rank], i + u * WORKERS, v[u]);
+      } else if (i + u * WORKERS < last) {
+        V::write(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1, v[u]);
+      }
+    }
+  }
 };
 
 // A chunk is one tile for each block, and each block deals with the same block of the other ranks alone. In each step the
 // workers send a chunk's tiles and then reduce those of the chunk before; meanwhile the last warp raises the flags, which
 // has to wait for the links, and looks for the others'. So a rank that has sent chunk c + 1 has reduced chunk c - 1, a rank
 // that has its flag may send chunk c + 2, and four slots of staging are enough: slot (c + 2) % 4 was chunk c - 2's.
+constexpr int SENT = 1, RECEIVED = 3; // barriers, each for odd and even chunks
+
+// The last warp's part: it raises the flag of each chunk when the workers have sent it, and lets them know when all others'
+// flags are there. Its first flags come with the comparison of the calls.
+__device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile int* hopeless_at) {
+  const Arguments& a = call.a;
+  int peer = threadIdx.x - WORKERS;
+  bool there = peer < a.ranks && peer != a.rank;
+  for (int c = 0; c < chunks && !call.failed; c++) {
+    barrier_wait(SENT + (c & 1));
+    if (there) {
+      unsigned long long flag = call.number << TAG_BITS | c;
+      tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
+      while (look(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
+      }
+      while (c == 0 && look(&call.own->headers[call.number & 1][peer]) != call.header && !call.hopeless()) {
+      }
+      fence();
+    }
+    call.failed = __any_sync(~0u, call.failed);
+    if (call.failed) *hopeless_at = c;
+    barrier_come(RECEIVED + (c & 1));
+  }
+}
+
+// Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
+__device__ __forceinline__ void leave_together(Call& call) {
+  const Arguments& a = call.a;
+  if (!__syncthreads_or(call.failed)) {
+    if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
+      unsigned long long flag = call.number << TAG_BITS;
+      tell_after_all(&a.mailboxes[threadIdx.x]->flags[1][blockIdx.x][a.rank], flag);
+      while (look(&call.own->flags[1][blockIdx.x][threadIdx.x]) < flag && !call.hopeless()) {
+      }
+      fence();
+    }
+  }
+  call.finish();
+}
+
 template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) {
-  constexpr int SENT = 1, RECEIVED = 3; // barriers, each for odd and even chunks
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
@@ -599,23 +762,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
   Tile<F, FAMILY> tile(a);
   int chunks = tile.chunks();
   if (threadIdx.x >= WORKERS) {
-    int peer = threadIdx.x - WORKERS;
-    bool there = peer < a.ranks && peer != a.rank;
-    for (int c = 0; c < chunks && !call.failed; c++) {
-      barrier_wait(SENT + (c & 1));
-      if (there) {
-        unsigned long long flag = call.number << TAG_BITS | c;
-        tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
-        while (look(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
-        }
-        while (c == 0 && look(&call.own->headers[call.number & 1][peer]) != call.header && !call.hopeless()) {
-        }
-        fence();
-      }
-      call.failed = __any_sync(~0u, call.failed);
-      if (call.failed) hopeless_at = c;
-      barrier_come(RECEIVED + (c & 1));
-    }
+    carry_messages(call, chunks, &hopeless_at);
   } else {
     for (int c = 0; c <= chunks; c++) {
       if (c < chunks) {
@@ -630,16 +777,40 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
     }
     call.failed = hopeless_at < chunks;
   }
-  if (!__syncthreads_or(call.failed)) {
-    if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
-      unsigned long long flag = call.number << TAG_BITS;
-      tell_after_all(&a.mailboxes[threadIdx.x]->flags[1][blockIdx.x][a.rank], flag);
-      while (look(&call.own->flags[1][blockIdx.x][threadIdx.x]) < flag && !call.hopeless()) {
+  leave_together(call);
+}
+
+// The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
+// a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of that
+// chunk, whose senders have collected chunk c: four slots are enough here, too.
+template <class F, int FAMILY> __device__ __forceinline__ void staged(const Arguments& a) {
+  __shared__ volatile int hopeless_at;
+  Call call(a);
+  if (__syncthreads_or(call.broken)) return;
+  if (threadIdx.x == 0) hopeless_at = INT_MAX;
+  __syncthreads();
+  Tile<F, FAMILY> tile(a);
+  int chunks = tile.chunks(), flags = chunks + 2;
+  if (threadIdx.x >= WORKERS) {
+    carry_messages(call, flags, &hopeless_at);
+  } else {
+    for (int c = 0; c <= flags; c++) {
+      if (c < chunks) {
+        for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
       }
-      fence();
+      if (c < flags) barrier_come(SENT + (c & 1));
+      if (c > 0) {
+        barrier_wait(RECEIVED + (c - 1 & 1));
+        if (hopeless_at < c) break;
+        if (c - 1 < chunks) tile.reduce_to_staging(c - 1);
+        if (c >= 3) {
+          for (int k = 1; k < a.ranks; k++) tile.collect(after(a, k), c - 3);
+        }
+      }
     }
+    call.failed = hopeless_at < flags;
   }
-  call.finish();
+  leave_together(call);
 }
 
 #define KERNEL(way, threads, blocks, type, format, family) \
@@ -650,6 +821,10 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
   KERNEL(one_shot, 256, 3, type, format, family) \
   KERNEL(two_shot, 256, 3, type, format, family) \
   KERNEL(stream, 512, 2, type, format, family)
+#define NARROWED(type, format) \
+  KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING) \
+  KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING) \
+  KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING)
 #define KERNELS(type, format) \
   FAMILY(type, format, ADDING) \
   FAMILY(type, format, OTHER) \

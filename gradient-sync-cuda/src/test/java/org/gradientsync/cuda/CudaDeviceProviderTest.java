@@ -160,6 +160,8 @@ class CudaDeviceProviderTest {
         "peer_FLOAT16",
         "peer_BFLOAT16",
         "peer_FLOAT32",
+        "peer_FLOAT32_FLOAT16",
+        "peer_FLOAT32_BFLOAT16",
         "peer_FLOAT64",
         "peer_INT32",
         "peer_INT64",

@@ -92,9 +92,9 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(396));
-    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(396));
-    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(396));
-    assertEquals(1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(396));
+    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(396, false));
+    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(396, false));
+    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(396, false));
+    assertEquals(1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(396, false));
   }
 }
