@@ -129,6 +129,17 @@ public class AllReducePerf extends Example {
   private boolean asGraph;
 
   @Option(
+      names = "--wire",
+      paramLabel = "TYPE",
+      description = "Let FLOAT32 gradients travel as BFLOAT16 or FLOAT16.")
+  private DataType wire;
+
+  @Option(
+      names = "--beside",
+      description = "Take only a part of a GPU, as averaging does during a backward pass.")
+  private boolean beside;
+
+  @Option(
       names = "--check",
       description =
           "Compare every element on every rank, bit by bit; #wrong is the sum over ranks.")
@@ -197,6 +208,9 @@ public class AllReducePerf extends Example {
   void configure(GradientSync.Builder builder) {
     if (reducer != null && !reducer.equals(ALL)) {
       builder.reducer(reducer);
+    }
+    if (wire != null) {
+      builder.set("wire", wire.name());
     }
   }
 
@@ -337,7 +351,7 @@ public class AllReducePerf extends Example {
 
   /** What is measured. */
   PerfCase prepare(GradientSync sync, long count, boolean inPlace) {
-    return new PerfCase(sync, type, op, count, inPlace);
+    return new PerfCase(sync, type, op, wire, count, inPlace, beside);
   }
 
   private int iterations(long bytes) {
@@ -427,6 +441,8 @@ public class AllReducePerf extends Example {
     about.put("graph", asGraph);
     about.put("type", type.name());
     about.put("op", op.name());
+    about.put("wire", wire == null ? type.name() : wire.name());
+    about.put("beside", beside);
     return about;
   }
 }

@@ -10,6 +10,7 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.WorkQueue;
 
 /**
  * One reducer at one size: what {@link AllReducePerf} measures, by itself or as a CUDA graph of
@@ -24,16 +25,35 @@ class PerfCase implements AutoCloseable {
   private final GradientSync sync;
   private final ReduceOp op;
   private final PerfNumbers numbers;
+  private final DeviceBuffer memory;
+  private final WorkQueue queue; // beside others; or null
   private final DeviceBuffer gradients;
   private final DeviceBuffer[] source; // as the device's reduce takes it; null in place
   private final PerfClock clock;
   private CudaGraph graph;
 
-  PerfCase(GradientSync sync, DataType type, ReduceOp op, long count, boolean inPlace) {
+  /**
+   * A case.
+   *
+   * @param wire what FLOAT32 elements travel as, or null
+   * @param beside whether it is to leave room for other work on a GPU
+   */
+  PerfCase(
+      GradientSync sync,
+      DataType type,
+      ReduceOp op,
+      DataType wire,
+      long count,
+      boolean inPlace,
+      boolean beside) {
     this.sync = sync;
     this.op = op;
-    numbers = new PerfNumbers(type, op, sync.size());
-    gradients = sync.allocate(type, count);
+    numbers = new PerfNumbers(type, op, sync.size(), wire);
+    BackendDevice device = (BackendDevice) sync.device();
+    memory = sync.allocate(type, count);
+    queue = beside ? device.createQueue() : null;
+    device.await(memory);
+    gradients = beside ? device.on(queue, memory) : memory;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
     clock = PerfClock.of(gradients);
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
@@ -145,6 +165,9 @@ class PerfCase implements AutoCloseable {
     if (source != null) {
       source[0].close();
     }
-    gradients.close();
+    memory.close();
+    if (queue != null) {
+      queue.close();
+    }
   }
 }

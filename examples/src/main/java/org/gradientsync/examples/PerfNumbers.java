@@ -23,9 +23,22 @@ final class PerfNumbers {
   private final DataType type;
   private final ReduceOp op;
   private final int ranks;
+  private final DataType wire;
   private final ByteBuffer piece;
 
   PerfNumbers(DataType type, ReduceOp op, int ranks) {
+    this(type, op, ranks, null);
+  }
+
+  /**
+   * Numbers.
+   *
+   * @param wire the 16-bit type that FLOAT32 sums and averages travel in, or null
+   */
+  PerfNumbers(DataType type, ReduceOp op, int ranks, DataType wire) {
+    boolean narrows =
+        type == DataType.FLOAT32 && ranks > 1 && (op == ReduceOp.SUM || op == ReduceOp.AVERAGE);
+    this.wire = narrows ? wire : null;
     this.type = type;
     this.op = op;
     this.ranks = ranks;
@@ -95,17 +108,25 @@ final class PerfNumbers {
   private float reducedFloat(long index, int times) {
     float result = 0;
     for (int time = 0; time < times; time++) {
-      float sum = time == 0 ? toFloat(bits(0, index)) : result;
+      float sum = time == 0 ? onWire(toFloat(bits(0, index))) : result;
       for (int rank = 1; rank < ranks; rank++) {
-        sum = combine(sum, time == 0 ? toFloat(bits(rank, index)) : result);
+        sum = combine(sum, time == 0 ? onWire(toFloat(bits(rank, index))) : result);
       }
-      float stored = toFloat(toBits(op == ReduceOp.AVERAGE ? sum / ranks : sum));
+      float stored = onWire(toFloat(toBits(op == ReduceOp.AVERAGE ? sum / ranks : sum)));
       if (time > 0 && stored == result) {
         break; // and so it stays
       }
       result = stored;
     }
     return result;
+  }
+
+  private float onWire(float value) {
+    return wire == null
+        ? value
+        : wire == DataType.BFLOAT16
+            ? BFloat16.toFloat(BFloat16.fromFloat(value))
+            : Float16.toFloat(Float16.fromFloat(value));
   }
 
   private double reducedDouble(long index, int times) {

@@ -121,7 +121,8 @@ class AllReducePerfTest {
         new AllReducePerf() {
           @Override
           PerfCase prepare(GradientSync sync, long count, boolean inPlace) {
-            return new PerfCase(sync, DataType.FLOAT32, ReduceOp.AVERAGE, count, inPlace) {
+            return new PerfCase(
+                sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false) {
               @Override
               void reduce() {
                 // leaves every rank with its own numbers
