@@ -5,13 +5,18 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.WorkQueue;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Averages gradients over ranks: what training code uses.
@@ -33,10 +38,13 @@ import org.gradientsync.spi.Settings;
  * waits for a running call.
  */
 public final class GradientSync implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+
   private final GroupCommunicator communicator;
   private final Group group;
   private final BackendDevice device;
   private final Reducer reducer;
+  private final Observer observer;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
 
@@ -45,6 +53,7 @@ public final class GradientSync implements AutoCloseable {
     this.communicator = communicator;
     this.device = device;
     this.reducer = reducer;
+    observer = new Observer(device, reducer.name());
   }
 
   /**
@@ -140,7 +149,24 @@ public final class GradientSync implements AutoCloseable {
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
-      reducer.allReduce(buffer, op);
+      Observer.Observation observation = observer.begin(buffer, op, -1);
+      if (observation == null) {
+        reducer.allReduce(buffer, op);
+        return;
+      }
+      WorkQueue queue = device.queueOf(buffer);
+      observation.ready(queue);
+      observation.wanted(queue);
+      observation.starts(queue);
+      try {
+        reducer.allReduce(buffer, op);
+      } catch (RuntimeException | Error e) {
+        observation.forget();
+        throw e;
+      }
+      observation.ends(queue);
+      observation.complete();
+      observer.tell();
     }
   }
 
@@ -270,6 +296,23 @@ public final class GradientSync implements AutoCloseable {
   }
 
   /**
+   * Tells from now on what each reduction took, which costs a few microseconds each. Flight
+   * Recorder's event {@code org.gradientsync.Synchronization} says the same, if a recording wants
+   * it.
+   *
+   * @param listener called in order, by a thread that is in a later call of this sync or its
+   *     buckets, or closes it; it must not call the sync. Reductions that end in exceptions, and
+   *     replays of graphs, are not told
+   * @return when the counting of {@link Synchronization#startedAt} begins, for comparing with
+   *     moments of one's own; ends with this sync
+   */
+  public Moment observe(Consumer<Synchronization> listener) {
+    Objects.requireNonNull(listener, "listener");
+    requireOpen();
+    return observer.listen(listener);
+  }
+
+  /**
    * Gives everything back but the buffers, which cannot be used any more. Not collective; but what
    * has been enqueued on the device is finished first, or ends with the time-out. A second call
    * does nothing.
@@ -286,15 +329,37 @@ public final class GradientSync implements AutoCloseable {
       }
       closed = true;
       try {
-        reducer.close();
+        reducer.close(); // and with it all that has been enqueued
       } finally {
         try {
+          report();
           communicator.close();
         } finally {
           device.close();
         }
       }
     }
+  }
+
+  /** One line for the job, as at the start. */
+  private void report() {
+    try {
+      observer.close();
+    } catch (RuntimeException e) {
+      log.debug("rank {}: the last times cannot be had", rank(), e); // the device has failed
+    }
+    String summary = observer.summary();
+    if (summary.isEmpty()) {
+      return;
+    } else if (rank() == 0) {
+      log.info("rank 0 of {}: {}", size(), summary);
+    } else {
+      log.debug("rank {} of {}: {}", rank(), size(), summary);
+    }
+  }
+
+  Observer observer() {
+    return observer;
   }
 
   BackendDevice backend() {
