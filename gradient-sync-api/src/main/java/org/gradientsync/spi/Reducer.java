@@ -57,6 +57,17 @@ public interface Reducer extends AutoCloseable {
     return true;
   }
 
+  /**
+   * Whether it lets FLOAT32 sums and averages travel as {@link SyncContext#wire()} says. Those that
+   * do not are wrapped in a {@link org.gradientsync.collective.CompressedReducer} where a wire type
+   * is set.
+   *
+   * @return true if it rounds by itself
+   */
+  default boolean compresses() {
+    return false;
+  }
+
   /** Gives up everything that was prepared, after what is under way on the device. */
   @Override
   void close();
