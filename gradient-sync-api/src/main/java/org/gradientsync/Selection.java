@@ -8,10 +8,13 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.StringJoiner;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
+import org.gradientsync.collective.CompressedReducer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.local.LocalRanks;
@@ -47,12 +50,17 @@ final class Selection {
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     try {
+      requireSameWire(communicator);
+      DataType wire = settings.wire().orElse(null);
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
       Reducer reducer = reducer(communicator, group, device, rejected);
-      report(group, device, reducer, rejected);
+      if (wire != null && !reducer.compresses()) {
+        reducer = new CompressedReducer(reducer, group, device, wire);
+      }
+      report(group, device, reducer, wire, rejected);
       group.countFromHere();
-      return new GradientSync(group, communicator, device, reducer);
+      return new GradientSync(group, communicator, device, reducer, wire);
     } catch (RuntimeException | Error e) {
       if (device != null) {
         device.close();
@@ -64,15 +72,20 @@ final class Selection {
 
   /** One line for the job; the other ranks' are for those who look closely. */
   private static void report(
-      Group group, BackendDevice device, Reducer reducer, Map<String, String> rejected) {
+      Group group,
+      BackendDevice device,
+      Reducer reducer,
+      DataType wire,
+      Map<String, String> rejected) {
     String line =
         String.format(
-            "rank %d of %d: launcher=%s, device=%s, reducer=%s%s",
+            "rank %d of %d: launcher=%s, device=%s, reducer=%s%s%s",
             group.rank(),
             group.size(),
             group.transport().name(),
             device.name(),
             reducer.name(),
+            wire == null ? "" : ", wire=" + wire.name().toLowerCase(Locale.ROOT),
             rejected.isEmpty() ? "" : ", faster ones not available: " + rejected);
     if (group.rank() == 0) {
       log.info(line);
@@ -102,6 +115,26 @@ final class Selection {
               + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
     }
     return LocalRanks.single();
+  }
+
+  /** Ranks that round in different ways would have different weights after the first step. */
+  private void requireSameWire(GroupCommunicator communicator) {
+    String asked = settings.get("wire").orElse("(none)").toLowerCase(Locale.ROOT);
+    Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+    for (String[] answer : exchange(communicator, asked, Map.of())) {
+      int rank = ranks.values().stream().mapToInt(List::size).sum();
+      ranks.computeIfAbsent(answer[0], wire -> new ArrayList<>()).add(rank);
+    }
+    if (ranks.size() > 1) {
+      StringJoiner causes = new StringJoiner(", ");
+      ranks.forEach((wire, those) -> causes.add("wire=" + wire + " on ranks " + those));
+      throw new UnavailableException(
+          "the ranks ask for different ones: "
+              + causes
+              + ", rank="
+              + communicator.rank()
+              + "; give gradientsync.wire alike on all ranks");
+    }
   }
 
   private BackendDevice device(GroupCommunicator communicator) {

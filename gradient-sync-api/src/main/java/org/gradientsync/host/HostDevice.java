@@ -238,6 +238,11 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
+  public WorkQueue queueOf(DeviceBuffer buffer) {
+    return HostQueue.QUEUE;
+  }
+
+  @Override
   public boolean isClosed() {
     return closed;
   }

@@ -56,6 +56,14 @@ public interface BackendDevice extends Device, AutoCloseable {
   DeviceBuffer on(WorkQueue queue, DeviceBuffer buffer);
 
   /**
+   * The queue that a buffer belongs to.
+   *
+   * @param buffer a buffer of this device
+   * @return the queue given at allocation or to {@link #on}, or this device's own
+   */
+  WorkQueue queueOf(DeviceBuffer buffer);
+
+  /**
    * Copies all elements from FLOAT32 to a 16-bit type or back, in the order of the target's queue.
    * Rounds to nearest even; what is too large becomes infinity, and any NaN the canonical one.
    * Allocates nothing.

@@ -58,9 +58,11 @@ public interface Reducer extends AutoCloseable {
   }
 
   /**
-   * Whether it rounds by itself what travels, as the sync's wire type asks.
+   * Whether it lets FLOAT32 sums and averages travel as {@link SyncContext#wire()} says. Those that
+   * do not are wrapped in a {@link org.gradientsync.collective.CompressedReducer} where a wire type
+   * is set.
    *
-   * @return true if nobody else is to do so
+   * @return true if it rounds by itself
    */
   default boolean compresses() {
     return false;

@@ -1,8 +1,10 @@
 package org.gradientsync.spi;
 
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import org.gradientsync.DataType;
 
 /**
  * What the user asked for: the builder's values first, then system properties named {@code
@@ -64,5 +66,28 @@ public final class Settings {
           "time-out must be more than zero: gradientsync.timeout=" + text);
     }
     return timeout;
+  }
+
+  /**
+   * What FLOAT32 sums and averages travel as: the setting {@code wire}.
+   *
+   * @return FLOAT16 or BFLOAT16, or empty if nobody set it
+   * @throws IllegalArgumentException if the setting is neither {@code bfloat16} nor {@code
+   *     float16}, in any case
+   */
+  public Optional<DataType> wire() {
+    return get("wire").map(Settings::wireType);
+  }
+
+  private static DataType wireType(String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "bfloat16" -> DataType.BFLOAT16;
+      case "float16" -> DataType.FLOAT16;
+      default ->
+          throw new IllegalArgumentException(
+              "not a type that gradients can travel as: gradientsync.wire="
+                  + text
+                  + "; give bfloat16, float16, or nothing");
+    };
   }
 }

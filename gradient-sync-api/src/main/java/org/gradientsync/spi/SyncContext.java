@@ -1,5 +1,7 @@
 package org.gradientsync.spi;
 
+import java.util.Optional;
+import org.gradientsync.DataType;
 import org.gradientsync.collective.Group;
 
 /**
@@ -10,4 +12,14 @@ import org.gradientsync.collective.Group;
  * @param device this rank's device
  * @param settings what the user asked for
  */
-public record SyncContext(Group group, BackendDevice device, Settings settings) {}
+public record SyncContext(Group group, BackendDevice device, Settings settings) {
+  /**
+   * What FLOAT32 sums and averages travel as; see {@link
+   * org.gradientsync.GradientSync.Builder#wire}.
+   *
+   * @return FLOAT16 or BFLOAT16, or empty if they travel as they are; the same on all ranks
+   */
+  public Optional<DataType> wire() {
+    return settings.wire();
+  }
+}

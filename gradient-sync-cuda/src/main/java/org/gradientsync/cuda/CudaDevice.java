@@ -281,6 +281,11 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public CudaStream queueOf(DeviceBuffer buffer) {
+    return ((CudaBuffer) buffer).stream();
+  }
+
+  @Override
   public boolean isClosed() {
     return closed;
   }

@@ -76,7 +76,7 @@ public final class PeerReducerProvider implements ReducerProvider {
                 mailbox,
                 report,
                 tuning,
-                wire(context),
+                context.wire().orElse(null),
                 group.rank(),
                 group.size(),
                 timeout);
@@ -105,14 +105,6 @@ public final class PeerReducerProvider implements ReducerProvider {
       }
       throw e;
     }
-  }
-
-  private static org.gradientsync.DataType wire(SyncContext context) {
-    return context
-        .settings()
-        .get("wire")
-        .map(w -> org.gradientsync.DataType.valueOf(w.toUpperCase()))
-        .orElse(null);
   }
 
   private static long nanos(Group group) {

@@ -1,0 +1,243 @@
+package org.gradientsync.collective;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.AdditionalAnswers.delegatesTo;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.eq;
+import static org.mockito.Mockito.calls;
+import static org.mockito.Mockito.doReturn;
+import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.inOrder;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.verifyNoMoreInteractions;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.BFloat16;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.WorkQueue;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.mockito.InOrder;
+
+/** What of a {@link CompressedReducer} cannot be seen from outside. */
+@Timeout(60)
+class CompressedReducerTest {
+  private static final int PIECE = 100; // elements, not a power of two
+
+  /** Notes what the reducer within is given. */
+  private static final class Noted implements Reducer {
+    private final Reducer real;
+    private final List<DeviceBuffer> buffers = new ArrayList<>();
+
+    Noted(Reducer real) {
+      this.real = real;
+    }
+
+    @Override
+    public String name() {
+      return "noted";
+    }
+
+    @Override
+    public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+      buffers.add(buffer);
+      real.allReduce(buffer, op);
+    }
+
+    @Override
+    public void broadcast(DeviceBuffer buffer, int root) {
+      real.broadcast(buffer, root);
+    }
+
+    @Override
+    public void close() {
+      real.close();
+    }
+  }
+
+  private interface Task {
+    void run(Group group, HostDevice device, Noted inner);
+  }
+
+  private static void run(int ranks, Task task) {
+    LocalRanks.run(
+        ranks,
+        sync -> {
+          Group world = LocalRanks.current().orElseThrow();
+          HostDevice device = new HostDevice();
+          try (Group group = world.split(0, sync.rank(), Duration.ofSeconds(20))) {
+            task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));
+            sync.barrier();
+          } finally {
+            device.close();
+          }
+        });
+  }
+
+  private static CompressedReducer bfloat16(Reducer inner, Group group, BackendDevice device) {
+    return new CompressedReducer(inner, group, device, DataType.BFLOAT16, PIECE * 2);
+  }
+
+  private static float value(int rank, int index) {
+    return (rank + 1) * 1.001f + index * 0.37f;
+  }
+
+  private static void reduceAndCheck(CompressedReducer reducer, DeviceBuffer buffer, Group group) {
+    int count = (int) buffer.count();
+    float[] values = new float[count];
+    float[] expected = new float[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = value(group.rank(), i);
+      for (int rank = 0; rank < group.size(); rank++) {
+        expected[i] += BFloat16.toFloat(BFloat16.fromFloat(value(rank, i)));
+      }
+      expected[i] = BFloat16.toFloat(BFloat16.fromFloat(expected[i]));
+    }
+    buffer.copyFrom(values);
+    reducer.allReduce(buffer, ReduceOp.SUM);
+    buffer.copyTo(values);
+    assertArrayEquals(expected, values);
+  }
+
+  @Test
+  void everyCountAroundTheBordersOfPieces() {
+    run(
+        3,
+        (group, device, inner) -> {
+          try (CompressedReducer reducer = bfloat16(inner, group, device)) {
+            for (int count : new int[] {1, 63, 64, 65, 99, 100, 101, 199, 200, 201, 1000, 1001}) {
+              try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
+                reduceAndCheck(reducer, buffer, group);
+                reduceAndCheck(reducer, buffer, group);
+              }
+            }
+            for (DeviceBuffer piece : inner.buffers) {
+              assertEquals(DataType.BFLOAT16, piece.type());
+              assertTrue(piece.count() <= PIECE, piece::toString);
+            }
+          }
+        });
+  }
+
+  @Test
+  void whatWasPreparedEndsWithTheBufferOrALargerScratch() {
+    run(
+        2,
+        (group, device, inner) -> {
+          CompressedReducer reducer = bfloat16(inner, group, device);
+          DeviceBuffer small = device.allocate(DataType.FLOAT32, 10);
+          DeviceBuffer large = device.allocate(DataType.FLOAT32, 90);
+          reduceAndCheck(reducer, small, group);
+          reduceAndCheck(reducer, small, group);
+          DeviceBuffer first = inner.buffers.get(0);
+          assertEquals(List.of(first, first), inner.buffers);
+          reduceAndCheck(reducer, large, group);
+          assertTrue(first.isClosed());
+          reduceAndCheck(reducer, small, group);
+          DeviceBuffer again = inner.buffers.get(3);
+          assertFalse(again.isClosed());
+          reduceAndCheck(reducer, large, group); // the scratch grew once
+          assertFalse(again.isClosed());
+          small.close();
+          assertTrue(again.isClosed());
+          DeviceBuffer last = inner.buffers.get(4);
+          assertFalse(last.isClosed());
+          reducer.close();
+          assertTrue(last.isClosed());
+        });
+  }
+
+  @Test
+  void callsOnTwoQueuesWaitForEachOther() {
+    run(
+        2,
+        (group, device, inner) -> {
+          WorkQueue one = mock(WorkQueue.class);
+          WorkQueue other = mock(WorkQueue.class);
+          Moment moment = mock(Moment.class);
+          DeviceBuffer a = device.allocate(DataType.FLOAT32, 10);
+          DeviceBuffer b = device.allocate(DataType.FLOAT32, 10);
+          BackendDevice queues = mock(BackendDevice.class, delegatesTo(device));
+          doReturn(moment).when(queues).createMoment(false);
+          doReturn(one).when(queues).queueOf(a);
+          doReturn(other).when(queues).queueOf(b);
+          CompressedReducer reducer = bfloat16(inner, group, queues);
+          reduceAndCheck(reducer, a, group);
+          reduceAndCheck(reducer, a, group);
+          reduceAndCheck(reducer, b, group);
+          reduceAndCheck(reducer, a, group);
+          InOrder order = inOrder(one, other, moment, queues);
+          order.verify(one, calls(1)).waitFor(moment);
+          order.verify(moment, calls(2)).record(one);
+          order.verify(other, calls(1)).waitFor(moment);
+          order.verify(queues, calls(2)).convert(any(), any());
+          order.verify(moment, calls(1)).record(other);
+          order.verify(one, calls(1)).waitFor(moment);
+          order.verify(queues, calls(2)).convert(any(), any());
+          order.verify(moment, calls(1)).record(one);
+          verify(queues).on(eq(one), any());
+          verify(queues).on(eq(other), any());
+          verifyNoMoreInteractions(one, other);
+          reducer.close();
+          order.verify(moment, calls(1)).await();
+          order.verify(moment, calls(1)).close();
+        });
+  }
+
+  @Test
+  void aConversionThatFailsBreaksTheRank() {
+    run(
+        2,
+        (group, device, inner) -> {
+          BackendDevice faulty = mock(BackendDevice.class, delegatesTo(device));
+          doThrow(new IllegalStateException("no more")).when(faulty).convert(any(), any());
+          try (CompressedReducer reducer = bfloat16(inner, group, faulty);
+              DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10)) {
+            RankLostException e =
+                assertThrows(
+                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertTrue(e.getMessage().contains("in the middle"), e.getMessage());
+            assertTrue(e.getMessage().contains("no more"), e.getMessage());
+            assertTrue(group.isBroken());
+          }
+        });
+  }
+
+  @Test
+  void theRestIsTheOthersAffair() {
+    run(
+        1,
+        (group, device, real) -> {
+          Reducer inner = mock(Reducer.class);
+          doReturn("inner").when(inner).name();
+          DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+          CompressedReducer reducer = bfloat16(inner, group, device);
+          assertEquals("inner", reducer.name());
+          assertTrue(reducer.compresses());
+          assertTrue(reducer.blocksHost());
+          reducer.allReduce(buffer, ReduceOp.SUM); // one rank: nothing is rounded
+          verify(inner).allReduce(buffer, ReduceOp.SUM);
+          reducer.broadcast(buffer, 0);
+          verify(inner).broadcast(buffer, 0);
+          reducer.register(buffer);
+          verify(inner).register(buffer);
+          reducer.close();
+          verify(inner).close();
+        });
+  }
+}

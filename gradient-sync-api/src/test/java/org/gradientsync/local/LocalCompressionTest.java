@@ -1,0 +1,12 @@
+package org.gradientsync.local;
+
+import org.gradientsync.contract.CompressionContract;
+import org.gradientsync.contract.RankRunner;
+
+/** The compression contract, with ranks as threads. */
+class LocalCompressionTest extends CompressionContract {
+  @Override
+  protected RankRunner runner() {
+    return new LocalRunner();
+  }
+}
