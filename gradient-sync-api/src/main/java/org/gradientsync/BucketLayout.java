@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +20,7 @@ final class BucketLayout {
     final DataType type;
     final List<Integer> parameters = new ArrayList<>();
     long count;
+    private int last; // where in the order it becomes full
 
     private Bucket(DataType type) {
       this.type = type;
@@ -57,29 +59,28 @@ final class BucketLayout {
     offsetOf = new long[order.length];
     Map<DataType, Bucket> open = new EnumMap<>(DataType.class);
     Bucket first = null;
-    for (int parameter : order) {
-      Bucket bucket = open.computeIfAbsent(parameters.get(parameter).type(), Bucket::new);
+    for (int position = 0; position < order.length; position++) {
+      int parameter = order[position];
+      Bucket bucket = open.get(parameters.get(parameter).type());
+      if (bucket == null) {
+        bucket = new Bucket(parameters.get(parameter).type());
+        open.put(bucket.type, bucket);
+        buckets.add(bucket);
+      }
       first = first == null ? bucket : first;
       offsetOf[parameter] = bucket.add(parameters.get(parameter).count());
       bucket.parameters.add(parameter);
+      bucket.last = position;
       if (bucket.bytes() >= (bucket == first ? firstBytes : bytes)) {
-        close(open.remove(bucket.type));
+        open.remove(bucket.type);
       }
     }
-    // What is left becomes full with its last gradient, in this order.
-    for (int parameter : order) {
-      Bucket bucket = open.get(parameters.get(parameter).type());
-      if (bucket != null && bucket.parameters.get(bucket.parameters.size() - 1) == parameter) {
-        close(bucket);
+    buckets.sort(Comparator.comparingInt(bucket -> bucket.last));
+    for (int i = 0; i < buckets.size(); i++) {
+      for (int parameter : buckets.get(i).parameters) {
+        bucketOf[parameter] = i;
       }
     }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
-  }
-
-  private void close(Bucket bucket) {
-    for (int parameter : bucket.parameters) {
-      bucketOf[parameter] = buckets.size();
-    }
-    buckets.add(bucket);
   }
 }

@@ -8,13 +8,16 @@ import java.util.ArrayDeque;
  */
 final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
+  private final int rank;
   private final Thread thread;
   private long handedOver;
   private long carriedOut;
   private Throwable failure;
+  private long failed; // the ticket of the work that did
   private boolean closed;
 
   CommunicationThread(int rank) {
+    this.rank = rank;
     thread = new Thread(this::run, "gradient-sync-" + rank);
     thread.setDaemon(true);
     thread.start();
@@ -25,8 +28,13 @@ final class CommunicationThread implements AutoCloseable {
    * out.
    *
    * @return what {@link #await} takes
+   * @throws IllegalStateException if this is closed
    */
   synchronized long hand(Runnable work) {
+    if (closed) {
+      throw new IllegalStateException(
+          "sync is closed: rank=" + rank + "; close buckets before their sync");
+    }
     waiting.add(work);
     handedOver++;
     notifyAll();
@@ -39,6 +47,17 @@ final class CommunicationThread implements AutoCloseable {
    * @throws RuntimeException what that work, or an earlier one, threw
    */
   synchronized void await(long ticket) {
+    waitFor(ticket);
+    if (failure == null || ticket < failed) {
+      return;
+    }
+    if (failure instanceof Error e) {
+      throw e;
+    }
+    throw (RuntimeException) failure;
+  }
+
+  private synchronized void waitFor(long ticket) {
     boolean interrupted = false;
     while (carriedOut < ticket) {
       try {
@@ -50,11 +69,6 @@ final class CommunicationThread implements AutoCloseable {
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
-    }
-    if (failure instanceof RuntimeException e) {
-      throw e;
-    } else if (failure instanceof Error e) {
-      throw e;
     }
   }
 
@@ -76,7 +90,9 @@ final class CommunicationThread implements AutoCloseable {
           try {
             wait();
           } catch (InterruptedException e) {
-            // whoever interrupted waits for work that is already done
+            if (!waiting.isEmpty()) {
+              thread.interrupt(); // meant for what has just been handed over
+            }
           }
         }
         work = failure == null ? waiting.remove() : drop();
@@ -88,10 +104,23 @@ final class CommunicationThread implements AutoCloseable {
         thrown = e;
       }
       synchronized (this) {
+        if (thrown != null) {
+          fail(thrown);
+        }
         carriedOut++;
-        failure = failure == null ? thrown : failure;
+        if (waiting.isEmpty()) {
+          Thread.interrupted(); // was meant for what is done now
+        }
         notifyAll();
       }
+    }
+  }
+
+  /** From the work that is under way on. The first failure counts. */
+  private synchronized void fail(Throwable thrown) {
+    if (failure == null) {
+      failure = thrown;
+      failed = carriedOut + 1;
     }
   }
 
@@ -109,16 +138,14 @@ final class CommunicationThread implements AutoCloseable {
       if (carriedOut >= ticket) {
         return;
       }
-      if (failure == null) {
-        failure = new IllegalStateException("given up in the middle of a step");
-      }
+      fail(
+          new IllegalStateException(
+              "averages were given up in the middle of a step: rank="
+                  + rank
+                  + "; close the sync, it cannot be used any more"));
       thread.interrupt();
     }
-    try {
-      await(ticket);
-    } catch (IllegalStateException | GradientSyncException e) {
-      // nobody wants what was given up
-    }
+    waitFor(ticket);
   }
 
   /** Ends the thread, and gives up what it has not carried out. */

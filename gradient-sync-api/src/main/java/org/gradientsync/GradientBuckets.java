@@ -33,11 +33,13 @@ import org.gradientsync.spi.WorkQueue;
  * same order, whatever the order in which their gradients become ready. On a GPU it is done on a
  * stream of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
  * other calls then wait until it has nothing to do, but {@link GradientSync#communicator()} must
- * not be used between the first {@link #ready} of a step and {@link #finish}.
+ * not be used between the first {@link #ready} of a step and {@link #finish}. Calls of the sync in
+ * between have their place in the order: the same buckets must be full on all ranks when they come.
  *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
  * #join}. For use by one thread at a time. After an exception of {@link #ready} or {@link #finish}
- * that comes from averaging, every further call throws.
+ * that comes from averaging, every further call throws, and the sync may be broken, too: close
+ * both.
  *
  * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
  * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
@@ -59,6 +61,7 @@ public final class GradientBuckets implements AutoCloseable {
   private final CommunicationThread thread;
   private final IntConsumer nothing = parameter -> {};
   private final boolean[] isReady;
+  private final boolean[] isKept;
   private final int[] order;
   private BucketLayout layout;
   private Bucket[] buckets;
@@ -77,13 +80,16 @@ public final class GradientBuckets implements AutoCloseable {
     sync = options.sync;
     parameters = options.parameters;
     isReady = new boolean[parameters.size()];
+    isKept = new boolean[parameters.size()];
     order = new int[parameters.size()];
     for (int i = 0; i < order.length; i++) {
       order[i] = order.length - 1 - i;
     }
+    sync.awaitBeside();
     LayoutCheck.requireSame(
         sync.communicator(),
         parameters,
+        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
         options.firstBytes,
         options.bytes,
         options.unevenSteps ? 1 : 0,
@@ -135,6 +141,7 @@ public final class GradientBuckets implements AutoCloseable {
   /** Forgets the last step. */
   private void begin() {
     Arrays.fill(isReady, false);
+    Arrays.fill(isKept, false);
     readyCount = 0;
     started = 0;
     for (Bucket bucket : buckets) {
@@ -184,7 +191,7 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Says that a gradient has been written, or that what writes it has been enqueued on the stream
    * that computes. The last one of a bucket starts the bucket's average. Returns without waiting
-   * for other ranks. Within {@link #noSync} it does nothing.
+   * for other ranks. Within {@link #noSync} it starts nothing.
    *
    * @param parameter its number in the list, from 0
    * @throws IllegalStateException if it has been ready before in this step
@@ -193,6 +200,7 @@ public final class GradientBuckets implements AutoCloseable {
     requireUsable();
     requireParameter(parameter);
     if (quiet > 0) {
+      isKept[parameter] = true;
       return;
     }
     if (isReady[parameter]) {
@@ -254,6 +262,7 @@ public final class GradientBuckets implements AutoCloseable {
    *     enqueues on the stream that computes finds this parameter's average
    */
   public void finish(IntConsumer averaged) {
+    Objects.requireNonNull(averaged, "averaged");
     requireUsable();
     if (quiet > 0) {
       return;
@@ -283,11 +292,11 @@ public final class GradientBuckets implements AutoCloseable {
   private void settleMissing() {
     List<Parameter> missing = new ArrayList<>();
     for (int i = 0; i < isReady.length; i++) {
-      if (!isReady[i]) {
+      if (!isReady[i] && !isKept[i]) {
         missing.add(parameters.get(i));
       }
     }
-    if (options.missing == Missing.REFUSE) {
+    if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
       IllegalStateException e =
           new IllegalStateException(
               "gradients are not ready: missing="
@@ -300,7 +309,9 @@ public final class GradientBuckets implements AutoCloseable {
     }
     for (int i = 0; i < isReady.length; i++) {
       if (!isReady[i]) {
-        gradients[i].fillZero();
+        if (!isKept[i]) {
+          gradients[i].fillZero();
+        }
         ready(i);
       }
     }
@@ -322,9 +333,9 @@ public final class GradientBuckets implements AutoCloseable {
       };
 
   /**
-   * For gradient accumulation: until it is closed, {@link #ready} and {@link #finish} do nothing.
-   * The backward passes add to the gradients, in these steps and the one after, whose sum is
-   * averaged.
+   * For gradient accumulation: until it is closed, {@link #ready} and {@link #finish} start
+   * nothing. The backward passes add to the gradients, in these steps and the one after, whose sum
+   * is averaged. A gradient that was ready in any of them is not missing.
    *
    * @return to be closed before the last of the steps, best by try-with-resources
    * @throws IllegalStateException in the middle of a step
@@ -373,14 +384,17 @@ public final class GradientBuckets implements AutoCloseable {
    *
    * @return whether anything has changed; then gradients are to be asked for again, and earlier
    *     views are closed
-   * @throws IllegalStateException if no step has been finished yet, or in the middle of a step
+   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, or
+   *     within {@link #noSync}
    */
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
+    requireLoud("rebuild");
     if (!ordered) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
+    sync.awaitBeside();
     sync.communicator().broadcast(IntBuffer.wrap(order), 0);
     BucketLayout better =
         new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
@@ -388,8 +402,13 @@ public final class GradientBuckets implements AutoCloseable {
         && Arrays.equals(better.offsetOf, layout.offsetOf)) {
       return false;
     }
-    closeBuckets();
-    layOut();
+    try {
+      closeBuckets();
+      layOut();
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    }
     return true;
   }
 
@@ -401,11 +420,12 @@ public final class GradientBuckets implements AutoCloseable {
    * @param update called after each step of the others', when the averages are there: what keeps
    *     this rank's parameters the same as theirs
    * @return how many steps that were
-   * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, or in the middle
-   *     of a step
+   * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, in the middle of a
+   *     step, or within {@link #noSync}
    */
   public long join(Runnable update) {
     requireBetweenSteps("join");
+    requireLoud("join");
     if (flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -458,6 +478,13 @@ public final class GradientBuckets implements AutoCloseable {
     if (readyCount > 0) {
       throw new IllegalStateException(
           call + "() in the middle of a step: rank=" + sync.rank() + "; call finish() first");
+    }
+  }
+
+  private void requireLoud(String call) {
+    if (quiet > 0) {
+      throw new IllegalStateException(
+          call + "() within noSync(): rank=" + sync.rank() + "; close that first");
     }
   }
 

@@ -229,7 +229,6 @@ public final class GradientSync implements AutoCloseable {
 
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
   public void barrier() {
-    requireOpen();
     awaitBeside();
     communicator.barrier();
   }
@@ -404,7 +403,9 @@ public final class GradientSync implements AutoCloseable {
     }
   }
 
-  private void awaitBeside() {
+  /** Comes before each call that all ranks make in one order. */
+  void awaitBeside() {
+    requireOpen();
     CommunicationThread running = thread;
     if (running != null) {
       running.awaitAll();

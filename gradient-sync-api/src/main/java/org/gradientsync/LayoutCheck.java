@@ -13,10 +13,12 @@ final class LayoutCheck {
   /**
    * Throws on every rank if they differ. Collective.
    *
+   * @param names what the options are called
    * @param options what else has to be the same
    * @throws MismatchedCallException naming the first parameter that differs, and what each rank has
    */
-  static void requireSame(Communicator communicator, List<Parameter> parameters, long... options) {
+  static void requireSame(
+      Communicator communicator, List<Parameter> parameters, List<String> names, long... options) {
     int size = communicator.size();
     long[] counts = new long[size];
     communicator.allGather(
@@ -45,8 +47,14 @@ final class LayoutCheck {
     for (int i = 0; i < all.length; i++) {
       if (all[i] != options[i % options.length]) {
         throw new MismatchedCallException(
-            "the ranks' buckets have different options, rank="
+            "the ranks' buckets have different options: "
+                + names.get(i % options.length)
+                + "="
+                + options[i % options.length]
+                + ", rank="
                 + communicator.rank()
+                + ", there="
+                + all[i]
                 + ", other="
                 + i / options.length
                 + "; build them alike on all ranks");
