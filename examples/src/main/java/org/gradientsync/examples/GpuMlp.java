@@ -46,6 +46,9 @@ final class GpuMlp implements MlpEngine {
   private final CudaBuffer sums;
   private final List<CudaBuffer> inputs = new ArrayList<>();
   private final List<CudaBuffer> targets = new ArrayList<>();
+  private final List<Repeated> forwards = new ArrayList<>();
+  private final List<Backward> backwards = new ArrayList<>();
+  private boolean graphs;
   private int forwarded = -1;
 
   /**
@@ -127,6 +130,8 @@ final class GpuMlp implements MlpEngine {
         masks[layer] = module.kernel("mask").prepare(grid, deltas[layer], output, output.count());
       }
       CudaBuffer own = weights.get(layer);
+      backwards.add(new Backward(layer, false));
+      backwards.add(new Backward(layer, true));
       updates[layer] =
           module
               .kernel("update")
@@ -161,6 +166,9 @@ final class GpuMlp implements MlpEngine {
   public void load(int batch, double[] newInputs, double[] newTargets) {
     load(inputs, batch, newInputs, widths[0]);
     load(targets, batch, newTargets, widths[layers]);
+    if (batch == forwards.size()) {
+      forwards.add(new Repeated(stream, () -> enqueueForward(batch)));
+    }
   }
 
   private void load(List<CudaBuffer> batches, int batch, double[] values, int width) {
@@ -187,8 +195,26 @@ final class GpuMlp implements MlpEngine {
     batches.get(batch).copyFrom(floats);
   }
 
+  /**
+   * From now on passes that repeat, with the same batch or the same gradient and scale, are
+   * enqueued as one graph each. Off at first. No other thread may use the GPU's stream while one is
+   * captured, which is at its second time.
+   */
+  void useGraphs() {
+    graphs = true;
+  }
+
   @Override
   public void forward(int batch) {
+    if (graphs) {
+      forwards.get(batch).enqueue();
+    } else {
+      enqueueForward(batch);
+    }
+    forwarded = batch;
+  }
+
+  private void enqueueForward(int batch) {
     CudaBuffer input = inputs.get(batch);
     for (int layer = 0; layer < layers; layer++) {
       CudaBuffer output = outputs[layer];
@@ -201,19 +227,47 @@ final class GpuMlp implements MlpEngine {
       input = output;
     }
     squares.set(1, targets.get(batch)).launch(stream); // the last layer's relu, too
-    forwarded = batch;
   }
 
   @Override
   public void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate) {
     requireForward();
+    CudaBuffer target = (CudaBuffer) gradient;
+    if (graphs && layer > 0) { // the first layer's is a single launch anyway
+      target.requireOpen();
+      backwards.get(2 * layer + (accumulate ? 1 : 0)).enqueue(target, scale);
+    } else {
+      enqueueBackward(layer, target, scale, accumulate);
+    }
+  }
+
+  /** One layer's part of the backward pass, and what it was given the last time. */
+  private final class Backward {
+    private final Repeated repeated;
+    private CudaBuffer gradient;
+    private double scale;
+
+    private Backward(int layer, boolean accumulate) {
+      repeated = new Repeated(stream, () -> enqueueBackward(layer, gradient, scale, accumulate));
+    }
+
+    private void enqueue(CudaBuffer newGradient, double newScale) {
+      if (newGradient != gradient || newScale != scale) {
+        repeated.close();
+        gradient = newGradient;
+        scale = newScale;
+      }
+      repeated.enqueue();
+    }
+  }
+
+  private void enqueueBackward(int layer, CudaBuffer gradient, double scale, boolean accumulate) {
     int in = widths[layer];
     int out = widths[layer + 1];
     CudaBuffer delta = deltas[layer];
     CudaBuffer input = layer == 0 ? inputs.get(forwarded) : outputs[layer - 1];
     double beta = accumulate ? 1 : 0;
-    blas.multiply(
-        stream, scale, delta, true, input, false, beta, (CudaBuffer) gradient, out, rows, in);
+    blas.multiply(stream, scale, delta, true, input, false, beta, gradient, out, rows, in);
     if (layer > 0) {
       CudaBuffer weight = weights.get(layer);
       CudaBuffer below = deltas[layer - 1];
@@ -256,6 +310,8 @@ final class GpuMlp implements MlpEngine {
     if (!gpu.isClosed()) {
       stream.await();
     }
+    forwards.forEach(Repeated::close);
+    backwards.forEach(each -> each.repeated.close());
     blas.close();
     module.close();
     memory.forEach(CudaBuffer::close);

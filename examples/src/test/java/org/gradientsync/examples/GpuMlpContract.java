@@ -179,6 +179,38 @@ abstract class GpuMlpContract {
   }
 
   @Test
+  void repeatedPassesFollowTheirArguments() {
+    MlpReference reference = MlpReference.of(new int[] {5, 6, 4, 3}, 4, 1e-3);
+    try (GpuMlp engine = start(reference, false)) {
+      engine.load(1, new double[reference.inputs.length], new double[reference.targets.length]);
+      engine.forward(0);
+      List<DeviceBuffer> some = backward(engine, 0, 1, false);
+      List<DeviceBuffer> others = backward(engine, 0, 1, false);
+      for (int round = 1; round <= 4; round++) {
+        engine.forward(1);
+        assertEquals(0, engine.loss());
+        engine.forward(0);
+        assertEquals(reference.loss, engine.loss(), SINGLE * reference.loss);
+        for (int layer = 2; layer >= 0; layer--) {
+          engine.backward(layer, some.get(layer), 0.5, false);
+          engine.backward(layer, some.get(layer), 0.5, true);
+          assertNear(reference.gradients[layer], 1, some.get(layer), SINGLE);
+          engine.backward(layer, others.get(layer), 1, true);
+          assertNear(reference.gradients[layer], round + 1, others.get(layer), SINGLE);
+        }
+      }
+      for (int layer = 2; layer >= 0; layer--) { // again and again, until it is no news
+        for (int round = 0; round < 3; round++) {
+          engine.backward(layer, others.get(layer), 2, true);
+        }
+        assertNear(reference.gradients[layer], 11, others.get(layer), SINGLE);
+      }
+      others.get(2).close();
+      assertThrows(IllegalStateException.class, () -> engine.backward(2, others.get(2), 2, true));
+    }
+  }
+
+  @Test
   void batchesAreKeptAndReplaced() {
     MlpReference one = MlpReference.of(new int[] {5, 6, 3}, 4, 1e-3);
     try (GpuMlp engine = start(one, false)) {

@@ -57,6 +57,28 @@ class GpuMlpTest extends GpuMlpContract {
     }
   }
 
+  @Test
+  void whatRepeatsIsOneGraph() {
+    MlpReference reference = MlpReference.of(new int[] {4, 3, 2}, 2, 0);
+    try (GpuMlp engine = start(reference, false)) {
+      engine.useGraphs();
+      gpu.takeEnqueued();
+      engine.forward(0);
+      assertEquals(List.of("multiply", "relu", "multiply", "loss"), gpu.takeEnqueued());
+      engine.forward(0);
+      engine.forward(0);
+      assertEquals(List.of("graph", "graph"), gpu.takeEnqueued());
+      List<DeviceBuffer> gradients = engine.weights(); // of the right sizes
+      engine.backward(1, gradients.get(1), 1, false);
+      assertEquals(List.of("multiply", "multiply", "mask"), gpu.takeEnqueued());
+      engine.backward(1, gradients.get(1), 1, false);
+      engine.backward(1, gradients.get(1), 1, false);
+      assertEquals(List.of("graph", "graph"), gpu.takeEnqueued());
+      engine.backward(1, gradients.get(1), 2, false);
+      assertEquals(List.of("multiply", "multiply", "mask"), gpu.takeEnqueued());
+    }
+  }
+
   private static void relu(Arguments a) {
     Floats x = a.floats(0);
     for (long i = 0; i < a.integer(1); i++) {
