@@ -70,7 +70,7 @@ class GpuProgramsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"gradient", "monte_carlo", "multiply", "square_and_shift"})
+  @ValueSource(strings = {"gradient", "mlp", "monte_carlo", "multiply", "square_and_shift"})
   void thePtxBelongsToItsSource(String name) throws Exception {
     String ptx = Kernels.ptx(name);
     try (InputStream source = Kernels.class.getResourceAsStream(name + ".cu")) {

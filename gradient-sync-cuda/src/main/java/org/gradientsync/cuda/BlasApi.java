@@ -7,7 +7,8 @@ import org.gradientsync.DataType;
 /**
  * cuBLAS as this module uses it, behind which JCublas stands, or a mock. Types are FLOAT32 and
  * FLOAT64; addresses are plain numbers; matrices lie column by column. Every call throws {@link
- * CudaException} with the library's error code where the library reports one.
+ * CudaException} with the library's error code where the library reports one. Those that compute
+ * allocate nothing.
  */
 interface BlasApi {
   /** For the calling thread's current context. */
@@ -15,11 +16,39 @@ interface BlasApi {
 
   void destroy(cublasHandle handle);
 
-  /** Where the handle's later calls are enqueued. */
+  /** Where the handle's later calls are enqueued, with cuBLAS's own workspace. */
   void useStream(cublasHandle handle, CUstream stream);
 
-  /** C (m by n) = A (m by k) times B (k by n), none of them empty. */
-  void multiply(cublasHandle handle, DataType type, int m, int n, int k, long a, long b, long c);
+  /** Memory for the handle's later calls, until the next {@link #useStream}. */
+  void useWorkspace(cublasHandle handle, long address, long bytes);
+
+  /** Whether the handle's later products of FLOAT32 may round their inputs to TF32. */
+  void useTf32(cublasHandle handle, boolean tf32);
+
+  /**
+   * C = alpha op(A) op(B) + beta C, where op(A) is m by k, op(B) k by n, C m by n, none of them
+   * empty.
+   *
+   * @param transposeA whether op(A) is A transposed
+   * @param lda from one column of A to the next, in elements; ldb and ldc likewise
+   * @param beta if it is 0, C is not read
+   */
+  void multiply(
+      cublasHandle handle,
+      DataType type,
+      boolean transposeA,
+      boolean transposeB,
+      int m,
+      int n,
+      int k,
+      double alpha,
+      long a,
+      int lda,
+      long b,
+      int ldb,
+      double beta,
+      long c,
+      int ldc);
 
   /** x = factor x. */
   void scale(cublasHandle handle, DataType type, int count, double factor, long x);

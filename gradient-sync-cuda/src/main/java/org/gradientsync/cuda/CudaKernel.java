@@ -1,26 +1,22 @@
 package org.gradientsync.cuda;
 
-import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Objects;
-import jcuda.Pointer;
 import jcuda.driver.CUfunction;
-import org.gradientsync.host.HostBuffers;
 
 /**
  * A kernel of a {@link CudaModule}.
  *
  * <p>Safe for use by several threads: launches of one module's kernels are enqueued one after the
- * other, and each has its own arguments.
+ * other, and each has its own arguments. {@link #launch} allocates a little on the Java heap;
+ * {@link #prepare} is for what is launched often.
  */
 public final class CudaKernel {
   private final CudaModule module;
   private final String name;
   private final CUfunction function;
   private final List<KernelParameter> parameters;
-  private final int[] offsets;
-  private final ByteBuffer memory;
-  private final Pointer pointers;
+  private final KernelArguments own;
 
   CudaKernel(
       CudaModule module, String name, CUfunction function, List<KernelParameter> parameters) {
@@ -28,16 +24,7 @@ public final class CudaKernel {
     this.name = name;
     this.function = function;
     this.parameters = parameters;
-    offsets = new int[parameters.size()];
-    int end = 0;
-    for (int i = 0; i < offsets.length; i++) {
-      int bytes = parameters.get(i).bytes();
-      int alignment = Math.max(1, Math.min(Long.BYTES, Integer.lowestOneBit(bytes)));
-      offsets[i] = (end + alignment - 1) / alignment * alignment;
-      end = offsets[i] + bytes;
-    }
-    memory = HostBuffers.allocate(Math.max(Long.BYTES, end));
-    pointers = offsets.length == 0 ? null : module.device().api().arguments(memory, offsets);
+    own = new KernelArguments(module.device(), name, parameters);
   }
 
   /**
@@ -80,19 +67,11 @@ public final class CudaKernel {
     device.requireOwn(stream);
     Objects.requireNonNull(grid, "grid");
     Objects.requireNonNull(arguments, "arguments");
-    if (arguments.length != parameters.size()) {
-      throw new IllegalArgumentException(
-          "wrong number of kernel arguments: kernel="
-              + name
-              + ", given="
-              + arguments.length
-              + ", expected="
-              + parameters.size());
-    }
+    own.requireCount(arguments.length);
     synchronized (module) {
       module.requireOpen();
       for (int i = 0; i < arguments.length; i++) {
-        put(i, arguments[i]);
+        own.put(i, arguments[i]);
       }
       device.makeCurrent();
       // The driver takes a copy of the arguments before it returns.
@@ -104,48 +83,34 @@ public final class CudaKernel {
               grid.threads(),
               grid.sharedBytes(),
               stream.handle(),
-              pointers);
+              own.pointers());
     }
   }
 
-  private void put(int index, Object value) {
-    KernelParameter parameter = parameters.get(index);
-    int offset = offsets[index];
-    if (value instanceof CudaBuffer buffer && parameter.takesInteger(Long.BYTES)) {
-      if (buffer.device() != module.device()) {
-        throw new IllegalArgumentException(
-            "kernel argument belongs to another device: kernel="
-                + name
-                + ", index="
-                + index
-                + ", buffer="
-                + buffer.device()
-                + ", device="
-                + module.device());
-      }
-      memory.putLong(offset, buffer.address());
-    } else if (value instanceof Integer i && parameter.takesInteger(Integer.BYTES)) {
-      memory.putInt(offset, i);
-    } else if (value instanceof Long l && parameter.takesInteger(Long.BYTES)) {
-      memory.putLong(offset, l);
-    } else if (value instanceof Float f && parameter.takesFloating(Float.BYTES)) {
-      memory.putFloat(offset, f);
-    } else if (value instanceof Double d && parameter.takesFloating(Double.BYTES)) {
-      memory.putDouble(offset, d);
-    } else if (value instanceof Short s && parameter.takesInteger(Short.BYTES)) {
-      memory.putShort(offset, s);
-    } else if (value instanceof Byte b && parameter.takesInteger(Byte.BYTES)) {
-      memory.put(offset, b);
-    } else {
-      throw new IllegalArgumentException(
-          "a kernel argument of the wrong kind: kernel="
-              + name
-              + ", index="
-              + index
-              + ", class="
-              + (value == null ? "null" : value.getClass().getName())
-              + ", expected="
-              + parameter);
+  /**
+   * Makes a launch ready that is to be enqueued many times. What it would cost to pass the
+   * arguments anew each time is paid once.
+   *
+   * @param grid the blocks and threads
+   * @param arguments one for each of the kernel's parameters, as {@link #launch} takes them; they
+   *     can be changed between launches
+   * @return a launch, which ends with this kernel's module
+   * @throws IllegalArgumentException if the number of arguments is not the kernel's, one of them is
+   *     of the wrong kind, or a buffer belongs to another GPU
+   * @throws IllegalStateException if the module or a buffer is closed
+   */
+  public PreparedLaunch prepare(Grid grid, Object... arguments) {
+    Objects.requireNonNull(grid, "grid");
+    Objects.requireNonNull(arguments, "arguments");
+    own.requireCount(arguments.length);
+    synchronized (module) {
+      module.requireOpen();
+      return new PreparedLaunch(
+          module,
+          function,
+          new KernelArguments(module.device(), name, parameters),
+          grid,
+          arguments);
     }
   }
 

@@ -1,20 +1,27 @@
 package org.gradientsync.cuda;
 
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.JCublas2;
 import jcuda.jcublas.cublasHandle;
+import jcuda.jcublas.cublasMath;
 import jcuda.jcublas.cublasOperation;
 import jcuda.jcublas.cublasStatus;
 import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.host.HostBuffers;
 
 /** cuBLAS through JCublas. */
 final class JCublasApi implements BlasApi {
   private static JCublasApi instance;
   private static UnavailableException failure;
+
+  private final ThreadLocal<Arguments> arguments = ThreadLocal.withInitial(Arguments::new);
 
   private JCublasApi() {
     JCublas2.initialize(); // or the class's first use, which comes before it, loads the natives
@@ -48,81 +55,185 @@ final class JCublasApi implements BlasApi {
   @Override
   public cublasHandle create() {
     cublasHandle handle = new cublasHandle();
-    check(JCublas2.cublasCreate(handle), "cublasCreate", "");
+    check(JCublas2.cublasCreate(handle), "cublasCreate");
     return handle;
   }
 
   @Override
   public void destroy(cublasHandle handle) {
-    check(JCublas2.cublasDestroy(handle), "cublasDestroy", "");
+    check(JCublas2.cublasDestroy(handle), "cublasDestroy");
   }
 
   @Override
   public void useStream(cublasHandle handle, CUstream stream) {
-    check(JCublas2.cublasSetStream(handle, new cudaStream_t(stream)), "cublasSetStream", "");
+    check(JCublas2.cublasSetStream(handle, new cudaStream_t(stream)), "cublasSetStream");
+  }
+
+  @Override
+  public void useWorkspace(cublasHandle handle, long address, long bytes) {
+    check(
+        JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes),
+        "cublasSetWorkspace",
+        "bytes",
+        bytes);
+  }
+
+  @Override
+  public void useTf32(cublasHandle handle, boolean tf32) {
+    int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
+    check(JCublas2.cublasSetMathMode(handle, mode), "cublasSetMathMode", "mode", mode);
   }
 
   @Override
   public void multiply(
-      cublasHandle handle, DataType type, int m, int n, int k, long a, long b, long c) {
-    int none = cublasOperation.CUBLAS_OP_N;
-    Pointer one = number(type, 1);
-    Pointer zero = number(type, 0);
-    Pointer pa = pointer(a);
-    Pointer pb = pointer(b);
-    Pointer pc = pointer(c);
+      cublasHandle handle,
+      DataType type,
+      boolean transposeA,
+      boolean transposeB,
+      int m,
+      int n,
+      int k,
+      double alpha,
+      long a,
+      int lda,
+      long b,
+      int ldb,
+      double beta,
+      long c,
+      int ldc) {
+    Arguments own = arguments.get();
+    Pointer pAlpha = own.alpha(type, alpha);
+    Pointer pBeta = own.beta(type, beta);
+    Pointer pa = own.a(a);
+    Pointer pb = own.b(b);
+    Pointer pc = own.c(c);
+    int opA = transposeA ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
+    int opB = transposeB ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
     boolean single = type == DataType.FLOAT32;
     int status =
         single
-            ? JCublas2.cublasSgemm(handle, none, none, m, n, k, one, pa, m, pb, k, zero, pc, m)
-            : JCublas2.cublasDgemm(handle, none, none, m, n, k, one, pa, m, pb, k, zero, pc, m);
-    check(status, single ? "cublasSgemm" : "cublasDgemm", ", m=" + m + ", n=" + n + ", k=" + k);
+            ? JCublas2.cublasSgemm(
+                handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc)
+            : JCublas2.cublasDgemm(
+                handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc);
+    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
+      throw failed(
+          status, single ? "cublasSgemm" : "cublasDgemm", "m=" + m + ", n=" + n + ", k=" + k);
+    }
   }
 
   @Override
   public void scale(cublasHandle handle, DataType type, int count, double factor, long x) {
-    Pointer alpha = number(type, factor);
-    Pointer px = pointer(x);
+    Arguments own = arguments.get();
+    Pointer alpha = own.alpha(type, factor);
+    Pointer px = own.a(x);
     boolean single = type == DataType.FLOAT32;
     check(
         single
             ? JCublas2.cublasSscal(handle, count, alpha, px, 1)
             : JCublas2.cublasDscal(handle, count, alpha, px, 1),
         single ? "cublasSscal" : "cublasDscal",
-        ", count=" + count);
+        "count",
+        count);
   }
 
   @Override
   public void addScaled(
       cublasHandle handle, DataType type, int count, double factor, long x, long y) {
-    Pointer alpha = number(type, factor);
-    Pointer px = pointer(x);
-    Pointer py = pointer(y);
+    Arguments own = arguments.get();
+    Pointer alpha = own.alpha(type, factor);
+    Pointer px = own.a(x);
+    Pointer py = own.b(y);
     boolean single = type == DataType.FLOAT32;
     check(
         single
             ? JCublas2.cublasSaxpy(handle, count, alpha, px, 1, py, 1)
             : JCublas2.cublasDaxpy(handle, count, alpha, px, 1, py, 1),
         single ? "cublasSaxpy" : "cublasDaxpy",
-        ", count=" + count);
+        "count",
+        count);
   }
 
-  private static Pointer pointer(long address) {
-    return new CUdeviceptr().withByteOffset(address);
+  /**
+   * What a call hands to JCublas, used again by a thread's next call. The scalars lie in host
+   * memory, which cuBLAS reads before its call returns.
+   */
+  static final class Arguments {
+    private static final Field ADDRESS = address();
+
+    private final ByteBuffer scalars = HostBuffers.allocate(2 * Double.BYTES);
+    private final Pointer alpha = Pointer.to(scalars);
+    private final Pointer beta = alpha.withByteOffset(Double.BYTES);
+    private final CUdeviceptr a = new CUdeviceptr();
+    private final CUdeviceptr b = new CUdeviceptr();
+    private final CUdeviceptr c = new CUdeviceptr();
+
+    Pointer alpha(DataType type, double value) {
+      put(0, type, value);
+      return alpha;
+    }
+
+    Pointer beta(DataType type, double value) {
+      put(Double.BYTES, type, value);
+      return beta;
+    }
+
+    Pointer a(long address) {
+      return point(a, address);
+    }
+
+    Pointer b(long address) {
+      return point(b, address);
+    }
+
+    Pointer c(long address) {
+      return point(c, address);
+    }
+
+    private void put(int at, DataType type, double value) {
+      if (type == DataType.FLOAT32) {
+        scalars.putFloat(at, (float) value);
+      } else {
+        scalars.putDouble(at, value);
+      }
+    }
+
+    private static Pointer point(Pointer pointer, long address) {
+      try {
+        ADDRESS.setLong(pointer, address);
+      } catch (IllegalAccessException e) {
+        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+      }
+      return pointer;
+    }
+
+    private static Field address() {
+      try {
+        Field field = NativePointerObject.class.getDeclaredField("nativePointer");
+        field.setAccessible(true); // JCuda has no other way to use a pointer again
+        return field;
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+      }
+    }
   }
 
-  /** A scalar in host memory, which cuBLAS reads before its call returns. */
-  private static Pointer number(DataType type, double value) {
-    return type == DataType.FLOAT32
-        ? Pointer.to(new float[] {(float) value})
-        : Pointer.to(new double[] {value});
-  }
-
-  private static void check(int status, String call, String detail) {
+  private static void check(int status, String call) {
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
       throw new CudaException(
-          call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")" + detail,
-          status);
+          call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")", status);
     }
+  }
+
+  private static void check(int status, String call, String key, long value) {
+    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
+      throw failed(status, call, key + "=" + value);
+    }
+  }
+
+  private static CudaException failed(int status, String call, String detail) {
+    return new CudaException(
+        call + " failed: " + cublasStatus.stringFor(status) + " (" + status + "), " + detail,
+        status);
   }
 }

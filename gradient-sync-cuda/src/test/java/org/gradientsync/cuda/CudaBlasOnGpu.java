@@ -2,14 +2,18 @@ package org.gradientsync.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.util.Arrays;
 import java.util.SplittableRandom;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** cuBLAS on a real GPU, where it is installed; where it is not, that this is said. */
 class CudaBlasOnGpu {
@@ -47,6 +51,178 @@ class CudaBlasOnGpu {
         }
       }
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "FLOAT64"})
+  void productsOfTransposedMatricesAreScaledAndAdded(DataType type) {
+    requireBlas();
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        CudaBlas blas = device.blas()) {
+      double tolerance = type == DataType.FLOAT32 ? 1e-4 : 1e-12;
+      for (int[] size : new int[][] {{1, 1, 1}, {2, 3, 5}, {64, 33, 17}, {1, 100, 7}, {3, 0, 4}}) {
+        for (int transposes = 0; transposes < 4; transposes++) {
+          boolean a = (transposes & 1) != 0;
+          boolean b = (transposes & 2) != 0;
+          for (double[] factors : new double[][] {{1, 0}, {0.5, 1}, {-2, 0.25}}) {
+            Product product = new Product(size, a, b, factors[0], factors[1]);
+            assertArrayEquals(
+                product.expected(),
+                product.on(blas, device, type, 1),
+                tolerance,
+                product::toString);
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void tf32IsChosenAndGivenUp() {
+    requireBlas();
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        CudaBlas blas = device.blas()) {
+      Product product = new Product(new int[] {128, 256, 192}, false, true, 1, 0);
+      double[] exact = product.expected();
+      double[] first = product.on(blas, device, DataType.FLOAT32, 0);
+      assertArrayEquals(exact, first, 1e-4);
+      blas.setMathMode(CudaBlas.MathMode.TF32);
+      double[] rounded = product.on(blas, device, DataType.FLOAT32, 0);
+      assertArrayEquals(exact, rounded, 0.1);
+      if (device.api().capability(0) >= 80 && System.getenv("NVIDIA_TF32_OVERRIDE") == null) {
+        assertFalse(Arrays.equals(first, rounded), "TF32 has rounded nothing");
+      }
+      assertArrayEquals(rounded, product.on(blas, device, DataType.FLOAT32, 0));
+      blas.setMathMode(CudaBlas.MathMode.FLOAT32);
+      assertArrayEquals(first, product.on(blas, device, DataType.FLOAT32, 0));
+    }
+  }
+
+  @Test
+  void aWorkspaceOfItsOwnLetsProductsBeCaptured() {
+    requireBlas();
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        CudaBlas blas = device.blas();
+        CudaBuffer workspace = device.allocate(DataType.FLOAT32, 8 << 20);
+        CudaBuffer a = device.allocate(DataType.FLOAT32, 64 * 64);
+        CudaBuffer c = device.allocate(DataType.FLOAT32, 64 * 64)) {
+      CudaStream stream = device.stream();
+      blas.setWorkspace(stream, workspace);
+      float[] ones = new float[64 * 64];
+      Arrays.fill(ones, 1);
+      a.copyFrom(ones);
+      blas.multiply(stream, a, a, c, 64, 64, 64); // what cuBLAS loads, it loads here
+      stream.beginCapture();
+      blas.multiply(stream, 0.5, a, false, a, true, 1, c, 64, 64, 64);
+      try (CudaGraph graph = stream.endCapture()) {
+        graph.launch(stream);
+        graph.launch(stream);
+        for (float value : values(c)) {
+          assertEquals(128, value);
+        }
+      }
+    }
+  }
+
+  /** A product, what it must be, and what it is on a GPU. */
+  private record Product(
+      int[] size, boolean transposeA, boolean transposeB, double alpha, double beta) {
+    private double[] a() {
+      return numbers(size[0] * size[1], 1);
+    }
+
+    private double[] b() {
+      return numbers(size[1] * size[2], 2);
+    }
+
+    private double[] before() {
+      return numbers(size[0] * size[2], 3);
+    }
+
+    private double[] expected() {
+      double[] a = a();
+      double[] b = b();
+      double[] c = before();
+      for (int i = 0; i < size[0]; i++) {
+        for (int j = 0; j < size[2]; j++) {
+          double sum = 0;
+          for (int k = 0; k < size[1]; k++) {
+            sum +=
+                a[transposeA ? k * size[0] + i : i * size[1] + k]
+                    * b[transposeB ? j * size[1] + k : k * size[2] + j];
+          }
+          c[i * size[2] + j] = alpha * sum + beta * c[i * size[2] + j];
+        }
+      }
+      return c;
+    }
+
+    /** With all buffers some elements into their allocations. */
+    private double[] on(CudaBlas blas, CudaDevice device, DataType type, int offset) {
+      double[][] matrices = {a(), b(), before()};
+      CudaBuffer[] whole = new CudaBuffer[3];
+      CudaBuffer[] part = new CudaBuffer[3];
+      for (int i = 0; i < 3; i++) {
+        whole[i] = device.allocate(type, matrices[i].length + offset);
+        part[i] = (CudaBuffer) whole[i].slice(offset, matrices[i].length);
+        upload(matrices[i], part[i]);
+      }
+      blas.multiply(
+          device.stream(),
+          alpha,
+          part[0],
+          transposeA,
+          part[1],
+          transposeB,
+          beta,
+          part[2],
+          size[0],
+          size[1],
+          size[2]);
+      double[] result = download(part[2]);
+      for (CudaBuffer each : whole) {
+        each.close();
+      }
+      return result;
+    }
+
+    @Override
+    public String toString() {
+      return Arrays.toString(size)
+          + " a'="
+          + transposeA
+          + " b'="
+          + transposeB
+          + " alpha="
+          + alpha
+          + " beta="
+          + beta;
+    }
+  }
+
+  private static void upload(double[] values, CudaBuffer target) {
+    if (target.type() == DataType.FLOAT64) {
+      target.copyFrom(values);
+    } else {
+      float[] floats = new float[values.length];
+      for (int i = 0; i < values.length; i++) {
+        floats[i] = (float) values[i];
+      }
+      target.copyFrom(floats);
+    }
+  }
+
+  private static double[] download(CudaBuffer source) {
+    double[] values = new double[(int) source.count()];
+    if (source.type() == DataType.FLOAT64) {
+      source.copyTo(values);
+    } else {
+      float[] floats = values(source);
+      for (int i = 0; i < floats.length; i++) {
+        values[i] = floats[i];
+      }
+    }
+    return values;
   }
 
   @Test

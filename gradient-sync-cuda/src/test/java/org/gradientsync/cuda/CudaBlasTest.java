@@ -1,12 +1,16 @@
 package org.gradientsync.cuda;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyBoolean;
 import static org.mockito.ArgumentMatchers.anyDouble;
 import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.inOrder;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.never;
@@ -15,12 +19,19 @@ import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.verifyNoMoreInteractions;
 import static org.mockito.Mockito.when;
 
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import jcuda.Pointer;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.mockito.InOrder;
 
 /** What is checked and computed before cuBLAS is called, and what is said where it is missing. */
@@ -60,7 +71,170 @@ class CudaBlasTest {
     order.verify(blasApi).useStream(handle, streamHandle);
     order
         .verify(blasApi)
-        .multiply(handle, DataType.FLOAT32, 5, 2, 3, b.address(), a.address(), c.address());
+        .multiply(
+            handle,
+            DataType.FLOAT32,
+            false,
+            false,
+            5,
+            2,
+            3,
+            1,
+            b.address(),
+            5,
+            a.address(),
+            3,
+            0,
+            c.address(),
+            5);
+  }
+
+  /** Against the definition, on a GPU that is played by a textbook's gemm, column by column. */
+  @ParameterizedTest
+  @CsvSource({
+    "false, false, 1, 0",
+    "true, false, 1, 0",
+    "false, true, 1, 0",
+    "true, true, 1, 0",
+    "true, false, -0.5, 1",
+    "false, true, 2, 0.25",
+    "true, true, 0, 3"
+  })
+  void productsOfRowsAreWhatTheyAreDefinedAs(
+      boolean transposeA, boolean transposeB, double alpha, double beta) {
+    int rows = 2;
+    int inner = 3;
+    int columns = 5;
+    float[] a = numbers(rows * inner, 0.5f);
+    float[] b = numbers(inner * columns, -2);
+    float[] before = numbers(rows * columns, 7);
+    float[] expected = new float[before.length];
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        double sum = 0;
+        for (int k = 0; k < inner; k++) {
+          double left = transposeA ? a[k * rows + i] : a[i * inner + k];
+          double right = transposeB ? b[j * inner + k] : b[k * columns + j];
+          sum += left * right;
+        }
+        int place = i * columns + j;
+        expected[place] = (float) (alpha * sum + beta * before[place]);
+      }
+    }
+    try (PlayedGpu gpu = new PlayedGpu();
+        CudaBlas played = gpu.blas()) {
+      CudaStream stream = gpu.device().stream();
+      CudaBuffer onA = gpu.device().allocate(DataType.FLOAT32, a.length);
+      CudaBuffer onB = gpu.device().allocate(DataType.FLOAT32, b.length);
+      CudaBuffer onC = gpu.device().allocate(DataType.FLOAT32, before.length + 2);
+      CudaBuffer inside = (CudaBuffer) onC.slice(1, before.length);
+      onA.copyFrom(a);
+      onB.copyFrom(b);
+      inside.copyFrom(before);
+      played.multiply(
+          stream, alpha, onA, transposeA, onB, transposeB, beta, inside, rows, inner, columns);
+      float[] result = new float[before.length + 2];
+      onC.copyTo(result);
+      assertArrayEquals(expected, Arrays.copyOfRange(result, 1, result.length - 1));
+      assertEquals(0, result[0]);
+      assertEquals(0, result[result.length - 1]);
+    }
+  }
+
+  @Test
+  void aSumOfNothingLeavesBetaTimesWhatWasThere() {
+    CudaBuffer empty = floats(0);
+    CudaBuffer c = floats(4);
+    blas.multiply(device.stream(), 3, empty, true, empty, false, 1, c, 2, 0, 2);
+    verify(blasApi, never()).scale(any(), any(), anyInt(), anyDouble(), anyLong());
+    blas.multiply(device.stream(), 3, empty, true, empty, false, 0.5, c, 2, 0, 2);
+    verify(blasApi).scale(handle, DataType.FLOAT32, 4, 0.5, c.address());
+    verify(api, times(1)).fillZero(c.address(), 16, streamHandle); // when allocated
+  }
+
+  @Test
+  void theStreamIsToldOnceAndItsWorkspaceBehindIt() {
+    CudaBuffer x = floats(4);
+    CudaBuffer memory = floats(4096);
+    CUstream otherHandle = new CUstream();
+    when(api.createStream()).thenReturn(otherHandle);
+    CudaStream other = device.createStream();
+    List<String> told = new ArrayList<>();
+    doAnswer(c -> told.add(c.getArgument(1) == streamHandle ? "own" : "other"))
+        .when(blasApi)
+        .useStream(any(), any());
+    doAnswer(c -> told.add("memory")).when(blasApi).useWorkspace(any(), anyLong(), anyLong());
+    blas.scale(device.stream(), 2, x);
+    blas.scale(device.stream(), 2, x);
+    blas.setWorkspace(device.stream(), memory);
+    verify(blasApi, never()).useWorkspace(any(), anyLong(), anyLong());
+    blas.scale(device.stream(), 2, x);
+    blas.scale(device.stream(), 2, x);
+    blas.scale(other, 2, x);
+    blas.scale(device.stream(), 2, x);
+    assertEquals(List.of("own", "own", "memory", "other", "own", "memory"), told);
+    verify(blasApi, times(2)).useWorkspace(handle, memory.address(), 16384);
+    memory.close();
+    assertThrows(IllegalStateException.class, () -> blas.scale(device.stream(), 2, x));
+    blas.scale(other, 2, x);
+  }
+
+  @Test
+  void workspacesThatCuBlasWouldRefuseAreRefused() {
+    CudaBuffer memory = floats(8192);
+    CudaBuffer small = floats(4095);
+    String message =
+        assertThrows(
+                IllegalArgumentException.class, () -> blas.setWorkspace(device.stream(), small))
+            .getMessage();
+    assertTrue(message.contains("bytes=16380, least=16384"), message);
+    assertThrows(
+        IllegalArgumentException.class,
+        () -> blas.setWorkspace(device.stream(), (CudaBuffer) memory.slice(1, 8000)));
+    CudaDevice otherDevice = new CudaDevice(api, 1);
+    assertThrows(
+        IllegalArgumentException.class, () -> blas.setWorkspace(otherDevice.stream(), memory));
+    CudaBuffer foreign = otherDevice.allocate(DataType.FLOAT32, 8192);
+    assertThrows(IllegalArgumentException.class, () -> blas.setWorkspace(device.stream(), foreign));
+    blas.setWorkspace(device.stream(), memory);
+    verify(blasApi, never()).useWorkspace(any(), anyLong(), anyLong());
+  }
+
+  @Test
+  void theMathModeIsFloat32UntilChosen() {
+    assertEquals(CudaBlas.MathMode.FLOAT32, blas.mathMode());
+    verify(blasApi, never()).useTf32(any(), anyBoolean());
+    blas.setMathMode(CudaBlas.MathMode.TF32);
+    verify(blasApi).useTf32(handle, true);
+    assertEquals(CudaBlas.MathMode.TF32, blas.mathMode());
+    blas.setMathMode(CudaBlas.MathMode.FLOAT32);
+    verify(blasApi).useTf32(handle, false);
+    assertThrows(NullPointerException.class, () -> blas.setMathMode(null));
+    blas.close();
+    assertThrows(IllegalStateException.class, () -> blas.setMathMode(CudaBlas.MathMode.TF32));
+  }
+
+  @Test
+  void whatJCublasIsGivenIsUsedAgain() {
+    JCublasApi.Arguments arguments = new JCublasApi.Arguments();
+    Pointer a = arguments.a(0x1234);
+    assertEquals("CUdeviceptr[nativePointer=0x1234,byteOffset=0]", a.toString());
+    assertSame(a, arguments.a(0x5678));
+    assertEquals("CUdeviceptr[nativePointer=0x5678,byteOffset=0]", a.toString());
+    Pointer alpha = arguments.alpha(DataType.FLOAT32, 0.1);
+    Pointer beta = arguments.beta(DataType.FLOAT64, -3);
+    assertEquals(0.1f, alpha.getByteBuffer(0, 16).order(ByteOrder.nativeOrder()).getFloat(0));
+    assertTrue(beta.toString().contains("byteOffset=8"), beta::toString);
+    assertEquals(-3.0, beta.getByteBuffer(8, 8).order(ByteOrder.nativeOrder()).getDouble(0));
+    assertSame(alpha, arguments.alpha(DataType.FLOAT64, 1));
+  }
+
+  private static float[] numbers(int count, float first) {
+    float[] numbers = new float[count];
+    for (int i = 0; i < count; i++) {
+      numbers[i] = first + i * (i % 2 == 0 ? 1 : -0.75f);
+    }
+    return numbers;
   }
 
   @Test
@@ -70,12 +244,11 @@ class CudaBlasTest {
     blas.scale(device.stream(), 2, empty);
     blas.addScaled(device.stream(), 2, empty, empty);
     verify(blasApi).create();
-    verify(blasApi, times(3)).useStream(handle, streamHandle);
+    verify(blasApi).useStream(handle, streamHandle);
     verifyNoMoreInteractions(blasApi);
     CudaBuffer c = device.allocate(DataType.FLOAT64, 4);
     blas.multiply(device.stream(), empty, empty, c, 2, 0, 2); // a sum of nothing: zeros
     verify(api, times(2)).fillZero(c.address(), 32, streamHandle); // and once when allocated
-    verify(blasApi, times(4)).useStream(handle, streamHandle);
     verifyNoMoreInteractions(blasApi);
   }
 

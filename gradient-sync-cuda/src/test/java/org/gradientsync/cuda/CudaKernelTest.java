@@ -105,6 +105,86 @@ class CudaKernelTest {
   }
 
   @Test
+  void aPreparedLaunchKeepsItsArguments() {
+    CudaKernel kernel = module.kernel("every");
+    try (CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+        CudaBuffer part = (CudaBuffer) buffer.slice(3, 2)) {
+      PreparedLaunch first = kernel.prepare(GRID, right(buffer));
+      PreparedLaunch second = kernel.prepare(GRID, right(part));
+      ArgumentCaptor<ByteBuffer> memories = ArgumentCaptor.captor();
+      // one for the device, one for the kernel, one for each launch
+      verify(api, times(4)).arguments(memories.capture(), any());
+      ByteBuffer memory = memories.getAllValues().get(2);
+      assertEquals(buffer.address(), memory.getLong(0));
+      assertEquals(1, memory.get(8));
+      assertEquals(2, memory.getShort(10));
+      assertEquals(3, memory.getInt(12));
+      assertEquals(4f, memory.getFloat(16));
+      assertEquals(5, memory.get(20));
+      assertEquals(6.0, memory.getDouble(24));
+      assertEquals(7L, memory.getLong(32));
+      first.launch(device.stream());
+      first.set(0, part).set(3, 33).set(4, 44f).set(6, 66.0).set(7, 77L).launch(device.stream());
+      assertEquals(part.address(), memory.getLong(0));
+      assertEquals(33, memory.getInt(12));
+      assertEquals(44f, memory.getFloat(16));
+      assertEquals(66.0, memory.getDouble(24));
+      assertEquals(77L, memory.getLong(32));
+      assertEquals(3, memories.getAllValues().get(3).getInt(12)); // the other's own
+      second.launch(device.stream());
+    }
+    ArgumentCaptor<int[]> blocks = ArgumentCaptor.captor();
+    ArgumentCaptor<int[]> threads = ArgumentCaptor.captor();
+    verify(api, times(3))
+        .launch(eq(function), blocks.capture(), threads.capture(), eq(7), any(), any());
+    assertArrayEquals(new int[] {2, 3, 1}, blocks.getValue());
+    assertArrayEquals(new int[] {4, 5, 1}, threads.getValue());
+  }
+
+  @Test
+  void aPreparedLaunchRefusesWhatALaunchRefuses() {
+    CudaKernel kernel = module.kernel("every");
+    CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
+    Object[] wrong = right(buffer);
+    wrong[3] = 3f;
+    assertThrows(IllegalArgumentException.class, () -> kernel.prepare(GRID, wrong));
+    assertThrows(IllegalArgumentException.class, () -> kernel.prepare(GRID, buffer));
+    PreparedLaunch launch = kernel.prepare(GRID, right(buffer));
+    IllegalArgumentException kind =
+        assertThrows(IllegalArgumentException.class, () -> launch.set(3, 1L));
+    assertTrue(
+        kind.getMessage().endsWith("index=3, class=java.lang.Long, expected=4 bytes integer"));
+    assertThrows(IllegalArgumentException.class, () -> launch.set(0, 1));
+    assertThrows(IllegalArgumentException.class, () -> launch.set(3, 1f));
+    assertThrows(IllegalArgumentException.class, () -> launch.set(4, 1.0));
+    assertThrows(IllegalArgumentException.class, () -> launch.set(3, buffer));
+    assertThrows(IndexOutOfBoundsException.class, () -> launch.set(8, 1));
+    assertThrows(IndexOutOfBoundsException.class, () -> launch.set(-1, 1));
+    CudaDevice other = new CudaDevice(api, 1);
+    CudaBuffer foreign = other.allocate(DataType.FLOAT32, 1);
+    assertThrows(IllegalArgumentException.class, () -> launch.set(0, foreign));
+    assertThrows(IllegalArgumentException.class, () -> launch.launch(other.stream()));
+    verify(api, never()).launch(any(), any(), any(), anyInt(), any(), any());
+  }
+
+  @Test
+  void aPreparedLaunchEndsWithItsBuffersAndItsModule() {
+    CudaBuffer first = device.allocate(DataType.FLOAT32, 10);
+    CudaBuffer second = device.allocate(DataType.FLOAT32, 10);
+    PreparedLaunch launch = module.kernel("every").prepare(GRID, right(first));
+    first.close();
+    IllegalStateException e =
+        assertThrows(IllegalStateException.class, () -> launch.launch(device.stream()));
+    assertTrue(e.getMessage().contains("buffer is closed"), e.getMessage());
+    launch.set(0, second).launch(device.stream()); // the first is forgotten
+    launch.set(7, 7L).launch(device.stream());
+    assertThrows(IllegalStateException.class, () -> launch.set(0, first));
+    module.close();
+    assertThrows(IllegalStateException.class, () -> launch.launch(device.stream()));
+    verify(api, times(2)).launch(any(), any(), any(), anyInt(), any(), any());
+  }
+
+  @Test
   void aKernelMayTakeNothing() {
     module.kernel("none").launch(device.stream(), GRID);
     module.kernel("bare").launch(device.stream(), GRID);

@@ -1,0 +1,319 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Parameter;
+import org.gradientsync.cuda.CudaBlas;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.cuda.CudaStream;
+import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.PreparedLaunch;
+
+/**
+ * The perceptron on a GPU, in FLOAT32, on the GPU's own stream: products by cuBLAS, the rest by the
+ * kernels in mlp.cu. A step allocates nothing and waits for nothing. Same calls, same bits.
+ */
+final class GpuMlp implements MlpEngine {
+  private static final int THREADS = 256; // LOSS_THREADS in mlp.cu
+  private static final int ELEMENTS_PER_THREAD = 4;
+  private static final int MOST_LOSS_BLOCKS = 512;
+  private static final int WORKSPACE_BYTES = 32 << 20; // what NVIDIA recommends on Hopper
+
+  private final CudaDevice gpu;
+  private final CudaBlas blas;
+  private final CudaStream stream;
+  private final CudaModule module;
+  private final int[] widths;
+  private final int rows;
+  private final int layers;
+  private final List<CudaBuffer> memory = new ArrayList<>();
+  private final List<CudaBuffer> weights = new ArrayList<>();
+
+  /** What each layer puts out. The last one's end as the loss's derivatives: its delta. */
+  private final CudaBuffer[] outputs;
+
+  /** The loss's derivatives by each layer's products; those below the last take turns in memory. */
+  private final CudaBuffer[] deltas;
+
+  private final PreparedLaunch[] relus;
+  private final PreparedLaunch[] masks;
+  private final PreparedLaunch[] updates;
+  private final PreparedLaunch squares;
+  private final CudaBuffer sums;
+  private final List<CudaBuffer> inputs = new ArrayList<>();
+  private final List<CudaBuffer> targets = new ArrayList<>();
+  private final List<Repeated> forwards = new ArrayList<>();
+  private final List<Backward> backwards = new ArrayList<>();
+  private boolean graphs;
+  private int forwarded = -1;
+
+  /**
+   * An engine with weights of zero.
+   *
+   * @param gpu where it works
+   * @param widths the inputs, and the outputs of each layer
+   * @param rows of each batch
+   * @param tf32 whether products may be rounded for the tensor cores
+   */
+  GpuMlp(CudaDevice gpu, int[] widths, int rows, boolean tf32) {
+    this(gpu, gpu.blas(), widths, rows, tf32);
+  }
+
+  /** An engine that closes this cuBLAS in the end. */
+  GpuMlp(CudaDevice gpu, CudaBlas blas, int[] widths, int rows, boolean tf32) {
+    this.gpu = gpu;
+    this.blas = blas;
+    this.widths = widths.clone();
+    this.rows = rows;
+    layers = widths.length - 1;
+    stream = gpu.stream();
+    outputs = new CudaBuffer[layers];
+    deltas = new CudaBuffer[layers];
+    relus = new PreparedLaunch[layers - 1];
+    masks = new PreparedLaunch[layers - 1];
+    updates = new PreparedLaunch[layers];
+    module = gpu.loadModule(Kernels.ptx("mlp"));
+    try {
+      blas.setMathMode(tf32 ? CudaBlas.MathMode.TF32 : CudaBlas.MathMode.FLOAT32);
+      blas.setWorkspace(stream, allocate(DataType.FLOAT32, WORKSPACE_BYTES / Float.BYTES));
+      allocateLayers();
+      prepareLayers();
+      long count = outputs[layers - 1].count();
+      long blocks = Math.min(MOST_LOSS_BLOCKS, covering(count).blocksX());
+      sums = allocate(DataType.FLOAT64, blocks);
+      squares =
+          module
+              .kernel("loss")
+              .prepare(
+                  Grid.of((int) blocks, THREADS),
+                  outputs[layers - 1],
+                  outputs[layers - 1], // the targets: a batch's, see forward
+                  sums,
+                  2f / count,
+                  count);
+    } catch (RuntimeException | Error e) {
+      close();
+      throw e;
+    }
+  }
+
+  private CudaBuffer allocate(DataType type, long count) {
+    CudaBuffer buffer = gpu.allocate(type, count, stream);
+    memory.add(buffer);
+    return buffer;
+  }
+
+  private void allocateLayers() {
+    long widest = 0;
+    for (int layer = 0; layer < layers; layer++) {
+      weights.add(allocate(DataType.FLOAT32, (long) widths[layer + 1] * widths[layer]));
+      outputs[layer] = allocate(DataType.FLOAT32, (long) rows * widths[layer + 1]);
+      widest = Math.max(widest, outputs[layer].count());
+    }
+    CudaBuffer[] turns = {allocate(DataType.FLOAT32, widest), allocate(DataType.FLOAT32, widest)};
+    for (int layer = 0; layer < layers - 1; layer++) {
+      deltas[layer] = (CudaBuffer) turns[layer % 2].slice(0, outputs[layer].count());
+    }
+    deltas[layers - 1] = outputs[layers - 1];
+  }
+
+  private void prepareLayers() {
+    for (int layer = 0; layer < layers; layer++) {
+      if (layer < layers - 1) {
+        CudaBuffer output = outputs[layer];
+        Grid grid = covering(output.count());
+        relus[layer] = module.kernel("relu").prepare(grid, output, output.count());
+        masks[layer] = module.kernel("mask").prepare(grid, deltas[layer], output, output.count());
+      }
+      CudaBuffer own = weights.get(layer);
+      backwards.add(new Backward(layer, false));
+      backwards.add(new Backward(layer, true));
+      updates[layer] =
+          module
+              .kernel("update")
+              .prepare(
+                  covering(own.count()),
+                  own,
+                  own, // the gradient: see update
+                  0f,
+                  own.count());
+    }
+  }
+
+  private static Grid covering(long count) {
+    return Grid.covering((count + ELEMENTS_PER_THREAD - 1) / ELEMENTS_PER_THREAD, THREADS);
+  }
+
+  @Override
+  public List<Parameter> parameters() {
+    List<Parameter> parameters = new ArrayList<>();
+    for (int layer = 0; layer < layers; layer++) {
+      parameters.add(new Parameter("layer" + layer, DataType.FLOAT32, weights.get(layer).count()));
+    }
+    return parameters;
+  }
+
+  @Override
+  public List<DeviceBuffer> weights() {
+    return List.copyOf(weights);
+  }
+
+  @Override
+  public void load(int batch, double[] newInputs, double[] newTargets) {
+    load(inputs, batch, newInputs, widths[0]);
+    load(targets, batch, newTargets, widths[layers]);
+    if (batch == forwards.size()) {
+      forwards.add(new Repeated(stream, () -> enqueueForward(batch)));
+    }
+  }
+
+  private void load(List<CudaBuffer> batches, int batch, double[] values, int width) {
+    if (values.length != (long) rows * width || batch < 0 || batch > batches.size()) {
+      throw new IllegalArgumentException(
+          "batch does not fit: batch="
+              + batch
+              + ", loaded="
+              + batches.size()
+              + ", elements="
+              + values.length
+              + ", rows="
+              + rows
+              + ", width="
+              + width);
+    }
+    float[] floats = new float[values.length];
+    for (int i = 0; i < floats.length; i++) {
+      floats[i] = (float) values[i];
+    }
+    if (batch == batches.size()) {
+      batches.add(allocate(DataType.FLOAT32, floats.length));
+    }
+    batches.get(batch).copyFrom(floats);
+  }
+
+  /**
+   * From now on passes that repeat, with the same batch or the same gradient and scale, are
+   * enqueued as one graph each. Off at first. No other thread may use the GPU's stream while one is
+   * captured, which is at its second time.
+   */
+  void useGraphs() {
+    graphs = true;
+  }
+
+  @Override
+  public void forward(int batch) {
+    if (graphs) {
+      forwards.get(batch).enqueue();
+    } else {
+      enqueueForward(batch);
+    }
+    forwarded = batch;
+  }
+
+  private void enqueueForward(int batch) {
+    CudaBuffer input = inputs.get(batch);
+    for (int layer = 0; layer < layers; layer++) {
+      CudaBuffer output = outputs[layer];
+      CudaBuffer weight = weights.get(layer);
+      blas.multiply(
+          stream, 1, input, false, weight, true, 0, output, rows, widths[layer], widths[layer + 1]);
+      if (layer < layers - 1) {
+        relus[layer].launch(stream);
+      }
+      input = output;
+    }
+    squares.set(1, targets.get(batch)).launch(stream); // the last layer's relu, too
+  }
+
+  @Override
+  public void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate) {
+    requireForward();
+    CudaBuffer target = (CudaBuffer) gradient;
+    if (graphs && layer > 0) { // the first layer's is a single launch anyway
+      target.requireOpen();
+      backwards.get(2 * layer + (accumulate ? 1 : 0)).enqueue(target, scale);
+    } else {
+      enqueueBackward(layer, target, scale, accumulate);
+    }
+  }
+
+  /** One layer's part of the backward pass, and what it was given the last time. */
+  private final class Backward {
+    private final Repeated repeated;
+    private CudaBuffer gradient;
+    private double scale;
+
+    private Backward(int layer, boolean accumulate) {
+      repeated = new Repeated(stream, () -> enqueueBackward(layer, gradient, scale, accumulate));
+    }
+
+    private void enqueue(CudaBuffer newGradient, double newScale) {
+      if (newGradient != gradient || newScale != scale) {
+        repeated.close();
+        gradient = newGradient;
+        scale = newScale;
+      }
+      repeated.enqueue();
+    }
+  }
+
+  private void enqueueBackward(int layer, CudaBuffer gradient, double scale, boolean accumulate) {
+    int in = widths[layer];
+    int out = widths[layer + 1];
+    CudaBuffer delta = deltas[layer];
+    CudaBuffer input = layer == 0 ? inputs.get(forwarded) : outputs[layer - 1];
+    double beta = accumulate ? 1 : 0;
+    blas.multiply(stream, scale, delta, true, input, false, beta, gradient, out, rows, in);
+    if (layer > 0) {
+      CudaBuffer weight = weights.get(layer);
+      CudaBuffer below = deltas[layer - 1];
+      blas.multiply(stream, 1, delta, false, weight, false, 0, below, rows, out, in);
+      masks[layer - 1].launch(stream);
+    }
+  }
+
+  @Override
+  public void update(int layer, DeviceBuffer gradient, double rate) {
+    CudaBuffer weight = weights.get(layer);
+    if (gradient.type() != weight.type() || gradient.count() != weight.count()) {
+      throw new IllegalArgumentException(
+          "gradient does not fit: gradient=" + gradient + ", weights=" + weight);
+    }
+    updates[layer].set(1, (CudaBuffer) gradient).set(2, (float) rate).launch(stream);
+  }
+
+  @Override
+  public double loss() {
+    requireForward();
+    double[] parts = new double[(int) sums.count()];
+    sums.copyTo(parts);
+    double sum = 0;
+    for (double part : parts) {
+      sum += part;
+    }
+    return sum / outputs[layers - 1].count();
+  }
+
+  private void requireForward() {
+    if (forwarded < 0) {
+      throw new IllegalStateException("there was no forward pass yet: gpu=" + gpu);
+    }
+  }
+
+  /** Waits until what it enqueued is done. */
+  @Override
+  public void close() {
+    if (!gpu.isClosed()) {
+      stream.await();
+    }
+    forwards.forEach(Repeated::close);
+    backwards.forEach(each -> each.repeated.close());
+    blas.close();
+    module.close();
+    memory.forEach(CudaBuffer::close);
+  }
+}
