@@ -116,7 +116,7 @@ public class TrainMlp extends Example {
   @Option(
       names = "--rate",
       paramLabel = "R",
-      defaultValue = "0.5",
+      defaultValue = "0.2",
       description = "Learning rate (default: ${DEFAULT-VALUE}).")
   private double rate;
 
@@ -398,6 +398,9 @@ public class TrainMlp extends Example {
       timeAlone(sync, trainer, clock, results);
     }
     printResults(sync, results);
+    if (losses.size() > 1 && loss >= losses.get(0).loss()) {
+      print(sync, "The loss has not gone down: try another --rate.");
+    }
     if (!everywhere(sync, sync.rank() != 0 || write(sync, shape, results, losses))) {
       return CANNOT_RUN;
     }
@@ -424,7 +427,7 @@ public class TrainMlp extends Example {
     } else if (sync.rank() == 0) {
       Layer[] model = HostMlp.layers(shape);
       for (int i = 0; i < model.length; i++) {
-        Weights.set(weights.get(i), Weights.random(seed, MlpData.Purpose.START, i, model));
+        Weights.set(weights.get(i), Weights.start(seed, i, model));
       }
     }
     sync.communicator().broadcast(LongBuffer.wrap(done), 0);

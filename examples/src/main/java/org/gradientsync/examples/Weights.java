@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 import java.security.DigestOutputStream;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
 import java.util.List;
 import java.util.random.RandomGenerator;
 import org.gradientsync.DataType;
@@ -31,6 +32,20 @@ final class Weights {
     double[] values = new double[layer.count()];
     for (int i = 0; i < values.length; i++) {
       values[i] = deviation * random.nextGaussian();
+    }
+    return values;
+  }
+
+  /**
+   * A layer for a student to begin with: {@link #random}, but none of the last layer's weights is
+   * negative, and they are smaller. So all outputs have a slope at first, whatever the inputs; an
+   * output that ReLU makes zero for all rows would learn nothing.
+   */
+  static double[] start(long seed, int number, Layer[] layers) {
+    double[] values = random(seed, MlpData.Purpose.START, number, layers);
+    if (number == layers.length - 1) {
+      double factor = Math.sqrt(2.0 / layers[number].inputs());
+      Arrays.setAll(values, i -> Math.abs(values[i]) * factor);
     }
     return values;
   }

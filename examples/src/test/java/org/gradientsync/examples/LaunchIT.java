@@ -25,6 +25,7 @@ class LaunchIT {
         "monte-carlo-pi",
         "matrix-multiply",
         "linear-regression",
+        "train-mlp",
         "halo-exchange"
       })
   void everyProgramRunsEmbedded(String program) throws Exception {
