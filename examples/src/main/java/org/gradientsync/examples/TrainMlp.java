@@ -70,7 +70,7 @@ public class TrainMlp extends Example {
   @Option(
       names = "--width",
       paramLabel = "N",
-      description = "Numbers between layers, and of inputs and outputs (default: 64; 16 for IRIS).")
+      description = "Numbers between layers, and of inputs and outputs (default: 32; 16 for IRIS).")
   private Integer width;
 
   @Option(
@@ -299,7 +299,7 @@ public class TrainMlp extends Example {
     boolean iris = source == Source.IRIS;
     int count = layers == null ? iris ? 2 : 3 : layers;
     int[] shape = new int[count + 1];
-    Arrays.fill(shape, width == null ? iris ? 16 : 64 : width);
+    Arrays.fill(shape, width == null ? iris ? 16 : 32 : width);
     if (iris) {
       shape[0] = IrisData.INPUTS;
       shape[count] = IrisData.KINDS;
