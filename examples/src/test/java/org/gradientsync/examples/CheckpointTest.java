@@ -103,6 +103,11 @@ class CheckpointTest {
     Checkpoint.write(file, widths, 7, weights);
     byte[] whole = Files.readAllBytes(file);
     byte[] before = bits(weights.get(0));
+    assertEquals(36 + before.length + Long.BYTES, whole.length);
+    assertEquals(
+        ByteBuffer.wrap(before).order(ByteOrder.nativeOrder()).getLong(),
+        ByteBuffer.wrap(whole).getLong(36),
+        "the first weight is not where it should be");
     weights.get(0).fillZero();
     for (int i = 0; i < whole.length; i++) {
       byte[] damaged = whole.clone();
