@@ -248,19 +248,6 @@ public class AllReducePerf extends Example {
     }
   }
 
-  /** Found out before an hour of measuring. */
-  private boolean canWrite(Path file) {
-    if (file == null) {
-      return true;
-    }
-    Path folder = file.toAbsolutePath().getParent();
-    if (Files.isDirectory(file) || folder == null || !Files.isWritable(folder)) {
-      printError("cannot write there: file=%s", file);
-      return false;
-    }
-    return true;
-  }
-
   private static List<String> reducers() {
     List<ReducerProvider> providers = new ArrayList<>();
     ServiceLoader.load(ReducerProvider.class).forEach(providers::add);

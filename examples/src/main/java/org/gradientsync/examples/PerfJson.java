@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What {@link AllReducePerf} has measured, as JSON. */
+/** What {@link AllReducePerf} and {@link TrainMlp} have measured, as JSON. */
 final class PerfJson {
   private PerfJson() {}
 
@@ -16,13 +16,18 @@ final class PerfJson {
    * @param about what holds for all results
    */
   static String of(Map<String, Object> about, List<PerfResult> results) {
-    StringBuilder text = new StringBuilder();
     Map<String, Object> all = new LinkedHashMap<>(about);
     List<Object> list = new ArrayList<>();
     for (PerfResult result : results) {
       list.add(members(result));
     }
     all.put("results", list);
+    return of(all);
+  }
+
+  /** One object of numbers, strings, booleans, lists and maps. */
+  static String of(Map<String, Object> all) {
+    StringBuilder text = new StringBuilder();
     append(text, all);
     return text.append('\n').toString();
   }

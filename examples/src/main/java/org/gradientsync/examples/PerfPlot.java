@@ -1,14 +1,9 @@
 package org.gradientsync.examples;
 
-import de.erichseifert.vectorgraphics2d.Processors;
-import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
-import de.erichseifert.vectorgraphics2d.util.PageSize;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Graphics2D;
 import java.io.IOException;
-import java.io.OutputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -28,14 +23,7 @@ final class PerfPlot {
 
   /** Draws the results; there must be some. */
   static void write(Path file, String title, List<PerfResult> results) throws IOException {
-    System.setProperty("java.awt.headless", "true"); // ranks have no screen
-    VectorGraphics2D graphics = new VectorGraphics2D();
-    paint(graphics, title, results);
-    try (OutputStream out = Files.newOutputStream(file)) {
-      Processors.get("svg")
-          .getDocument(graphics.getCommands(), new PageSize(WIDTH, 2 * HEIGHT))
-          .writeTo(out);
-    }
+    Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, results));
   }
 
   static void paint(Graphics2D graphics, String title, List<PerfResult> results) {

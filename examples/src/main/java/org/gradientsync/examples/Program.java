@@ -1,6 +1,8 @@
 package org.gradientsync.examples;
 
 import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.gradientsync.GradientSyncException;
@@ -93,9 +95,27 @@ abstract class Program implements Callable<Integer> {
     err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
   }
 
+  /** Whether a file could be written, or none is asked for: found out before an hour of work. */
+  final boolean canWrite(Path file) {
+    if (file == null) {
+      return true;
+    }
+    Path folder = file.toAbsolutePath().getParent();
+    if (Files.isDirectory(file) || folder == null || !Files.isWritable(folder)) {
+      printError("cannot write there: file=%s", file);
+      return false;
+    }
+    return true;
+  }
+
   /** Says what is being done, for those who wait long enough to wonder. */
   final void stage(String stage) {
     progress.stage(stage);
+  }
+
+  /** Shows how far a long run is, see {@link Progress#bar}. */
+  final void bar(long done, long all, String figures) {
+    progress.bar(done, all, figures);
   }
 
   /** A program ready for parsing and running; {@code main} and the tests use the same. */

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import picocli.CommandLine;
 
 /**
  * Tells somebody who has waited two seconds what the program is doing, and again from time to time.
@@ -16,19 +17,29 @@ final class Progress implements AutoCloseable {
   /** After the first line nobody doubts that the program runs: the next ones come more slowly. */
   private static final int PAUSES = 5;
 
+  private static final int BAR = 30;
+  private static final String END_OF_LINE = "\u001b[K"; // erases what an earlier, longer line left
+
   private final PrintWriter err;
   private final String program;
+  private final boolean terminal;
   private final long start = System.nanoTime();
   private final ScheduledExecutorService timer;
   private volatile String stage;
+  private boolean barIsShown;
 
   Progress(PrintWriter err, String program) {
-    this(err, program, PATIENCE);
+    this(err, program, PATIENCE, CommandLine.Help.Ansi.AUTO.enabled());
   }
 
   Progress(PrintWriter err, String program, Duration patience) {
+    this(err, program, patience, false);
+  }
+
+  Progress(PrintWriter err, String program, Duration patience, boolean terminal) {
     this.err = err;
     this.program = program;
+    this.terminal = terminal;
     timer =
         Executors.newSingleThreadScheduledExecutor(
             task -> {
@@ -49,6 +60,26 @@ final class Progress implements AutoCloseable {
     stage = doing;
   }
 
+  /**
+   * Shows how far the program is: on a terminal by a bar in one line that is written again and
+   * again, otherwise in the line that is told from time to time.
+   *
+   * @param figures what else is known, for example {@code loss 0.5}
+   */
+  void bar(long done, long all, String figures) {
+    String numbers = "step " + done + " of " + all + ", " + figures;
+    if (!terminal) {
+      stage = numbers;
+      return;
+    }
+    stage = null;
+    int filled = (int) (BAR * done / all);
+    String bar = "=".repeat(filled) + " ".repeat(BAR - filled);
+    err.print("\r[" + bar + "] " + numbers + END_OF_LINE);
+    err.flush();
+    barIsShown = true;
+  }
+
   private void tell() {
     String doing = stage;
     if (doing != null) {
@@ -59,6 +90,10 @@ final class Progress implements AutoCloseable {
 
   @Override
   public void close() {
+    if (barIsShown) {
+      err.print("\r" + END_OF_LINE);
+      err.flush();
+    }
     timer.shutdownNow();
   }
 }

@@ -30,6 +30,7 @@ class ExampleTest {
         MonteCarloPi::new,
         MatrixMultiply::new,
         LinearRegression::new,
+        TrainMlp::new,
         HaloExchange::new,
         DeviceSelection::new,
         AllReducePerf::new);

@@ -25,12 +25,14 @@ class LaunchIT {
         "monte-carlo-pi",
         "matrix-multiply",
         "linear-regression",
+        "train-mlp",
         "halo-exchange"
       })
   void everyProgramRunsEmbedded(String program) throws Exception {
     Run run = Script.alone(Script.BIN.resolve(program)).run(folder, "--local", "2").exits(0);
     assertTrue(run.out().contains("[PASS]"), run::toString);
-    assertEquals("", run.err());
+    // On a machine that others use, too, any program may take long enough to tell how far it is.
+    assertTrue(run.err().lines().allMatch(line -> line.endsWith(" s so far")), run::toString);
   }
 
   @Test

@@ -116,6 +116,28 @@ class MpirunIT {
   }
 
   @ParameterizedTest
+  @CsvSource({"2,true", "3,false"})
+  void trainMlp(int ranks, boolean overlap) throws Exception {
+    String[] options = {
+      "--widths=6,20,5",
+      "--rows=7",
+      "--steps=30",
+      "--loss-every=1",
+      "--first-bucket-mb=0.0001",
+      overlap ? "--overlap" : "--no-overlap",
+      "--json=" + folder.resolve("r.json")
+    };
+    Script.underMpirun(ranks, "train-mlp")
+        .run(folder, options)
+        .exits(0)
+        .prints("Ranks: " + ranks + ", launcher mpi", "[PASS] All ranks have identical weights.");
+    Trained processes = Trained.read(folder.resolve("r.json"));
+    Trained threads = Trained.run(folder, ranks, options);
+    assertEquals(threads, processes, "the same ranks as threads have taken other steps");
+    assertEquals(30, processes.losses().size());
+  }
+
+  @ParameterizedTest
   @ValueSource(ints = {2, 4})
   void haloExchange(int ranks) throws Exception {
     Script.underMpirun(ranks, "halo-exchange")

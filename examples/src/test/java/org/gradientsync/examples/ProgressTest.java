@@ -53,6 +53,40 @@ class ProgressTest {
   }
 
   @Test
+  void showsABarOnATerminal() {
+    Lines err = new Lines();
+    try (Progress progress = new Progress(err, "program", Duration.ofHours(1), true)) {
+      progress.bar(1, 3, "loss 0.5");
+      progress.bar(3, 3, "loss 0.1");
+    }
+    String end = "\u001b[K";
+    assertEquals(
+        "\r["
+            + "=".repeat(10)
+            + " ".repeat(20)
+            + "] step 1 of 3, loss 0.5"
+            + end
+            + "\r["
+            + "=".repeat(30)
+            + "] step 3 of 3, loss 0.1"
+            + end
+            + "\r"
+            + end,
+        err.text.toString());
+  }
+
+  @Test
+  void tellsTheFiguresWhereThereIsNoTerminal() throws InterruptedException {
+    Lines err = new Lines();
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5), false)) {
+      progress.bar(1, 3, "loss 0.5");
+      assertTrue(err.printed.await(30, TimeUnit.SECONDS));
+    }
+    assertTrue(
+        err.text.toString().startsWith("program: step 1 of 3, loss 0.5, "), err.text::toString);
+  }
+
+  @Test
   void isSilentWhereNobodyWaitsLong() {
     assertEquals("", Run.of(new GradientAverage(), "--local=2", "--size=10").exits(0).err());
   }

@@ -1,0 +1,110 @@
+package org.gradientsync.examples;
+
+import java.nio.DoubleBuffer;
+import java.util.function.IntConsumer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
+
+/** The steps of one rank. */
+final class MlpTrainer {
+  /**
+   * A loss that was read.
+   *
+   * @param step from 0
+   * @param loss the mean over the step's rows on all ranks, before the step's update
+   */
+  record Loss(long step, double loss) {}
+
+  private final GradientSync sync;
+  private final MlpEngine engine;
+  private final GradientBuckets buckets;
+  private final int batches;
+  private final int accumulate;
+  private final DeviceBuffer[] gradients;
+  private final IntConsumer update;
+  private final double[] loss = new double[1];
+  private final DoubleBuffer lossBuffer = DoubleBuffer.wrap(loss);
+
+  MlpTrainer(
+      GradientSync sync,
+      MlpEngine engine,
+      GradientBuckets buckets,
+      int batches,
+      int accumulate,
+      double rate) {
+    this.sync = sync;
+    this.engine = engine;
+    this.buckets = buckets;
+    this.batches = batches;
+    this.accumulate = accumulate;
+    gradients = new DeviceBuffer[buckets.size()];
+    for (int layer = 0; layer < gradients.length; layer++) {
+      gradients[layer] = buckets.gradient(layer);
+    }
+    update = layer -> engine.update(layer, gradients[layer], rate);
+  }
+
+  /** Loads a rank's share of all batches. */
+  static void load(
+      GradientSync sync, MlpEngine engine, MlpData data, int batches, int rows, int[] widths) {
+    double[] inputs = new double[rows * widths[0]];
+    double[] targets = new double[rows * widths[widths.length - 1]];
+    for (int batch = 0; batch < batches; batch++) {
+      data.rows(((long) batch * sync.size() + sync.rank()) * rows, rows, inputs, targets);
+      engine.load(batch, inputs, targets);
+    }
+  }
+
+  /** One step together with the other ranks. Collective. */
+  void step(long step, boolean readLoss) {
+    loss[0] = 0;
+    if (accumulate > 1) {
+      addUp(step, accumulate - 1, readLoss);
+    }
+    pass(step, accumulate - 1, readLoss);
+    buckets.finish(update);
+    if (readLoss) {
+      sync.communicator().allReduce(lossBuffer, ReduceOp.AVERAGE);
+    }
+  }
+
+  /** The same computation on this rank's own data, without the other ranks. */
+  void stepAlone(long step, boolean readLoss) {
+    addUp(step, accumulate, readLoss);
+    for (int layer = gradients.length - 1; layer >= 0; layer--) {
+      update.accept(layer);
+    }
+  }
+
+  @SuppressWarnings("try") // closing is all that it is there for
+  private void addUp(long step, int passes, boolean readLoss) {
+    try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+      for (int pass = 0; pass < passes; pass++) {
+        pass(step, pass, readLoss);
+      }
+    }
+  }
+
+  private void pass(long step, int pass, boolean readLoss) {
+    engine.forward((int) ((step * accumulate + pass) % batches));
+    for (int layer = gradients.length - 1; layer >= 0; layer--) {
+      engine.backward(layer, gradients[layer], 1.0 / accumulate, pass > 0);
+      buckets.ready(layer);
+    }
+    if (readLoss) {
+      loss[0] += engine.loss() / accumulate;
+    }
+  }
+
+  /** The loss of the last {@link #step} that was asked to read it; the same on all ranks. */
+  double loss() {
+    return loss[0];
+  }
+
+  /** Waits for everything that was enqueued on the device. */
+  void await() {
+    Weights.await(engine.weights());
+  }
+}

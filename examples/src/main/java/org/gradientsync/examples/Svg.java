@@ -1,0 +1,28 @@
+package org.gradientsync.examples;
+
+import de.erichseifert.vectorgraphics2d.Processors;
+import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
+import de.erichseifert.vectorgraphics2d.util.PageSize;
+import java.awt.Graphics2D;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.Consumer;
+
+/** Writes drawings as SVG. */
+final class Svg {
+  private Svg() {}
+
+  static void write(Path file, int width, int height, Consumer<Graphics2D> drawing)
+      throws IOException {
+    System.setProperty("java.awt.headless", "true"); // ranks have no screen
+    VectorGraphics2D graphics = new VectorGraphics2D();
+    drawing.accept(graphics);
+    try (OutputStream out = Files.newOutputStream(file)) {
+      Processors.get("svg")
+          .getDocument(graphics.getCommands(), new PageSize(width, height))
+          .writeTo(out);
+    }
+  }
+}

@@ -1,0 +1,698 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.nio.DoubleBuffer;
+import java.nio.LongBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaDevice;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** Data-parallel training of a multi-layer perceptron, with gradients in buckets. */
+@Command(
+    name = "train-mlp",
+    description = {
+      "Trains a multi-layer perceptron on all ranks, which average their gradients in buckets during"
+          + " the backward pass.",
+      "",
+      "Layers are matrix products with ReLU, without bias; the loss is the mean squared error; steps"
+          + " are those of plain gradient descent. On the CPU it computes in float64. N ranks with B"
+          + " rows each see the same rows as one rank with N * B rows.",
+      ""
+    })
+public class TrainMlp extends Example {
+  /** What is learned. */
+  enum Source {
+    TEACHER,
+    RANDOM,
+    IRIS
+  }
+
+  private static final int DEFAULT_WARM_UP = 5;
+  private static final int MOST_ALONE = 100;
+  private static final long MOST_ELEMENTS = 1 << 28; // of a matrix, or of a layer's outputs
+  private static final double MEBIBYTE = 1 << 20;
+  private static final long BAR_PAUSE = TimeUnit.MILLISECONDS.toNanos(250);
+
+  @Option(
+      names = "--data",
+      paramLabel = "NAME",
+      defaultValue = "TEACHER",
+      description =
+          "TEACHER: what another perceptron makes of random inputs. RANDOM: random targets, quickly"
+              + " made, for timing. IRIS: 120 flowers of three kinds, 30 more for testing; 5 inputs"
+              + " (the last one is 1) and 3 outputs (default: ${DEFAULT-VALUE}).")
+  private Source source;
+
+  @Option(
+      names = "--layers",
+      paramLabel = "N",
+      description = "Layers of weights (default: 3; 2 for IRIS).")
+  private Integer layers;
+
+  @Option(
+      names = "--width",
+      paramLabel = "N",
+      description = "Numbers between layers, and of inputs and outputs (default: 32; 16 for IRIS).")
+  private Integer width;
+
+  @Option(
+      names = "--widths",
+      paramLabel = "N",
+      split = ",",
+      description =
+          "All widths from the inputs to the outputs, 5,16,3 for example, instead of --layers and"
+              + " --width.")
+  private int[] widths;
+
+  @Option(
+      names = "--rows",
+      paramLabel = "N",
+      defaultValue = "64",
+      description = "Rows of a batch on each rank (default: ${DEFAULT-VALUE}).")
+  private int rows;
+
+  @Option(
+      names = "--batches",
+      paramLabel = "N",
+      defaultValue = "8",
+      description =
+          "Batches that are made at the start and used in turn (default: ${DEFAULT-VALUE}).")
+  private int batches;
+
+  @Option(
+      names = "--steps",
+      paramLabel = "N",
+      defaultValue = "200",
+      description =
+          "Steps of gradient descent, those before a checkpoint included (default:"
+              + " ${DEFAULT-VALUE}).")
+  private int steps;
+
+  @Option(
+      names = "--accumulate",
+      paramLabel = "K",
+      defaultValue = "1",
+      description = "Batches of a step, whose gradients are added up (default: ${DEFAULT-VALUE}).")
+  private int accumulate;
+
+  @Option(
+      names = "--rate",
+      paramLabel = "R",
+      defaultValue = "0.2",
+      description = "Learning rate (default: ${DEFAULT-VALUE}).")
+  private double rate;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Of the data and the first weights (default: ${DEFAULT-VALUE}).")
+  private long seed;
+
+  @Option(
+      names = "--bucket-mb",
+      paramLabel = "MIB",
+      description = "When a bucket is full, in MiB (default: 25).")
+  private Double bucketMb;
+
+  @Option(
+      names = "--first-bucket-mb",
+      paramLabel = "MIB",
+      description = "When the first bucket is full, in MiB (default: 1).")
+  private Double firstBucketMb;
+
+  @Option(
+      names = "--overlap",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description = "Average during the backward pass, or all at its end (default: during).")
+  private boolean overlap;
+
+  @Option(
+      names = "--wire",
+      paramLabel = "TYPE",
+      description =
+          "bfloat16 or float16: send gradients in this type (default: that of the gradients).")
+  private String wire;
+
+  @Option(
+      names = "--tf32",
+      negatable = true,
+      description = "On GPUs, multiply in TF32 instead of float32 (default: float32).")
+  private boolean tf32;
+
+  @Option(
+      names = "--loss-every",
+      paramLabel = "N",
+      defaultValue = "10",
+      description =
+          "Steps from one reading of the loss, which waits for all ranks, to the next (default:"
+              + " ${DEFAULT-VALUE}).")
+  private int lossEvery;
+
+  @Option(
+      names = "--warmup",
+      paramLabel = "N",
+      description = "Steps before the clock starts (default: 5, fewer if there are few steps).")
+  private Integer warmUp;
+
+  @Option(
+      names = "--alone",
+      description =
+          "At the end, also time steps without averaging, at most "
+              + MOST_ALONE
+              + ", to tell the efficiency.")
+  private boolean alone;
+
+  @Option(
+      names = "--checkpoint",
+      paramLabel = "FILE",
+      description = "Write the weights there at the end.")
+  private Path checkpoint;
+
+  @Option(
+      names = "--checkpoint-every",
+      paramLabel = "N",
+      description = "Also write them each time when this many steps are done.")
+  private Integer checkpointEvery;
+
+  @Option(
+      names = "--resume",
+      paramLabel = "FILE",
+      description = "Go on where a checkpoint was written; rank 0 reads it.")
+  private Path resume;
+
+  @Option(names = "--json", paramLabel = "FILE", description = "Write the results there as JSON.")
+  private Path json;
+
+  @Option(names = "--plot", paramLabel = "FILE.svg", description = "Draw the loss there.")
+  private Path plot;
+
+  /**
+   * Runs the program.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    start(new TrainMlp(), args);
+  }
+
+  @Override
+  void checkOptions() {
+    checkShape();
+    requireAtLeast(1, "--batches", batches);
+    requireAtLeast(1, "--steps", steps);
+    requireAtLeast(1, "--accumulate", accumulate);
+    requireAtLeast(1, "--loss-every", lossEvery);
+    requirePositive("--rate", rate);
+    requirePositive("--bucket-mb", bucketMb);
+    requirePositive("--first-bucket-mb", firstBucketMb);
+    if (warmUp != null) {
+      requireAtLeast(0, "--warmup", warmUp);
+      requireAtMost(steps - 1, "--warmup", warmUp);
+    }
+    if (wire != null && !wire.matches("(?i)b?float16")) {
+      throw badUse("--wire takes bfloat16 or float16: --wire " + wire);
+    }
+    if (checkpointEvery != null) {
+      requireAtLeast(1, "--checkpoint-every", checkpointEvery);
+      if (checkpoint == null) {
+        throw badUse("--checkpoint-every needs --checkpoint FILE");
+      }
+    }
+    if (plot != null && !plot.toString().endsWith(".svg")) {
+      throw badUse("--plot writes SVG, so its file is named .svg: --plot " + plot);
+    }
+  }
+
+  private void checkShape() {
+    if (layers != null) {
+      requireAtLeast(1, "--layers", layers);
+      requireAtMost(1000, "--layers", layers);
+    }
+    if (width != null) {
+      requireAtLeast(1, "--width", width);
+    }
+    if (widths != null && (layers != null || width != null)) {
+      throw badUse("--widths says it all: leave out --layers and --width");
+    }
+    requireAtLeast(1, "--rows", rows);
+    int[] shape = shape();
+    if (shape.length < 2) {
+      throw badUse("--widths takes two widths or more: --widths " + text(shape, ","));
+    }
+    for (int i = 0; i < shape.length; i++) {
+      requireAtLeast(1, "--widths", shape[i]);
+      if ((long) shape[i] * Math.max(rows, shape[Math.max(0, i - 1)]) > MOST_ELEMENTS) {
+        throw badUse(
+            "a width times the next one, or times --rows, must be " + MOST_ELEMENTS + " or less");
+      }
+    }
+    if (source == Source.IRIS
+        && (shape[0] != IrisData.INPUTS || shape[shape.length - 1] != IrisData.KINDS)) {
+      throw badUse(
+          "--widths for IRIS begin with "
+              + IrisData.INPUTS
+              + " and end with "
+              + IrisData.KINDS
+              + ": --widths "
+              + text(shape, ","));
+    }
+  }
+
+  private void requirePositive(String option, Double value) {
+    if (value != null && !(value > 0 && value <= Integer.MAX_VALUE)) {
+      throw badUse(
+          option
+              + " must be more than 0, and "
+              + Integer.MAX_VALUE
+              + " or less: "
+              + option
+              + " "
+              + value);
+    }
+  }
+
+  private int[] shape() {
+    if (widths != null) {
+      return widths;
+    }
+    boolean iris = source == Source.IRIS;
+    int count = layers == null ? iris ? 2 : 3 : layers;
+    int[] shape = new int[count + 1];
+    Arrays.fill(shape, width == null ? iris ? 16 : 32 : width);
+    if (iris) {
+      shape[0] = IrisData.INPUTS;
+      shape[count] = IrisData.KINDS;
+    }
+    return shape;
+  }
+
+  private static String text(int[] numbers, String between) {
+    return Arrays.stream(numbers).mapToObj(Integer::toString).collect(Collectors.joining(between));
+  }
+
+  @Override
+  void configure(GradientSync.Builder builder) {
+    if (wire != null) {
+      builder.set("wire", wire.toLowerCase(Locale.ROOT));
+    }
+  }
+
+  @Override
+  int run(GradientSync sync) {
+    if (!everywhere(
+        sync, sync.rank() != 0 || canWrite(json) && canWrite(plot) && canWrite(checkpoint))) {
+      return BAD_USE;
+    }
+    try (MlpEngine engine = engine(sync, shape());
+        GradientBuckets buckets = buckets(sync, engine.parameters())) {
+      return train(sync, engine, buckets);
+    }
+  }
+
+  /** The layers on this rank's device. */
+  MlpEngine engine(GradientSync sync, int[] shape) {
+    if (sync.device() instanceof CudaDevice gpu) {
+      return onGpu(gpu, shape);
+    }
+    return new HostMlp(sync, shape, rows);
+  }
+
+  private MlpEngine onGpu(CudaDevice gpu, int[] shape) {
+    throw new UnavailableException(
+        "layers on GPUs are missing: device="
+            + gpu
+            + ", widths="
+            + text(shape, ",")
+            + ", rows="
+            + rows
+            + ", tf32="
+            + tf32
+            + "; use --device host");
+  }
+
+  private GradientBuckets buckets(GradientSync sync, List<Parameter> parameters) {
+    GradientBuckets.Builder builder = GradientBuckets.builder(sync, parameters).overlap(overlap);
+    if (bucketMb != null) {
+      builder.bucketBytes((long) Math.ceil(bucketMb * MEBIBYTE));
+    }
+    if (firstBucketMb != null) {
+      builder.firstBucketBytes((long) Math.ceil(firstBucketMb * MEBIBYTE));
+    }
+    return builder.build();
+  }
+
+  private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
+    int[] shape = shape();
+    stage(sync, "making the data");
+    MlpData data = data(shape);
+    long first = start(sync, engine.weights(), shape);
+    if (first < 0) {
+      return CANNOT_RUN;
+    }
+    if (first >= steps) {
+      complain(sync, "nothing is left to do: --steps %d, steps done=%d", steps, first);
+      return BAD_USE;
+    }
+    buckets.broadcast(engine.weights(), 0);
+    MlpTrainer.load(sync, engine, data, batches, rows, shape);
+    printHeader(sync, engine.parameters(), buckets, first);
+
+    MlpTrainer trainer = new MlpTrainer(sync, engine, buckets, batches, accumulate, rate);
+    Clock clock = new Clock(first + warmUpSteps(first));
+    List<MlpTrainer.Loss> losses = new ArrayList<>();
+    if (!steps(sync, trainer, clock, first, engine.weights(), losses)) {
+      return CANNOT_RUN;
+    }
+    Map<String, Object> results = results(sync, clock);
+    boolean same = sameWeights(sync, engine.weights(), results);
+    double loss = losses.get(losses.size() - 1).loss();
+    results.put("loss", loss);
+    if (data instanceof IrisData iris) {
+      Layer[] model = HostMlp.layers(shape);
+      double[][] weights = engine.weights().stream().map(Weights::get).toArray(double[][]::new);
+      results.put("trainingAccuracy", iris.accuracy(model, weights, false));
+      results.put("testAccuracy", iris.accuracy(model, weights, true));
+    }
+    if (alone) {
+      timeAlone(sync, trainer, clock, results);
+    }
+    printResults(sync, results);
+    if (losses.size() > 1 && loss >= losses.get(0).loss()) {
+      print(sync, "The loss has not gone down: try another --rate.");
+    }
+    if (!everywhere(sync, sync.rank() != 0 || write(sync, shape, results, losses))) {
+      return CANNOT_RUN;
+    }
+    return printVerdict(sync, same, loss) ? RIGHT : WRONG;
+  }
+
+  private MlpData data(int[] shape) {
+    return switch (source) {
+      case TEACHER -> new TeacherData(seed, shape);
+      case RANDOM -> new RandomData(seed, shape[0], shape[shape.length - 1]);
+      case IRIS -> new IrisData(seed);
+    };
+  }
+
+  /**
+   * Sets the first weights on rank 0. Collective.
+   *
+   * @return the steps that are done already, or -1 if they could not be read
+   */
+  private long start(GradientSync sync, List<DeviceBuffer> weights, int[] shape) {
+    long[] done = {0};
+    if (sync.rank() == 0 && resume != null) {
+      done[0] = readCheckpoint(weights, shape);
+    } else if (sync.rank() == 0) {
+      Layer[] model = HostMlp.layers(shape);
+      for (int i = 0; i < model.length; i++) {
+        Weights.set(weights.get(i), Weights.start(seed, i, model));
+      }
+    }
+    sync.communicator().broadcast(LongBuffer.wrap(done), 0);
+    return done[0];
+  }
+
+  private long readCheckpoint(List<DeviceBuffer> weights, int[] shape) {
+    try {
+      return Checkpoint.read(resume, shape, weights);
+    } catch (IOException e) {
+      printError("cannot resume: %s", e);
+      return -1;
+    }
+  }
+
+  private int warmUpSteps(long first) {
+    int left = (int) (steps - 1 - first);
+    return Math.min(left, warmUp == null ? DEFAULT_WARM_UP : warmUp);
+  }
+
+  /** Times the steps from one on. */
+  private static final class Clock {
+    private final long firstStep;
+    private long timed;
+    private long start;
+    private long nanos;
+
+    Clock(long firstStep) {
+      this.firstStep = firstStep;
+    }
+
+    void start() {
+      start = System.nanoTime();
+    }
+
+    void stop() {
+      nanos += System.nanoTime() - start;
+    }
+  }
+
+  /** Trains. Collective. */
+  private boolean steps(
+      GradientSync sync,
+      MlpTrainer trainer,
+      Clock clock,
+      long first,
+      List<DeviceBuffer> weights,
+      List<MlpTrainer.Loss> losses) {
+    long shown = System.nanoTime();
+    long shownStep = first;
+    for (long step = first; step < steps; step++) {
+      if (step == clock.firstStep) {
+        trainer.await();
+        sync.barrier();
+        clock.start();
+      }
+      boolean last = step == steps - 1;
+      boolean read = last || step % lossEvery == 0;
+      trainer.step(step, read);
+      if (read) {
+        losses.add(new MlpTrainer.Loss(step, trainer.loss()));
+      }
+      if (last) {
+        trainer.await();
+        clock.stop();
+        clock.timed = steps - clock.firstStep;
+      }
+      if (checkpoint != null && isDue(step + 1, last)) {
+        if (!checkpoint(
+            sync, trainer, step >= clock.firstStep && !last ? clock : null, step + 1, weights)) {
+          return false;
+        }
+      }
+      long now = System.nanoTime();
+      if (sync.rank() == 0 && now - shown >= BAR_PAUSE) {
+        double rate = rowsPerStep(sync) * (step + 1 - shownStep) / ((now - shown) / 1e9);
+        showBar(
+            step + 1, losses.isEmpty() ? Double.NaN : losses.get(losses.size() - 1).loss(), rate);
+        shown = now;
+        shownStep = step + 1;
+      }
+    }
+    return true;
+  }
+
+  private void showBar(long done, double loss, double rowsPerSecond) {
+    bar(done, steps, String.format(Locale.ROOT, "loss %.4g, %.0f rows/s", loss, rowsPerSecond));
+  }
+
+  private boolean isDue(long done, boolean last) {
+    return last || checkpointEvery != null && done % checkpointEvery == 0;
+  }
+
+  /** Writes a checkpoint on rank 0 while the clock stands still. Collective. */
+  private boolean checkpoint(
+      GradientSync sync, MlpTrainer trainer, Clock clock, long done, List<DeviceBuffer> weights) {
+    if (clock != null) {
+      trainer.await();
+      clock.stop();
+    }
+    boolean written = everywhere(sync, sync.rank() != 0 || writeCheckpoint(done, weights));
+    if (clock != null) {
+      clock.start();
+    }
+    return written;
+  }
+
+  private boolean writeCheckpoint(long done, List<DeviceBuffer> weights) {
+    try {
+      Checkpoint.write(checkpoint, shape(), done, weights);
+      return true;
+    } catch (IOException e) {
+      printError("cannot write the checkpoint: file=%s, error=%s", checkpoint, e);
+      return false;
+    }
+  }
+
+  private double rowsPerStep(GradientSync sync) {
+    return (double) rows * accumulate * sync.size();
+  }
+
+  /** The slowest rank's time for a step, in milliseconds. Collective. */
+  private static double slowest(GradientSync sync, long nanos, long timed) {
+    double[] time = {milliseconds(nanos) / timed};
+    sync.communicator().allReduce(DoubleBuffer.wrap(time), ReduceOp.MAX);
+    return time[0];
+  }
+
+  private Map<String, Object> results(GradientSync sync, Clock clock) {
+    Map<String, Object> results = new LinkedHashMap<>();
+    double time = slowest(sync, clock.nanos, clock.timed);
+    results.put("timedSteps", clock.timed);
+    results.put("millisecondsPerStep", time);
+    results.put("rowsPerSecond", rowsPerStep(sync) / time * 1e3);
+    return results;
+  }
+
+  /** Whether all ranks have the same weights, bit by bit. Collective. */
+  private boolean sameWeights(
+      GradientSync sync, List<DeviceBuffer> weights, Map<String, Object> results) {
+    long[] own = {Weights.digest(weights)};
+    long[] all = new long[sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    results.put("digests", Arrays.stream(all).mapToObj(d -> String.format("%016x", d)).toList());
+    return Arrays.stream(all).allMatch(digest -> digest == all[0]);
+  }
+
+  /** The weights of the training are lost by it. Collective. */
+  private void timeAlone(
+      GradientSync sync, MlpTrainer trainer, Clock clock, Map<String, Object> results) {
+    stage(sync, "timing steps without averaging");
+    long timed = Math.min(clock.timed, MOST_ALONE);
+    trainer.stepAlone(0, false);
+    trainer.await();
+    sync.barrier();
+    long start = System.nanoTime();
+    for (long step = 0; step < timed; step++) {
+      trainer.stepAlone(step, step % lossEvery == 0);
+    }
+    trainer.await();
+    double time = slowest(sync, System.nanoTime() - start, timed);
+    results.put("aloneMillisecondsPerStep", time);
+    results.put("efficiency", time / (double) results.get("millisecondsPerStep"));
+  }
+
+  private void printHeader(
+      GradientSync sync, List<Parameter> parameters, GradientBuckets buckets, long first) {
+    print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
+    print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
+    print(
+        sync,
+        "Widths: %s, weights: %d of %s, buckets: %d, averaged %s the backward pass",
+        text(shape(), ","),
+        parameters.stream().mapToLong(Parameter::count).sum(),
+        parameters.get(0).type(),
+        buckets.bucketCount(),
+        overlap ? "during" : "after");
+    if (resume != null) {
+      print(sync, "Resumed: %s, steps done: %d", resume, first);
+    }
+  }
+
+  private void printResults(GradientSync sync, Map<String, Object> results) {
+    print(sync, "Final loss: %.6g", results.get("loss"));
+    if (results.containsKey("testAccuracy")) {
+      print(sync, "Accuracy in training: %.4f", results.get("trainingAccuracy"));
+      print(sync, "Accuracy in testing: %.4f", results.get("testAccuracy"));
+    }
+    print(sync, "Throughput: %.0f rows/s over all ranks", results.get("rowsPerSecond"));
+    print(
+        sync,
+        "Step: %.3f ms, mean of %d steps, checkpoints left out",
+        results.get("millisecondsPerStep"),
+        results.get("timedSteps"));
+    if (alone) {
+      print(
+          sync,
+          "Step without averaging: %.3f ms, efficiency: %.3f",
+          results.get("aloneMillisecondsPerStep"),
+          results.get("efficiency"));
+    }
+    print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));
+  }
+
+  private boolean printVerdict(GradientSync sync, boolean same, double loss) {
+    print(
+        sync,
+        same
+            ? "[PASS] All ranks have identical weights."
+            : "[FAIL] The ranks have different weights.");
+    if (!Double.isFinite(loss)) {
+      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
+    }
+    return same && Double.isFinite(loss);
+  }
+
+  private void complain(GradientSync sync, String format, Object... values) {
+    if (sync.rank() == 0) {
+      printError(format, values);
+    }
+  }
+
+  private boolean write(
+      GradientSync sync, int[] shape, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
+    try {
+      if (json != null) {
+        Map<String, Object> all = about(sync, shape);
+        all.putAll(results);
+        all.put("losses", losses.stream().map(l -> List.of(l.step(), l.loss())).toList());
+        Files.writeString(json, PerfJson.of(all));
+      }
+      if (plot != null) {
+        String title = source + ", widths " + text(shape, ",") + ", " + sync.size() + " ranks";
+        LossPlot.write(plot, title, losses);
+      }
+      return true;
+    } catch (LinkageError | InternalError e) { // from AWT
+      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
+      return false;
+    } catch (IOException | RuntimeException e) {
+      printError("cannot write the results: json=%s, plot=%s, error=%s", json, plot, e);
+      return false;
+    }
+  }
+
+  private Map<String, Object> about(GradientSync sync, int[] shape) {
+    Map<String, Object> about = new LinkedHashMap<>();
+    about.put("program", "train-mlp");
+    about.put("date", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
+    about.put("ranks", sync.size());
+    about.put("launcher", sync.launcher());
+    about.put("reducer", sync.reducer());
+    about.put("device", sync.device().name());
+    about.put("java", System.getProperty("java.version"));
+    about.put("data", source.name());
+    about.put("widths", Arrays.stream(shape).boxed().toList());
+    about.put("rows", rows);
+    about.put("batches", batches);
+    about.put("accumulate", accumulate);
+    about.put("steps", steps);
+    about.put("rate", rate);
+    about.put("seed", seed);
+    about.put("overlap", overlap);
+    about.put("wire", wire);
+    about.put("tf32", tf32);
+    return about;
+  }
+}

@@ -1,0 +1,145 @@
+package org.gradientsync.examples;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.security.DigestOutputStream;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.random.RandomGenerator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+
+/** The weights of a perceptron, as numbers and as bits. They are FLOAT32 or FLOAT64. */
+final class Weights {
+  private static final int PIECE = 1 << 16; // elements that are copied at a time
+
+  private Weights() {}
+
+  /**
+   * A layer to begin with: normally distributed, with the variance 2 / inputs of He et al., which
+   * keeps the signal's size through layers with ReLU.
+   */
+  static double[] random(long seed, MlpData.Purpose purpose, int number, Layer[] layers) {
+    Layer layer = layers[number];
+    RandomGenerator random = MlpData.random(seed, purpose, number);
+    double deviation = Math.sqrt(2.0 / layer.inputs());
+    double[] values = new double[layer.count()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = deviation * random.nextGaussian();
+    }
+    return values;
+  }
+
+  /**
+   * A layer for a student to begin with: {@link #random}, but none of the last layer's weights is
+   * negative, and they are smaller. So all outputs have a slope at first, whatever the inputs; an
+   * output that ReLU makes zero for all rows would learn nothing.
+   */
+  static double[] start(long seed, int number, Layer[] layers) {
+    double[] values = random(seed, MlpData.Purpose.START, number, layers);
+    if (number == layers.length - 1) {
+      double factor = Math.sqrt(2.0 / layers[number].inputs());
+      Arrays.setAll(values, i -> Math.abs(values[i]) * factor);
+    }
+    return values;
+  }
+
+  /** Sets a layer's weights, rounded to their type. */
+  static void set(DeviceBuffer weights, double[] values) {
+    if (weights.type() == DataType.FLOAT64) {
+      weights.copyFrom(values);
+      return;
+    }
+    float[] rounded = new float[values.length];
+    for (int i = 0; i < rounded.length; i++) {
+      rounded[i] = (float) values[i];
+    }
+    weights.copyFrom(rounded);
+  }
+
+  /** Waits for a layer's weights. */
+  static double[] get(DeviceBuffer weights) {
+    double[] values = new double[Math.toIntExact(weights.count())];
+    if (weights.type() == DataType.FLOAT64) {
+      weights.copyTo(values);
+      return values;
+    }
+    float[] floats = new float[values.length];
+    weights.copyTo(floats);
+    for (int i = 0; i < floats.length; i++) {
+      values[i] = floats[i];
+    }
+    return values;
+  }
+
+  /** Waits for everything that the device does. */
+  static void await(List<DeviceBuffer> weights) {
+    try (DeviceBuffer one = weights.get(0).slice(0, 1)) {
+      get(one);
+    }
+  }
+
+  /** The first 64 bits of the SHA-256 of all weights' bits. */
+  static long digest(List<DeviceBuffer> weights) {
+    try {
+      MessageDigest sha = MessageDigest.getInstance("SHA-256");
+      write(weights, new DigestOutputStream(OutputStream.nullOutputStream(), sha));
+      return ByteBuffer.wrap(sha.digest()).getLong();
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-256", e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e); // nothing is written anywhere
+    }
+  }
+
+  /** Writes the bits of all weights, layer after layer, the most significant byte first. */
+  static void write(List<DeviceBuffer> weights, OutputStream out) throws IOException {
+    ByteBuffer here = ByteBuffer.allocateDirect(PIECE * Long.BYTES).order(ByteOrder.nativeOrder());
+    byte[] there = new byte[PIECE * Long.BYTES];
+    for (DeviceBuffer layer : weights) {
+      for (long first = 0; first < layer.count(); first += PIECE) {
+        try (DeviceBuffer piece = piece(layer, first)) {
+          here.clear().limit((int) piece.sizeInBytes());
+          piece.copyTo(here);
+          swap(here, ByteBuffer.wrap(there), layer.type());
+          out.write(there, 0, here.limit());
+        }
+      }
+    }
+  }
+
+  /** Reads what {@link #write} has written. */
+  static void read(List<DeviceBuffer> weights, DataInputStream in) throws IOException {
+    ByteBuffer here = ByteBuffer.allocateDirect(PIECE * Long.BYTES).order(ByteOrder.nativeOrder());
+    byte[] there = new byte[PIECE * Long.BYTES];
+    for (DeviceBuffer layer : weights) {
+      for (long first = 0; first < layer.count(); first += PIECE) {
+        try (DeviceBuffer piece = piece(layer, first)) {
+          here.clear().limit((int) piece.sizeInBytes());
+          in.readFully(there, 0, here.limit());
+          swap(ByteBuffer.wrap(there, 0, here.limit()), here, layer.type());
+          piece.copyFrom(here);
+        }
+      }
+    }
+  }
+
+  private static DeviceBuffer piece(DeviceBuffer layer, long first) {
+    return layer.slice(first, Math.min(PIECE, layer.count() - first));
+  }
+
+  /** Copies elements from one byte order to another. */
+  private static void swap(ByteBuffer from, ByteBuffer to, DataType type) {
+    if (type.sizeInBytes() == Long.BYTES) {
+      to.asLongBuffer().put(from.asLongBuffer());
+    } else {
+      to.asIntBuffer().put(from.asIntBuffer());
+    }
+  }
+}
