@@ -29,7 +29,7 @@ final class PyTorch {
     return Engine.getEngine("PyTorch");
   }
 
-  /** Where DJL unpacks its natives, 448 MB. */
+  /** Where DJL unpacks its natives, 452 MB. */
   private static Path cache() {
     String caches = System.getenv("XDG_CACHE_HOME");
     Path folder =
