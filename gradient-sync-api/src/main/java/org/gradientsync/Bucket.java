@@ -31,6 +31,9 @@ final class Bucket implements AutoCloseable {
   /** What the communication thread has given for it. */
   long ticket;
 
+  /** What is being found out about this step's average, or null. */
+  Observer.Observation observation;
+
   private final DeviceBuffer memory;
 
   Bucket(
@@ -45,12 +48,19 @@ final class Bucket implements AutoCloseable {
     ready.record(device.queue()); // allocating has filled it with zeros there
     compute.waitFor(ready);
     communication.waitFor(ready);
-    average =
-        () -> {
-          communication.waitFor(ready);
-          sync.averageBeside(averaged);
-          done.record(communication);
-        };
+    average = () -> average(sync, communication);
+  }
+
+  private void average(GradientSync sync, WorkQueue communication) {
+    communication.waitFor(ready);
+    if (observation != null) {
+      observation.starts(communication);
+    }
+    sync.averageBeside(averaged);
+    if (observation != null) {
+      observation.ends(communication);
+    }
+    done.record(communication);
   }
 
   /** Begins a step. */

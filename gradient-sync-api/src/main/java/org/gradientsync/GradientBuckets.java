@@ -230,6 +230,11 @@ public final class GradientBuckets implements AutoCloseable {
       }
       try {
         bucket.ready.record(compute);
+        bucket.observation =
+            sync.observer().begin(bucket.averaged, ReduceOp.AVERAGE, started - 1);
+        if (bucket.observation != null) {
+          bucket.observation.ready(compute);
+        }
         if (thread != null) {
           bucket.ticket = thread.hand(bucket.average);
         } else {
@@ -272,11 +277,15 @@ public final class GradientBuckets implements AutoCloseable {
     }
     startFull();
     try {
+      noteWanted();
       for (Bucket bucket : buckets) {
         if (thread != null) {
           thread.await(bucket.ticket);
         }
         compute.waitFor(bucket.done);
+        if (bucket.observation != null) {
+          bucket.observation.complete();
+        }
         for (int parameter : bucket.parameters) {
           averaged.accept(parameter);
         }
@@ -287,6 +296,16 @@ public final class GradientBuckets implements AutoCloseable {
     }
     ordered = true;
     begin();
+    sync.observer().tell();
+  }
+
+  /** From here on the stream that computes has to wait for what is not averaged yet. */
+  private void noteWanted() {
+    for (Bucket bucket : buckets) {
+      if (bucket.observation != null) {
+        bucket.observation.wanted(compute);
+      }
+    }
   }
 
   private void settleMissing() {

@@ -170,8 +170,7 @@ final class Observer implements AutoCloseable {
       return "";
     }
     String text =
-        String.format(
-            Locale.ROOT, "%d reductions of %.3f GB by %s", calls, bytes / 1e9, reducer);
+        String.format(Locale.ROOT, "%d reductions of %.3f GB by %s", calls, bytes / 1e9, reducer);
     return observed == 0
         ? text
         : text

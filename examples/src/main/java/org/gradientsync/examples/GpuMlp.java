@@ -233,7 +233,7 @@ final class GpuMlp implements MlpEngine {
   public void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate) {
     requireForward();
     CudaBuffer target = (CudaBuffer) gradient;
-    if (graphs && layer > 0) { // the first layer's is a single launch anyway
+    if (graphs && layer > 0) { // the first layer's depends on the batch
       target.requireOpen();
       backwards.get(2 * layer + (accumulate ? 1 : 0)).enqueue(target, scale);
     } else {
@@ -262,18 +262,40 @@ final class GpuMlp implements MlpEngine {
   }
 
   private void enqueueBackward(int layer, CudaBuffer gradient, double scale, boolean accumulate) {
-    int in = widths[layer];
-    int out = widths[layer + 1];
+    // This layer's delta first, and not at the end of the layer above: so that one's gradient is
+    // ready a product earlier.
     CudaBuffer delta = deltas[layer];
+    if (layer < layers - 1) {
+      int out = widths[layer + 2];
+      CudaBuffer weight = weights.get(layer + 1);
+      blas.multiply(
+          stream,
+          1,
+          deltas[layer + 1],
+          false,
+          weight,
+          false,
+          0,
+          delta,
+          rows,
+          out,
+          widths[layer + 1]);
+      masks[layer].launch(stream);
+    }
     CudaBuffer input = layer == 0 ? inputs.get(forwarded) : outputs[layer - 1];
     double beta = accumulate ? 1 : 0;
-    blas.multiply(stream, scale, delta, true, input, false, beta, gradient, out, rows, in);
-    if (layer > 0) {
-      CudaBuffer weight = weights.get(layer);
-      CudaBuffer below = deltas[layer - 1];
-      blas.multiply(stream, 1, delta, false, weight, false, 0, below, rows, out, in);
-      masks[layer - 1].launch(stream);
-    }
+    blas.multiply(
+        stream,
+        scale,
+        delta,
+        true,
+        input,
+        false,
+        beta,
+        gradient,
+        widths[layer + 1],
+        rows,
+        widths[layer]);
   }
 
   @Override

@@ -161,6 +161,16 @@ public class TrainMlp extends Example {
   private boolean tf32;
 
   @Option(
+      names = "--graphs",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description =
+          "On GPUs, enqueue the passes of a layer as CUDA graphs, which costs the host less"
+              + " (default: do).")
+  private boolean graphs;
+
+  @Option(
       names = "--loss-every",
       paramLabel = "N",
       defaultValue = "10",
@@ -333,22 +343,13 @@ public class TrainMlp extends Example {
   /** The layers on this rank's device. */
   MlpEngine engine(GradientSync sync, int[] shape) {
     if (sync.device() instanceof CudaDevice gpu) {
-      return onGpu(gpu, shape);
+      GpuMlp engine = new GpuMlp(gpu, shape, rows, tf32);
+      if (graphs) {
+        engine.useGraphs();
+      }
+      return engine;
     }
     return new HostMlp(sync, shape, rows);
-  }
-
-  private MlpEngine onGpu(CudaDevice gpu, int[] shape) {
-    throw new UnavailableException(
-        "layers on GPUs are missing: device="
-            + gpu
-            + ", widths="
-            + text(shape, ",")
-            + ", rows="
-            + rows
-            + ", tf32="
-            + tf32
-            + "; use --device host");
   }
 
   private GradientBuckets buckets(GradientSync sync, List<Parameter> parameters) {
