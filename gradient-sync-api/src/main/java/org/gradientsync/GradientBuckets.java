@@ -230,8 +230,7 @@ public final class GradientBuckets implements AutoCloseable {
       }
       try {
         bucket.ready.record(compute);
-        bucket.observation =
-            sync.observer().begin(bucket.averaged, ReduceOp.AVERAGE, started - 1);
+        bucket.observation = sync.observer().begin(bucket.averaged, ReduceOp.AVERAGE, started - 1);
         if (bucket.observation != null) {
           bucket.observation.ready(compute);
         }
@@ -302,7 +301,7 @@ public final class GradientBuckets implements AutoCloseable {
   /** From here on the stream that computes has to wait for what is not averaged yet. */
   private void noteWanted() {
     for (Bucket bucket : buckets) {
-      if (bucket.observation != null) {
+      if (bucket.observation != null && options.overlap) {
         bucket.observation.wanted(compute);
       }
     }

@@ -167,7 +167,6 @@ public final class GradientSync implements AutoCloseable {
       }
       WorkQueue queue = device.queueOf(buffer);
       observation.ready(queue);
-      observation.wanted(queue);
       observation.starts(queue);
       try {
         reducer.allReduce(buffer, op);

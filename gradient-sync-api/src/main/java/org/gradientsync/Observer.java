@@ -23,12 +23,12 @@ final class Observer implements AutoCloseable {
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
   private Moment origin;
-  private double exposedSoFar;
+  private double exposedBefore; // by the step's buckets so far
   private long calls;
   private long bytes;
   private long observed;
-  private double duration;
-  private double exposed;
+  private double totalDuration;
+  private double totalExposed;
 
   Observer(BackendDevice device, String reducer) {
     this.device = device;
@@ -46,6 +46,7 @@ final class Observer implements AutoCloseable {
     private ReduceOp op;
     private DataType type;
     private long size;
+    private boolean beside;
     private boolean complete;
 
     /** The data is there, on the queue that computes. */
@@ -63,9 +64,13 @@ final class Observer implements AutoCloseable {
       ended.record(queue);
     }
 
-    /** From here on, the queue that computes has nothing to do before the reduction is done. */
+    /**
+     * From here on, the queue that computes has nothing to do before the reduction is done. Not
+     * called for reductions that are in that queue themselves.
+     */
     void wanted(WorkQueue queue) {
       wanted.record(queue);
+      beside = true;
     }
 
     /** All moments have been recorded. */
@@ -84,7 +89,7 @@ final class Observer implements AutoCloseable {
     }
 
     private boolean isOver() {
-      return complete && ended.isDone() && wanted.isDone();
+      return complete && ended.isDone() && (!beside || wanted.isDone());
     }
 
     private void close() {
@@ -127,6 +132,7 @@ final class Observer implements AutoCloseable {
     observation.op = op;
     observation.type = buffer.type();
     observation.size = buffer.sizeInBytes();
+    observation.beside = false;
     observation.complete = false;
     pending.add(observation);
     return observation;
@@ -136,8 +142,7 @@ final class Observer implements AutoCloseable {
   synchronized void tell() {
     while (!pending.isEmpty() && pending.peek().isOver()) {
       Observation o = pending.remove();
-      double behind = Math.max(0, o.wanted.millisecondsTo(o.ended));
-      exposedSoFar = o.bucket <= 0 ? 0 : exposedSoFar;
+      double duration = o.started.millisecondsTo(o.ended);
       Synchronization s =
           new Synchronization(
               o.sequence,
@@ -148,13 +153,12 @@ final class Observer implements AutoCloseable {
               reducer,
               origin.millisecondsTo(o.started),
               Math.max(0, o.ready.millisecondsTo(o.started)),
-              o.started.millisecondsTo(o.ended),
-              Math.max(0, behind - exposedSoFar));
-      exposedSoFar = Math.max(exposedSoFar, behind);
+              duration,
+              o.beside ? exposed(o) : duration);
       free.push(o);
       observed++;
-      duration += s.duration();
-      exposed += s.exposed();
+      totalDuration += s.duration();
+      totalExposed += s.exposed();
       for (Consumer<Synchronization> listener : listeners) {
         listener.accept(s);
       }
@@ -162,6 +166,14 @@ final class Observer implements AutoCloseable {
         SynchronizationEvent.write(s);
       }
     }
+  }
+
+  /** What a step's bucket makes the queue that computes wait beyond the buckets before it. */
+  private double exposed(Observation o) {
+    double behind = Math.max(0, o.wanted.millisecondsTo(o.ended));
+    double before = o.bucket == 0 ? 0 : exposedBefore;
+    exposedBefore = Math.max(before, behind);
+    return Math.max(0, behind - before);
   }
 
   /** What was done so far, in a line; empty if nothing was. */
@@ -178,8 +190,8 @@ final class Observer implements AutoCloseable {
                 Locale.ROOT,
                 "; of %d observed: %.3f ms each on the device, %.1f%% of it exposed",
                 observed,
-                duration / observed,
-                duration == 0 ? 0 : 100 * exposed / duration);
+                totalDuration / observed,
+                totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
   }
 
   /** Tells of those that are over; the others are forgotten. */
