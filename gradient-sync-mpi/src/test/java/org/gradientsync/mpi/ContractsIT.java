@@ -24,11 +24,35 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> contractsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(
+        MpiCommunicatorContract.class,
+        MpiReducerContract.class,
+        SharedCommunicatorContract.class,
+        SharedReducerContract.class,
+        MixedMemory.class);
+  }
+
+  @TestFactory
+  List<DynamicNode> messagesCompress() throws IOException, InterruptedException {
+    return run(MpiCompressionContract.class);
+  }
+
+  @TestFactory
+  List<DynamicNode> sharedMemoryCompresses() throws IOException, InterruptedException {
+    return run(SharedCompressionContract.class);
+  }
+
+  private List<DynamicNode> run(Class<?>... contracts) throws IOException, InterruptedException {
     Mpirun.require();
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks = 1; ranks <= 4; ranks++) {
       Path results = Files.createDirectory(folder.resolve(Integer.toString(ranks)));
-      Mpirun.Result job = Mpirun.run(ranks, List.of(), RankMain.class, results.toString());
+      List<String> arguments = new ArrayList<>(List.of(results.toString()));
+      for (Class<?> contract : contracts) {
+        arguments.add(contract.getName());
+      }
+      Mpirun.Result job =
+          Mpirun.run(ranks, List.of(), RankMain.class, arguments.toArray(String[]::new));
       nodes.add(DynamicContainer.dynamicContainer(ranks + " ranks", tests(ranks, results, job)));
     }
     return nodes;

@@ -1,0 +1,12 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.contract.CompressionContract;
+import org.gradientsync.contract.RankRunner;
+
+/** The compression contract, run by {@link ContractsIT} in each rank of an mpirun job. */
+class MpiCompressionContract extends CompressionContract {
+  @Override
+  protected RankRunner runner() {
+    return new MpiRunner("mpi");
+  }
+}
