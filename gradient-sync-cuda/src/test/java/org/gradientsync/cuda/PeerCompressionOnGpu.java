@@ -1,0 +1,12 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.contract.CompressionContract;
+import org.gradientsync.contract.RankRunner;
+
+/** The compression contract for {@code peer}, whose kernels convert. */
+class PeerCompressionOnGpu extends CompressionContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(PeerReducer.NAME);
+  }
+}
