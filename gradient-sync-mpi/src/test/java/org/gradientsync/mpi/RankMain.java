@@ -41,6 +41,8 @@ final class RankMain {
                 DiscoverySelectors.selectClass(MpiReducerContract.class),
                 DiscoverySelectors.selectClass(SharedCommunicatorContract.class),
                 DiscoverySelectors.selectClass(SharedReducerContract.class),
+                DiscoverySelectors.selectClass(MpiBucketsContract.class),
+                DiscoverySelectors.selectClass(SharedBucketsContract.class),
                 DiscoverySelectors.selectClass(MixedMemory.class))
             .build();
     LauncherFactory.create().execute(request, listener);
