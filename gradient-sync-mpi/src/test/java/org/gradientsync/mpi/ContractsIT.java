@@ -24,11 +24,31 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> contractsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(
+        MpiCommunicatorContract.class,
+        MpiReducerContract.class,
+        SharedCommunicatorContract.class,
+        SharedReducerContract.class,
+        MixedMemory.class);
+  }
+
+  @TestFactory
+  List<DynamicNode> gradientBucketsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(MpiBucketsContract.class, SharedBucketsContract.class);
+  }
+
+  private List<DynamicNode> run(Class<?>... contracts) throws IOException, InterruptedException {
     Mpirun.require();
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks = 1; ranks <= 4; ranks++) {
       Path results = Files.createDirectory(folder.resolve(Integer.toString(ranks)));
-      Mpirun.Result job = Mpirun.run(ranks, List.of(), RankMain.class, results.toString());
+      List<String> arguments = new ArrayList<>();
+      arguments.add(results.toString());
+      for (Class<?> contract : contracts) {
+        arguments.add(contract.getName());
+      }
+      Mpirun.Result job =
+          Mpirun.run(ranks, List.of(), RankMain.class, arguments.toArray(new String[0]));
       nodes.add(DynamicContainer.dynamicContainer(ranks + " ranks", tests(ranks, results, job)));
     }
     return nodes;

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
@@ -15,7 +16,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
  * One rank of a job that runs JUnit tests: every rank runs the same tests in the same order. Writes
- * one line for each test to {@code DIR/rank-N}.
+ * one line for each test to {@code DIR/rank-N}. Arguments: DIR, and the test classes.
  */
 final class RankMain {
   private RankMain() {}
@@ -37,13 +38,7 @@ final class RankMain {
     LauncherDiscoveryRequest request =
         LauncherDiscoveryRequestBuilder.request()
             .selectors(
-                DiscoverySelectors.selectClass(MpiCommunicatorContract.class),
-                DiscoverySelectors.selectClass(MpiReducerContract.class),
-                DiscoverySelectors.selectClass(SharedCommunicatorContract.class),
-                DiscoverySelectors.selectClass(SharedReducerContract.class),
-                DiscoverySelectors.selectClass(MpiBucketsContract.class),
-                DiscoverySelectors.selectClass(SharedBucketsContract.class),
-                DiscoverySelectors.selectClass(MixedMemory.class))
+                Arrays.stream(args).skip(1).map(DiscoverySelectors::selectClass).toList())
             .build();
     LauncherFactory.create().execute(request, listener);
     Files.write(Path.of(args[0], "rank-" + System.getenv("OMPI_COMM_WORLD_RANK")), lines);
