@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -18,6 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Gradient buckets where ranks are threads that can be stopped where a test wants them. */
 @Timeout(60)
+@SuppressWarnings("try") // what is closed early
 class GradientBucketsTest {
   private static final List<Parameter> MODEL =
       List.of(
@@ -64,6 +66,7 @@ class GradientBucketsTest {
 
   @Test
   void readyStartsTheAverageAndWaitsForNobody() {
+    CountDownLatch handed = new CountDownLatch(1);
     CountDownLatch averaged = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -72,12 +75,14 @@ class GradientBucketsTest {
             if (sync.rank() == 1) {
               buckets.ready(2);
               buckets.ready(1); // does not wait for rank 0
+              handed.countDown();
               averaged.await(); // nor is finish() needed for it
               buckets.ready(0);
             } else {
+              handed.await();
               DeviceBuffer gradient = buckets.gradient(2);
               double[] values = new double[100];
-              java.util.Arrays.fill(values, 8);
+              Arrays.fill(values, 8);
               gradient.copyFrom(values);
               buckets.ready(2);
               while (values[99] != 4) {

@@ -44,6 +44,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
+@SuppressWarnings("try") // what is closed early, and noSync, whose end is all that is wanted
 public abstract class BucketsContract {
   private static final DataType[] TYPES = {
     DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64
@@ -828,7 +829,8 @@ public abstract class BucketsContract {
               emptyStep(buckets);
             }
             long after = allocated(bean, threads);
-            // Reading the counter allocates a little itself; one object a step is 3200 bytes or more.
+            // Reading the counter allocates a little itself; one object a step is 3200 bytes or
+            // more.
             assertTrue(after - before < 2_000, () -> "bytes in 200 steps: " + (after - before));
             sync.barrier();
           }
