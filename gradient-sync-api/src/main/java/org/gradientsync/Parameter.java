@@ -17,7 +17,7 @@ public record Parameter(String name, DataType type, long count) {
   /**
    * Checks it.
    *
-   * @param name how exceptions call it
+   * @param name not null
    * @param type a floating-point type
    * @param count 0 or more
    * @throws IllegalArgumentException if the count is negative, or averages of the type are not

@@ -3,6 +3,7 @@ package org.gradientsync.contract;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.List;
 import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.Float16;
@@ -115,6 +116,37 @@ public final class Numbers {
   }
 
   /**
+   * The average of what is given, as raw memory.
+   *
+   * @param type a floating-point type
+   * @param byRank each rank's elements, the same number of them
+   * @return direct memory in native byte order
+   */
+  public static ByteBuffer average(DataType type, List<ByteBuffer> byRank) {
+    int ranks = byRank.size();
+    int count = byRank.get(0).capacity() / type.sizeInBytes();
+    ByteBuffer memory = memory(type, count);
+    for (int i = 0; i < count; i++) {
+      if (ranks == 1) {
+        put(memory, type, i, get(byRank.get(0), type, i));
+      } else if (type == DataType.FLOAT64) {
+        double total = byRank.get(0).getDouble(i * 8);
+        for (int rank = 1; rank < ranks; rank++) {
+          total += byRank.get(rank).getDouble(i * 8);
+        }
+        put(memory, type, i, Double.doubleToLongBits(total / ranks));
+      } else {
+        float total = toFloat(type, get(byRank.get(0), type, i));
+        for (int rank = 1; rank < ranks; rank++) {
+          total += toFloat(type, get(byRank.get(rank), type, i));
+        }
+        put(memory, type, i, fromFloat(type, total / ranks));
+      }
+    }
+    return memory;
+  }
+
+  /**
    * Room for elements.
    *
    * @param type their type
@@ -148,6 +180,14 @@ public final class Numbers {
       case 4 -> memory.putInt(index * 4, (int) bits);
       default -> memory.putLong(index * 8, bits);
     }
+  }
+
+  private static long get(ByteBuffer memory, DataType type, int index) {
+    return switch (type.sizeInBytes()) {
+      case 2 -> memory.getShort(index * 2);
+      case 4 -> memory.getInt(index * 4);
+      default -> memory.getLong(index * 8);
+    };
   }
 
   private static float number(long hash) {

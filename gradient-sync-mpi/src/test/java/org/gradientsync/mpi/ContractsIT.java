@@ -42,6 +42,11 @@ class ContractsIT {
     return run(SharedCompressionContract.class);
   }
 
+  @TestFactory
+  List<DynamicNode> gradientBucketsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(MpiBucketsContract.class, SharedBucketsContract.class);
+  }
+
   private List<DynamicNode> run(Class<?>... contracts) throws IOException, InterruptedException {
     Mpirun.require();
     List<DynamicNode> nodes = new ArrayList<>();

@@ -1,0 +1,271 @@
+package org.gradientsync;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Gradient buckets where ranks are threads that can be stopped where a test wants them. */
+@Timeout(60)
+@SuppressWarnings("try") // what is closed early
+class GradientBucketsTest {
+  private static final List<Parameter> MODEL =
+      List.of(
+          new Parameter("a", DataType.FLOAT32, 1000),
+          new Parameter("b", DataType.FLOAT32, 10),
+          new Parameter("c", DataType.FLOAT64, 100));
+
+  private static GradientBuckets build(GradientSync sync, boolean overlap) {
+    return GradientBuckets.builder(sync, MODEL)
+        .firstBucketBytes(1)
+        .bucketBytes(1)
+        .overlap(overlap)
+        .build();
+  }
+
+  private static void step(GradientBuckets buckets) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      buckets.ready(i);
+    }
+    buckets.finish();
+  }
+
+  @Test
+  void bucketsAreOfOneMebibyteAndThenOfTwentyFive() {
+    long line = 64; // elements in 256 bytes
+    long first = (1 << 20) / 4;
+    long full = (25 << 20) / 4;
+    List<Parameter> model = new ArrayList<>();
+    model.add(new Parameter("rest", DataType.FLOAT32, 1));
+    model.add(new Parameter("fills", DataType.FLOAT32, line));
+    model.add(new Parameter("nearly", DataType.FLOAT32, full - line));
+    model.add(new Parameter("fills first", DataType.FLOAT32, line));
+    model.add(new Parameter("nearly first", DataType.FLOAT32, first - line));
+    try (GradientSync sync = GradientSync.create();
+        GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
+      assertEquals(3, buckets.bucketCount());
+      int[] bucketOf = new int[5];
+      for (int i = 0; i < 5; i++) {
+        bucketOf[i] = buckets.bucketOf(i);
+      }
+      assertArrayEquals(new int[] {2, 1, 1, 0, 0}, bucketOf);
+    }
+  }
+
+  @Test
+  void readyStartsTheAverageAndWaitsForNobody() {
+    CountDownLatch handed = new CountDownLatch(1);
+    CountDownLatch averaged = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets = build(sync, true)) {
+            if (sync.rank() == 1) {
+              buckets.ready(2);
+              buckets.ready(1); // does not wait for rank 0
+              handed.countDown();
+              averaged.await(); // nor is finish() needed for it
+              buckets.ready(0);
+            } else {
+              handed.await();
+              DeviceBuffer gradient = buckets.gradient(2);
+              double[] values = new double[100];
+              Arrays.fill(values, 8);
+              gradient.copyFrom(values);
+              buckets.ready(2);
+              while (values[99] != 4) {
+                gradient.copyTo(values);
+                Thread.sleep(1);
+              }
+              averaged.countDown();
+              buckets.ready(1);
+              buckets.ready(0);
+            }
+            buckets.finish();
+          }
+        });
+  }
+
+  @Test
+  void withoutOverlapNothingStartsBeforeFinish() {
+    CountDownLatch looked = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets = build(sync, false)) {
+            for (int i = 0; i < MODEL.size(); i++) {
+              buckets.ready(i);
+            }
+            if (sync.rank() == 0) {
+              sync.barrier(); // would not match an average
+            } else {
+              sync.barrier();
+              looked.countDown();
+            }
+            buckets.finish();
+          }
+        });
+    assertEquals(0, looked.getCount());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void anInterruptEndsFinish(boolean overlap) {
+    CountDownLatch ended = new CountDownLatch(1);
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (GradientBuckets buckets = build(sync, overlap)) {
+            step(buckets);
+            if (sync.rank() == 0) {
+              Thread.currentThread().interrupt();
+              RankLostException e = assertThrows(RankLostException.class, () -> step(buckets));
+              assertTrue(Thread.interrupted());
+              assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
+              assertThrows(IllegalStateException.class, () -> step(buckets));
+              assertThrows(RankLostException.class, sync::barrier);
+              buckets.close();
+              sync.close();
+              ended.countDown();
+            } else {
+              ended.await();
+              assertThrows(RankLostException.class, () -> step(buckets));
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void anInterruptFromElsewhereEndsFinish(boolean overlap) {
+    CountDownLatch ended = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets = build(sync, overlap)) {
+            if (sync.rank() == 0) {
+              Thread rank = Thread.currentThread();
+              Thread other =
+                  new Thread(
+                      () -> {
+                        while (rank.getState() == Thread.State.RUNNABLE) {
+                          Thread.onSpinWait(); // until it waits
+                        }
+                        rank.interrupt();
+                      });
+              other.start();
+              assertThrows(RankLostException.class, () -> step(buckets));
+              ended.countDown();
+              other.join();
+            } else {
+              ended.await();
+            }
+          } catch (InterruptedException e) {
+            assertEquals(0, sync.rank()); // join() sees what finish() has left set
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aRankThatThrowsEndsTheRun(boolean overlap) {
+    List<Throwable> others = Collections.synchronizedList(new ArrayList<>());
+    GradientSyncException e =
+        assertThrows(
+            GradientSyncException.class,
+            () ->
+                LocalRanks.run(
+                    4,
+                    sync -> {
+                      try (GradientBuckets buckets = build(sync, overlap)) {
+                        step(buckets);
+                        buckets.ready(2);
+                        if (sync.rank() == 2) {
+                          throw new ArithmeticException("mine");
+                        }
+                        buckets.ready(1);
+                        buckets.ready(0);
+                        others.add(assertThrows(RankLostException.class, buckets::finish));
+                      }
+                    }));
+    assertInstanceOf(ArithmeticException.class, e.getCause());
+    assertEquals(3, others.size());
+  }
+
+  @Test
+  void aRankThatThrowsAndClosesNothingEndsTheRun() {
+    GradientSyncException e =
+        assertThrows(
+            GradientSyncException.class,
+            () ->
+                LocalRanks.run(
+                    2,
+                    sync -> {
+                      GradientBuckets buckets = build(sync, true);
+                      buckets.ready(2);
+                      if (sync.rank() == 1) {
+                        throw new ArithmeticException("mine");
+                      }
+                      buckets.ready(1);
+                      buckets.ready(0);
+                      buckets.finish();
+                    }));
+    assertInstanceOf(ArithmeticException.class, e.getCause());
+  }
+
+  @Test
+  void closingWithAverageUnderWayGivesItUp() {
+    CountDownLatch closed = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets = build(sync, true)) {
+            if (sync.rank() == 0) {
+              buckets.ready(2);
+              buckets.close(); // rank 1 has not come
+              assertThrows(IllegalStateException.class, sync::barrier);
+              sync.close();
+              closed.countDown();
+            } else {
+              closed.await();
+              assertThrows(RankLostException.class, () -> step(buckets));
+            }
+          }
+        });
+  }
+
+  @Test
+  void theCommunicationThreadEndsWithTheSync() throws InterruptedException {
+    List<Thread> threads = Collections.synchronizedList(new ArrayList<>());
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets a = build(sync, true);
+              GradientBuckets b = build(sync, true)) {
+            step(a);
+            step(b);
+            sync.communicationThread().await(sync.communicationThread().hand(() -> note(threads)));
+          }
+        });
+    assertEquals(2, threads.size()); // one for each rank, whatever the number of buckets
+    for (Thread thread : threads) {
+      thread.join();
+    }
+  }
+
+  private static void note(List<Thread> threads) {
+    threads.add(Thread.currentThread());
+  }
+}
