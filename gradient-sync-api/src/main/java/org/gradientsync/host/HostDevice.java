@@ -33,7 +33,8 @@ public final class HostDevice implements BackendDevice {
   private static final int SEGMENT_BYTES = 1 << 30;
 
   private final int segmentBytes;
-  private final Map<DataType, Accumulator> accumulators = new EnumMap<>(DataType.class);
+  private final Map<DataType, Accumulator> accumulators = // one caller at a time
+      new EnumMap<>(DataType.class);
   private volatile SharedFiles files;
   private volatile boolean warned;
   private volatile boolean closed;
@@ -169,7 +170,7 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+  public synchronized void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     HostBuffer result = (HostBuffer) target;
     if (sources.length == 1) {
       result.copyRange(0, (HostBuffer) sources[0], target.count());
@@ -198,7 +199,7 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public void convert(DeviceBuffer source, DeviceBuffer target) {
+  public synchronized void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
     DataType half = source.type() == DataType.FLOAT32 ? target.type() : source.type();
     boolean narrows = half == target.type();

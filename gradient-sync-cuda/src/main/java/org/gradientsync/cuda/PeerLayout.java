@@ -19,7 +19,7 @@ final class PeerLayout {
   private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
   private static final int ROUND_STRIDE = 32; // with the flags
   private static final int SLOTS = 4;
-  private static final long BATCH_VECTORS = 480 * 2; // WORKERS times BATCH of peer.cuh
+  private static final long WORKERS = 480; // as in peer.cuh
   private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
   private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
   private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer
@@ -47,7 +47,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> HEAD;
       case TWO_SHOT -> twoShot;
-      case STREAM, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
+      case STREAM, WIDE, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
     };
   }
 
@@ -56,7 +56,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT -> twoShotRounds * ROUND_STRIDE;
-      case STREAM -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
+      case STREAM, WIDE -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
       case STAGED -> stride(PeerWay.STREAM) / 2; // the other half is for results
     };
   }
@@ -66,7 +66,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
       case TWO_SHOT -> TWO_SHOT_BYTES;
-      case STREAM, STAGED -> Long.MAX_VALUE;
+      case STREAM, WIDE, STAGED -> Long.MAX_VALUE;
     };
   }
 
@@ -74,7 +74,7 @@ final class PeerLayout {
   int blocks(PeerWay way, DataType type, long count, int most) {
     boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
-    long each = way.isChunked() ? BATCH_VECTORS : way.threads / 32 * ROUND_VECTORS;
+    long each = way.isChunked() ? WORKERS * way.batch() : way.threads / 32 * ROUND_VECTORS;
     long needed = (vectors + each - 1) / each;
     long room = way.isChunked() ? stride(way) / each : MAX_BLOCKS;
     return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
@@ -86,11 +86,11 @@ final class PeerLayout {
    * which must be small enough that what lies in the staging stays in the GPU's cache.
    */
   int batches(PeerWay way, DataType type, long count, int blocks) {
-    long batch = BATCH_VECTORS * blocks;
-    long needed = (shard(type, count) + batch - 1) / batch;
     if (!way.isChunked()) {
       return 1;
     }
+    long batch = WORKERS * way.batch() * blocks;
+    long needed = (shard(type, count) + batch - 1) / batch;
     long room = stride(way) / batch;
     if (needed <= room) {
       return (int) Math.max(1, needed);

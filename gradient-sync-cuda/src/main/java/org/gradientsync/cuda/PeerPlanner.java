@@ -61,6 +61,8 @@ final class PeerPlanner implements AutoCloseable {
     PeerWay way = way(format, registration.count);
     if (way == PeerWay.STREAM && registration.mapped == null) {
       way = PeerWay.TWO_SHOT; // in pieces, all of which go through the mailboxes
+    } else if (way == PeerWay.STREAM && registration.beside) {
+      way = PeerWay.WIDE;
     }
     return plan(registration, format, way, op, PeerTag.of(registration.number, op), 0);
   }

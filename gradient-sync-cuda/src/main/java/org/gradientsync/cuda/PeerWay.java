@@ -10,7 +10,9 @@ enum PeerWay {
   TWO_SHOT(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
-  /** As stream, for elements that travel in another type; results go through staging, too. */
+  /** As stream, with fewer blocks that have more in flight: beside other work. */
+  WIDE(512),
+  /** As wide, for elements that travel in another type; results go through staging, too. */
   STAGED(512),
   /** One rank's elements to everybody, in lines. */
   BROADCAST(256);
@@ -25,14 +27,24 @@ enum PeerWay {
   boolean takes(PeerFormat format) {
     return switch (this) {
       case ONE_SHOT, TWO_SHOT -> true;
-      case STREAM, BROADCAST -> !format.isNarrowed();
+      case STREAM, WIDE, BROADCAST -> !format.isNarrowed();
       case STAGED -> format.isNarrowed();
     };
   }
 
   /** Whether large buffers go in chunks. */
   boolean isChunked() {
-    return this == STREAM || this == STAGED;
+    return this == STREAM || this == WIDE || this == STAGED;
+  }
+
+  /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
+  int batch() {
+    return switch (this) {
+      case STREAM -> 2;
+      case WIDE -> 8;
+      case STAGED -> 4;
+      default -> 0;
+    };
   }
 
   /** As it is written in kernels' names and in settings. */

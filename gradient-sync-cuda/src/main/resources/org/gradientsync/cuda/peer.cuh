@@ -6,7 +6,8 @@
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
-//   staged    as stream, but results go through the staging, too: for elements that travel in another type than they lie in.
+//   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
+//   staged    as wide, but results go through the staging, too: for elements that travel in another type than they lie in.
 //
 // And broadcast, in which one rank sends all its elements to all others.
 //
@@ -28,7 +29,11 @@ constexpr int MAX_BLOCKS = 512;
 constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which says which call it is of
 constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
-constexpr int BATCH = 2;     // vectors that a worker has in flight
+
+// Vectors that a worker has in flight: as many as the registers hold, of which two blocks of stream share a processor's.
+constexpr int STREAM_BATCH = 2;
+constexpr int WIDE_BATCH = 8;
+constexpr int STAGED_BATCH = 4;
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
@@ -524,8 +529,9 @@ __device__ __forceinline__ void barrier_come(int barrier) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(WORKERS + 32) : "memory");
 }
 
-// A block's part of a chunk: one batch of vectors after the other, which lie between those of the other blocks.
-template <class F, int FAMILY> struct Tile {
+// A block's part of a chunk: one batch of vectors after the other, which lie between those of the other blocks. A worker
+// has BATCH vectors in flight.
+template <class F, int FAMILY, int BATCH> struct Tile {
   using V = Vector<F, FAMILY>;
   static constexpr int SIZE = WORKERS * BATCH; // of a batch
   const Arguments& a;
@@ -753,13 +759,13 @@ __device__ __forceinline__ void leave_together(Call& call) {
   call.finish();
 }
 
-template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) {
+template <class F, int FAMILY, int BATCH> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY> tile(a);
+  Tile<F, FAMILY, BATCH> tile(a);
   int chunks = tile.chunks();
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, chunks, &hopeless_at);
@@ -780,6 +786,9 @@ template <class F, int FAMILY> __device__ __forceinline__ void stream(const Argu
   leave_together(call);
 }
 
+template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) { in_chunks<F, FAMILY, STREAM_BATCH>(a); }
+template <class F, int FAMILY> __device__ __forceinline__ void wide(const Arguments& a) { in_chunks<F, FAMILY, WIDE_BATCH>(a); }
+
 // The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
 // a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of that
 // chunk, whose senders have collected chunk c: four slots are enough here, too.
@@ -789,7 +798,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void staged(const Argu
   if (__syncthreads_or(call.broken)) return;
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY> tile(a);
+  Tile<F, FAMILY, STAGED_BATCH> tile(a);
   int chunks = tile.chunks(), flags = chunks + 2;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);
@@ -820,7 +829,8 @@ template <class F, int FAMILY> __device__ __forceinline__ void staged(const Argu
 #define FAMILY(type, format, family) \
   KERNEL(one_shot, 256, 3, type, format, family) \
   KERNEL(two_shot, 256, 3, type, format, family) \
-  KERNEL(stream, 512, 2, type, format, family)
+  KERNEL(stream, 512, 2, type, format, family) \
+  KERNEL(wide, 512, 1, type, format, family)
 #define NARROWED(type, format) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING) \

@@ -25,7 +25,6 @@ class PeerLayoutTest {
   private static final String SOURCE_OF_OPS = ReduceKernel.resource("arithmetic.cuh");
   private static final int ROUND = constant("LINE") * 4 - 4; // vectors of data in four lines
   private static final int ROUND_STRIDE = constant("LINE") * 4;
-  private static final long BATCH = (long) constant("WORKERS") * constant("BATCH");
   private static final int SLOTS = constant("SLOTS");
   private static final long[] COUNTS = {
     0,
@@ -71,6 +70,11 @@ class PeerLayoutTest {
     return (a + b - 1) / b;
   }
 
+  /** Vectors that a block of a chunked way handles at once. */
+  private static long batch(PeerWay way) {
+    return (long) constant("WORKERS") * way.batch();
+  }
+
   private static long vectors(DataType type, long count) {
     return up(count, 16 / type.sizeInBytes());
   }
@@ -87,7 +91,7 @@ class PeerLayoutTest {
     long parts =
         switch (way) {
           case ONE_SHOT, BROADCAST, TWO_SHOT -> 2L * ranks; // both parities, or both halves
-          case STREAM -> (long) SLOTS * (ranks - 1);
+          case STREAM, WIDE -> (long) SLOTS * (ranks - 1);
           case STAGED -> 2L * SLOTS * (ranks - 1); // contributions and results
         };
     return parts * stride * 16;
@@ -100,7 +104,10 @@ class PeerLayoutTest {
     assertEquals(PeerTag.BITS, constant("TAG_BITS"));
     assertEquals(28, ROUND);
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
-    assertEquals(960, BATCH);
+    for (PeerWay way : PeerWay.values()) {
+      assertEquals(
+          way.isChunked() ? constant(way.name() + "_BATCH") : 0, way.batch(), way.toString());
+    }
     assertEquals(4, SLOTS);
     assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
     assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
@@ -124,7 +131,7 @@ class PeerLayoutTest {
   @Test
   void kernelsAreLaunchedWithTheThreadsThatTheyAreBoundTo() {
     Matcher kernels =
-        Pattern.compile("KERNEL\\((one_shot|two_shot|stream|staged), (\\d+), \\d+, type")
+        Pattern.compile("KERNEL\\((one_shot|two_shot|stream|wide|staged), (\\d+), \\d+, type")
             .matcher(SOURCE);
     List<String> bounds = new ArrayList<>();
     while (kernels.find()) {
@@ -244,6 +251,8 @@ class PeerLayoutTest {
     assertEquals(layout.offset(PeerWay.ONE_SHOT), layout.offset(PeerWay.BROADCAST));
     assertEquals(layout.stride(PeerWay.ONE_SHOT), layout.stride(PeerWay.BROADCAST));
     assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.STAGED));
+    assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.WIDE));
+    assertEquals(layout.stride(PeerWay.STREAM), layout.stride(PeerWay.WIDE));
     assertTrue(used(layout, PeerWay.STAGED, ranks) <= used(layout, PeerWay.STREAM, ranks));
     PeerWay[] inOrder = {PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM};
     for (int i = 0; i < inOrder.length; i++) {
@@ -291,7 +300,7 @@ class PeerLayoutTest {
               // Each has something to do.
               boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
               long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);
-              long each = way.isChunked() ? BATCH : way.threads / 32 * ROUND;
+              long each = way.isChunked() ? batch(way) : way.threads / 32 * ROUND;
               assertTrue(vectors > (blocks - 1) * each, what);
             }
           }
@@ -304,14 +313,14 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void aChunkFitsInItsSlot(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerWay way : new PeerWay[] {PeerWay.STREAM, PeerWay.STAGED}) {
-      int slots = way == PeerWay.STREAM ? SLOTS : 2 * SLOTS;
+    for (PeerWay way : new PeerWay[] {PeerWay.STREAM, PeerWay.WIDE, PeerWay.STAGED}) {
+      int slots = way == PeerWay.STAGED ? 2 * SLOTS : SLOTS;
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {
           for (int most : MOSTS) {
             int blocks = layout.blocks(way, type, count, most);
             int batches = layout.batches(way, type, count, blocks);
-            long chunk = (long) batches * blocks * BATCH;
+            long chunk = (long) batches * blocks * batch(way);
             String what = way + " " + type + "[" + count + "] of " + ranks + ": " + batches;
             assertTrue(batches >= 1, what);
             assertTrue(chunk <= layout.stride(way), what);
