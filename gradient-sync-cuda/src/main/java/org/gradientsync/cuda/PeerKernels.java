@@ -38,21 +38,25 @@ final class PeerKernels implements AutoCloseable {
     module(format);
     for (PeerWay way : PeerWay.values()) {
       if (way.takes(format)) {
-        mostBlocks(function(way, format, ReduceOp.SUM), way);
+        perProcessor(function(way, format, ReduceOp.SUM), way);
         if (!format.isNarrowed()) {
-          mostBlocks(function(way, format, ReduceOp.MAX), way);
+          perProcessor(function(way, format, ReduceOp.MAX), way);
         }
       }
     }
   }
 
   /**
-   * How many blocks of a kernel the GPU holds at once. More must not be launched: blocks wait for
-   * other GPUs' blocks, and those that have no room yet would be waited for in vain.
+   * How many blocks of a kernel each of the GPU's processors holds at once. More than it has room
+   * for must not be launched: blocks wait for other GPUs' blocks, and those that have no room yet
+   * would be waited for in vain.
    */
-  int mostBlocks(CUfunction function, PeerWay way) {
-    return device.api().blocksPerMultiprocessor(function, way.threads)
-        * device.api().multiprocessors(device.ordinal());
+  int perProcessor(CUfunction function, PeerWay way) {
+    return device.api().blocksPerMultiprocessor(function, way.threads);
+  }
+
+  int processors() {
+    return device.api().multiprocessors(device.ordinal());
   }
 
   /** The kernel that tells the others that this rank comes no more. */

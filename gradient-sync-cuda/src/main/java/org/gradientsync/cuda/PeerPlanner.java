@@ -93,7 +93,9 @@ final class PeerPlanner implements AutoCloseable {
       int root) {
     kernels.load(format);
     CUfunction function = kernels.function(way, format, op);
-    int most = tuning.mostBlocks(kernels.mostBlocks(function, way), registration.beside);
+    int most =
+        tuning.mostBlocks(
+            kernels.perProcessor(function, way), kernels.processors(), registration.beside);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());

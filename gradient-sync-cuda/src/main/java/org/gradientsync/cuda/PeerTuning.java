@@ -11,12 +11,12 @@ import org.gradientsync.spi.Settings;
 final class PeerTuning {
   private static final Set<PeerWay> CHOICES =
       EnumSet.of(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM);
-  private static final int BESIDE_BLOCKS = 32;
+  private static final int BESIDE_PROCESSORS = 24;
 
   private final PeerLayout layout;
   private final int part;
   private final PeerWay forced;
-  private final int besideBlocks;
+  private final int besideProcessors;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
@@ -30,7 +30,7 @@ final class PeerTuning {
     this.layout = layout;
     this.part = part;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
-    besideBlocks = besideBlocks(settings);
+    besideProcessors = besideProcessors(settings);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
     // two
     // are equal, if a crossing takes 1.4 us and a link 350 GB/s: a start, until it has been
@@ -38,18 +38,18 @@ final class PeerTuning {
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 
-  private static int besideBlocks(Settings settings) {
-    String text = settings.get("peer.blocks").orElse(null);
+  private static int besideProcessors(Settings settings) {
+    String text = settings.get("peer.processors").orElse(null);
     try {
-      int blocks = text == null ? BESIDE_BLOCKS : Integer.parseInt(text);
-      if (blocks >= 1 && blocks <= PeerLayout.MAX_BLOCKS) {
-        return blocks;
+      int processors = text == null ? BESIDE_PROCESSORS : Integer.parseInt(text);
+      if (processors >= 1 && processors <= PeerLayout.MAX_BLOCKS) {
+        return processors;
       }
     } catch (NumberFormatException e) {
       // said below
     }
     throw new IllegalArgumentException(
-        "not a number of blocks: gradientsync.peer.blocks="
+        "not a number of a GPU's processors: gradientsync.peer.processors="
             + text
             + "; give 1 to "
             + PeerLayout.MAX_BLOCKS);
@@ -76,7 +76,7 @@ final class PeerTuning {
 
   /** A number for what was asked for by settings. */
   int choice() {
-    return besideBlocks * (PeerWay.values().length + 1)
+    return besideProcessors * (PeerWay.values().length + 1)
         + (forced == null ? 0 : forced.ordinal() + 1);
   }
 
@@ -104,12 +104,13 @@ final class PeerTuning {
   /**
    * How many blocks a launch may have.
    *
-   * @param fitting as many as the GPU holds at once
+   * @param perProcessor how many one of the GPU's processors holds at once
+   * @param processors how many of those the GPU has
    * @param beside whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int fitting, boolean beside) {
-    int most = Math.max(1, fitting / part);
-    return beside ? Math.min(most, besideBlocks) : most;
+  int mostBlocks(int perProcessor, int processors, boolean beside) {
+    int most = Math.max(1, perProcessor * processors / part);
+    return beside ? Math.min(most, perProcessor * besideProcessors) : most;
   }
 
   @Override

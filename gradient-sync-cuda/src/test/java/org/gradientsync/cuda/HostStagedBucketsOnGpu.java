@@ -1,0 +1,12 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.contract.BucketsContract;
+import org.gradientsync.contract.RankRunner;
+
+/** The contract of gradient buckets on real GPUs, averaged by a thread. */
+class HostStagedBucketsOnGpu extends BucketsContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(HostStagedReducer.NAME);
+  }
+}
