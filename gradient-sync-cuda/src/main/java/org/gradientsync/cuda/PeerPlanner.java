@@ -95,7 +95,7 @@ final class PeerPlanner implements AutoCloseable {
     CUfunction function = kernels.function(way, format, op);
     int most =
         tuning.mostBlocks(
-            kernels.perProcessor(function, way), kernels.processors(), registration.beside);
+            kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());

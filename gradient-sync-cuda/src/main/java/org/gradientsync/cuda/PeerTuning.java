@@ -106,11 +106,14 @@ final class PeerTuning {
    *
    * @param perProcessor how many one of the GPU's processors holds at once
    * @param processors how many of those the GPU has
+   * @param way how the elements go; those that are converted take twice the processors, for half
+   *     the time
    * @param beside whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perProcessor, int processors, boolean beside) {
+  int mostBlocks(int perProcessor, int processors, PeerWay way, boolean beside) {
     int most = Math.max(1, perProcessor * processors / part);
-    return beside ? Math.min(most, perProcessor * besideProcessors) : most;
+    int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
+    return beside ? Math.min(most, perProcessor * taken) : most;
   }
 
   @Override

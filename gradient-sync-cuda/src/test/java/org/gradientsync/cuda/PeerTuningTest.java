@@ -92,15 +92,17 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, false));
-    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, false));
-    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(3, 132, false));
-    assertEquals(1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(3, 132, false));
-    assertEquals(72, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, true));
-    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, true));
+    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(
+        1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(72, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, PeerWay.WIDE, true));
+    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, true));
+    assertEquals(48, new PeerTuning(layout, 2, 2, none).mostBlocks(1, 132, PeerWay.STAGED, true));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(10, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, true));
-    assertEquals(132, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, false));
+    assertEquals(10, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, PeerWay.WIDE, true));
+    assertEquals(132, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, PeerWay.WIDE, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =
