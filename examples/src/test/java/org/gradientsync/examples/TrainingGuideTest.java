@@ -1,0 +1,565 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.LongBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntConsumer;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+import java.util.zip.CRC32;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Synchronization;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The code of docs/train-on-many-gpus.md: that it compiles, and trains what it says. */
+class TrainingGuideTest {
+  private static final String PAGE = "../docs/train-on-many-gpus.md";
+  private static final String THIS =
+      "src/test/java/org/gradientsync/examples/TrainingGuideTest.java";
+  private static final int[] COUNTS = {3, 700, 2};
+  private static final int ELEMENTS = Arrays.stream(COUNTS).sum();
+  private static final int STEPS = 5;
+  private static final float RATE = 0.3f;
+
+  // What the page shows, from here ...
+
+  interface Model {
+    List<Parameter> parameters(); // in the order of the forward pass
+
+    List<DeviceBuffer> weights(); // in the same order, allocated by the sync
+
+    void forward(int batch);
+
+    void backward(int layer, DeviceBuffer gradient, float scale, boolean add);
+
+    void update(int layer, DeviceBuffer gradient, float rate);
+
+    void save(Path file, long steps) throws IOException;
+
+    long load(Path file) throws IOException; // how many steps were done
+  }
+
+  static void trainAlone(Model model, DeviceBuffer[] gradients, int steps, float rate) {
+    for (int step = 0; step < steps; step++) {
+      model.forward(step);
+      for (int layer = gradients.length - 1; layer >= 0; layer--) {
+        model.backward(layer, gradients[layer], 1, false);
+      }
+      for (int layer = 0; layer < gradients.length; layer++) {
+        model.update(layer, gradients[layer], rate);
+      }
+    }
+  }
+
+  static void train(GradientSync sync, Model model, int steps, float rate) {
+    try (GradientBuckets buckets = GradientBuckets.builder(sync, model.parameters()).build()) {
+      buckets.broadcast(model.weights(), 0); // rank 0's, on every rank
+      IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), rate);
+      for (int step = 0; step < steps; step++) {
+        int batch = step * sync.size() + sync.rank(); // another one on each rank
+        model.forward(batch);
+        for (int layer = buckets.size() - 1; layer >= 0; layer--) {
+          model.backward(layer, buckets.gradient(layer), 1, false);
+          buckets.ready(layer); // the last one of a bucket starts the bucket's average
+        }
+        buckets.finish(update); // the update of each layer whose average is there
+      }
+    }
+  }
+
+  static void threads(int steps, float rate) {
+    LocalRanks.run(4, sync -> train(sync, new MyModel(sync), steps, rate));
+  }
+
+  static void process(int steps, float rate) {
+    try (GradientSync sync = GradientSync.create()) {
+      train(sync, new MyModel(sync), steps, rate);
+    }
+  }
+
+  static void pass(Model model, GradientBuckets buckets, int batch, float scale, boolean add) {
+    model.forward(batch);
+    for (int layer = buckets.size() - 1; layer >= 0; layer--) {
+      model.backward(layer, buckets.gradient(layer), scale, add);
+      buckets.ready(layer);
+    }
+  }
+
+  @SuppressWarnings("try")
+  static void accumulate(
+      GradientSync sync, Model model, int batches, GradientBuckets buckets, IntConsumer update) {
+    for (int step = 0; step < STEPS; step++) {
+      int first = (step * sync.size() + sync.rank()) * batches;
+      try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+        for (int i = 0; i < batches - 1; i++) {
+          pass(model, buckets, first + i, 1f / batches, i > 0);
+        }
+      }
+      pass(model, buckets, first + batches - 1, 1f / batches, batches > 1);
+      buckets.finish(update);
+    }
+  }
+
+  static void uneven(GradientSync sync, Model model, int[] batches, float rate) {
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters()).unevenSteps().build()) {
+      buckets.broadcast(model.weights(), 0);
+      IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), rate);
+      for (int batch : batches) { // more of them on some ranks than on others
+        pass(model, buckets, batch, 1, false);
+        buckets.finish(update);
+      }
+      buckets.join(() -> IntStream.range(0, buckets.size()).forEach(update));
+    }
+  }
+
+  static float weight(GradientSync sync, int rows) {
+    long[] all = {rows};
+    sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.SUM);
+    float scale = (float) rows * sync.size() / all[0];
+    return scale;
+  }
+
+  static void missing(GradientSync sync, Model model, int layer, float rate) {
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters())
+            .missing(GradientBuckets.Missing.ZERO)
+            .build()) {
+      buckets.broadcast(model.weights(), 0);
+      model.forward(sync.rank());
+      model.backward(layer, buckets.gradient(layer), 1, false);
+      buckets.ready(layer); // and no other one
+      buckets.finish(i -> model.update(i, buckets.gradient(i), rate));
+    }
+  }
+
+  static void rebuilt(Model model, GradientBuckets buckets, IntConsumer update) {
+    DeviceBuffer[] gradients = new DeviceBuffer[buckets.size()];
+    Arrays.setAll(gradients, buckets::gradient);
+    for (int step = 0; step < STEPS; step++) {
+      model.forward(step);
+      for (int layer = 0; layer < gradients.length; layer++) { // not in reverse
+        model.backward(layer, gradients[layer], 1, false);
+        buckets.ready(layer);
+      }
+      buckets.finish(update);
+      if (step == 0 && buckets.rebuild()) {
+        Arrays.setAll(gradients, buckets::gradient);
+      }
+    }
+  }
+
+  static Optional<DataType> compressed() {
+    try (GradientSync sync = GradientSync.builder().wire(DataType.BFLOAT16).create()) {
+      return sync.wire();
+    }
+  }
+
+  static void resume(GradientSync sync, Model model, Path file, int every, int steps)
+      throws IOException {
+    try (GradientBuckets buckets = GradientBuckets.builder(sync, model.parameters()).build()) {
+      IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), RATE);
+      long[] done = {sync.rank() == 0 && Files.exists(file) ? model.load(file) : 0};
+      sync.communicator().broadcast(LongBuffer.wrap(done), 0);
+      buckets.broadcast(model.weights(), 0);
+      for (int step = (int) done[0]; step < steps; step++) {
+        pass(model, buckets, step * sync.size() + sync.rank(), 1, false);
+        buckets.finish(update);
+        if (sync.rank() == 0 && (step + 1) % every == 0) {
+          model.save(file, step + 1);
+        }
+      }
+    }
+  }
+
+  static boolean sameEverywhere(GradientSync sync, long digest) {
+    long[] all = new long[sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(new long[] {digest}), LongBuffer.wrap(all));
+    return Arrays.stream(all).allMatch(d -> d == all[0]);
+  }
+
+  static List<Synchronization> observed(GradientSync sync, Runnable training) {
+    List<Synchronization> told = new ArrayList<>();
+    sync.observe(told::add);
+    training.run();
+    sync.close(); // tells what was not known before
+    double exposed = told.stream().mapToDouble(Synchronization::exposed).sum();
+    assertTrue(exposed >= 0);
+    return told;
+  }
+
+  // ... to here.
+
+  /** Ranks that create their syncs themselves. */
+  static float[] trained(int ranks) {
+    Map<Integer, float[]> results = new ConcurrentHashMap<>();
+    LocalRanks.run(
+        ranks,
+        threads -> {
+          try (GradientSync sync = GradientSync.create()) {
+            try (MyModel model = new MyModel(sync)) {
+              train(sync, model, STEPS, RATE);
+              results.put(sync.rank(), model.values());
+            }
+          }
+        });
+    return same(results, ranks);
+  }
+
+  /** Weights that move towards numbers which depend on the batch: on real buffers. */
+  static final class MyModel implements Model, AutoCloseable {
+    private final List<DeviceBuffer> weights = new ArrayList<>();
+    private int batch;
+
+    MyModel(GradientSync sync) {
+      int element = 0;
+      for (int count : COUNTS) {
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count);
+        float[] start = new float[count];
+        for (int i = 0; i < count; i++) {
+          start[i] = first(element++) + 100 * sync.rank();
+        }
+        buffer.copyFrom(start);
+        weights.add(buffer);
+      }
+    }
+
+    static float first(int element) {
+      return element / 7f;
+    }
+
+    static float target(int batch, int element) {
+      return batch / 3f - element * 0.01f;
+    }
+
+    @Override
+    public List<Parameter> parameters() {
+      return IntStream.range(0, COUNTS.length)
+          .mapToObj(i -> new Parameter("layer" + i, DataType.FLOAT32, COUNTS[i]))
+          .toList();
+    }
+
+    @Override
+    public List<DeviceBuffer> weights() {
+      return weights;
+    }
+
+    @Override
+    public void forward(int newBatch) {
+      batch = newBatch;
+    }
+
+    private static float[] read(DeviceBuffer buffer) {
+      float[] values = new float[(int) buffer.count()];
+      buffer.copyTo(values);
+      return values;
+    }
+
+    @Override
+    public void backward(int layer, DeviceBuffer gradient, float scale, boolean add) {
+      float[] own = read(weights.get(layer));
+      float[] before = read(gradient);
+      int element = Arrays.stream(COUNTS, 0, layer).sum();
+      for (int i = 0; i < before.length; i++) {
+        float g = (own[i] - target(batch, element + i)) * scale;
+        before[i] = add ? before[i] + g : g;
+      }
+      gradient.copyFrom(before);
+    }
+
+    @Override
+    public void update(int layer, DeviceBuffer gradient, float rate) {
+      float[] own = read(weights.get(layer));
+      float[] average = read(gradient);
+      for (int i = 0; i < own.length; i++) {
+        own[i] -= rate * average[i];
+      }
+      weights.get(layer).copyFrom(own);
+    }
+
+    @Override
+    public void save(Path file, long steps) throws IOException {
+      try (DataOutputStream out = new DataOutputStream(Files.newOutputStream(file))) {
+        out.writeLong(steps);
+        for (float value : values()) {
+          out.writeFloat(value);
+        }
+      }
+    }
+
+    @Override
+    public long load(Path file) throws IOException {
+      try (DataInputStream in = new DataInputStream(Files.newInputStream(file))) {
+        long steps = in.readLong();
+        for (DeviceBuffer buffer : weights) {
+          float[] values = new float[(int) buffer.count()];
+          for (int i = 0; i < values.length; i++) {
+            values[i] = in.readFloat();
+          }
+          buffer.copyFrom(values);
+        }
+        return steps;
+      }
+    }
+
+    float[] values() {
+      float[] all = new float[ELEMENTS];
+      int at = 0;
+      for (DeviceBuffer buffer : weights) {
+        float[] part = read(buffer);
+        System.arraycopy(part, 0, all, at, part.length);
+        at += part.length;
+      }
+      return all;
+    }
+
+    long digest() {
+      CRC32 crc = new CRC32();
+      for (float value : values()) {
+        int bits = Float.floatToRawIntBits(value);
+        crc.update(bits >>> 16);
+        crc.update(bits);
+      }
+      return crc.getValue();
+    }
+
+    @Override
+    public void close() {
+      weights.forEach(DeviceBuffer::close);
+    }
+  }
+
+  interface Training {
+    void run(GradientSync sync, MyModel model) throws Exception;
+  }
+
+  private static float[] run(int ranks, Training training) {
+    Map<Integer, float[]> results = new ConcurrentHashMap<>();
+    LocalRanks.run(
+        ranks,
+        sync -> {
+          try (MyModel model = new MyModel(sync)) {
+            training.run(sync, model);
+            results.put(sync.rank(), model.values());
+          }
+        });
+    return same(results, ranks);
+  }
+
+  private static float[] same(Map<Integer, float[]> results, int ranks) {
+    for (int rank = 0; rank < ranks; rank++) {
+      assertArrayEquals(results.get(0), results.get(rank), 0f, "rank " + rank);
+    }
+    return results.get(0);
+  }
+
+  /**
+   * What must come out.
+   *
+   * @param batches each rank's of a step: none if it has no data
+   */
+  private static float[] expected(int steps, int ranks, IntFunction<int[][]> batches) {
+    float[] weights = new float[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++) {
+      weights[i] = MyModel.first(i);
+      for (int step = 0; step < steps; step++) {
+        float sum = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+          int[] own = batches.apply(step)[rank];
+          float gradient = 0;
+          for (int batch : own) {
+            gradient += (weights[i] - MyModel.target(batch, i)) * (1f / own.length);
+          }
+          sum += gradient;
+        }
+        weights[i] -= RATE * (sum / ranks);
+      }
+    }
+    return weights;
+  }
+
+  private static float[] expected(int steps, int ranks) {
+    return expected(
+        steps,
+        ranks,
+        step ->
+            IntStream.range(0, ranks)
+                .mapToObj(r -> new int[] {step * ranks + r})
+                .toArray(int[][]::new));
+  }
+
+  @Test
+  void everyBlockOfThePageIsHere() throws IOException {
+    String here = Files.readString(Path.of(THIS)).replaceAll("\\s", "");
+    String[] parts = Files.readString(Path.of(PAGE)).split("```java\n");
+    assertTrue(parts.length > 10, "blocks: " + (parts.length - 1));
+    for (int i = 1; i < parts.length; i++) {
+      String block = parts[i].substring(0, parts[i].indexOf("```"));
+      assertTrue(here.contains(block.replaceAll("\\s", "")), block);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void ranksTrainAsThePageSays(int ranks) {
+    assertArrayEquals(expected(STEPS, ranks), trained(ranks), 0f);
+  }
+
+  @Test
+  void ranksStartAsThePageSays() {
+    threads(1, RATE);
+    process(1, RATE);
+  }
+
+  @Test
+  void oneRankTrainsAsTheLoopThatThePageBeginsWith() {
+    float[] alone =
+        run(
+            1,
+            (sync, model) -> {
+              DeviceBuffer[] gradients = new DeviceBuffer[COUNTS.length];
+              Arrays.setAll(gradients, i -> sync.allocate(DataType.FLOAT32, COUNTS[i]));
+              trainAlone(model, gradients, STEPS, RATE);
+            });
+    assertArrayEquals(expected(STEPS, 1), alone, 0f);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void gradientsOfSeveralBatchesAddUp(int batches) {
+    float[] trained =
+        run(
+            2,
+            (sync, model) -> {
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).build()) {
+                buckets.broadcast(model.weights(), 0);
+                IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), RATE);
+                accumulate(sync, model, batches, buckets, update);
+              }
+            });
+    IntFunction<int[][]> all =
+        step ->
+            IntStream.range(2 * step, 2 * step + 2)
+                .mapToObj(i -> IntStream.range(i * batches, (i + 1) * batches).toArray())
+                .toArray(int[][]::new);
+    assertArrayEquals(expected(STEPS, 2, all), trained, 0f);
+  }
+
+  @Test
+  void ranksMayHaveDifferentNumbersOfSteps() {
+    int[][] own = {{0, 1}, {2, 3, 4, 5}, {}};
+    float[] trained = run(3, (sync, model) -> uneven(sync, model, own[sync.rank()], RATE));
+    IntFunction<int[][]> all =
+        step ->
+            Arrays.stream(own)
+                .map(b -> step < b.length ? new int[] {b[step]} : new int[0])
+                .toArray(int[][]::new);
+    assertArrayEquals(expected(4, 3, all), trained, 0f);
+  }
+
+  @Test
+  void aScaleMakesTheAverageThatOverAllRows() {
+    LocalRanks.run(
+        3, sync -> assertEquals((sync.rank() + 1) / 2f, weight(sync, 4 + 4 * sync.rank())));
+  }
+
+  @Test
+  void missingGradientsAreZero() {
+    float[] trained = run(2, (sync, model) -> missing(sync, model, sync.rank(), RATE));
+    float[] expected = new float[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++) {
+      float weight = MyModel.first(i);
+      int rank = i < COUNTS[0] ? 0 : 1;
+      boolean missing = i >= COUNTS[0] + COUNTS[1];
+      float gradient = missing ? 0 : weight - MyModel.target(rank, i);
+      expected[i] = weight - RATE * (gradient / 2);
+    }
+    assertArrayEquals(expected, trained, 0f);
+  }
+
+  @Test
+  void rebuiltBucketsTrainTheSame() {
+    List<Integer> orders = new ArrayList<>();
+    float[] trained =
+        run(
+            1,
+            (sync, model) -> {
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).firstBucketBytes(1).build()) {
+                IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), RATE);
+                orders.add(buckets.bucketOf(0));
+                rebuilt(model, buckets, update);
+                orders.add(buckets.bucketOf(0));
+              }
+            });
+    assertEquals(List.of(1, 0), orders);
+    assertArrayEquals(expected(STEPS, 1), trained, 0f);
+  }
+
+  @Test
+  void gradientsTravelAsTheWireSays() {
+    LocalRanks.run(2, sync -> assertEquals(Optional.of(DataType.BFLOAT16), compressed()));
+  }
+
+  @Test
+  void trainingGoesOnWhereACheckpointWasWritten(@TempDir Path folder) {
+    Path file = folder.resolve("weights");
+    run(2, (sync, model) -> resume(sync, model, file, 2, 3));
+    float[] trained =
+        run(
+            2,
+            (sync, model) -> {
+              model.weights().forEach(DeviceBuffer::fillZero); // the file has them
+              resume(sync, model, file, 2, STEPS);
+            });
+    assertArrayEquals(expected(STEPS, 2), trained, 0f);
+  }
+
+  @Test
+  void differentWeightsAreSeen() {
+    run(
+        2,
+        (sync, model) -> {
+          assertFalse(sameEverywhere(sync, model.digest()));
+          train(sync, model, 1, RATE);
+          assertTrue(sameEverywhere(sync, model.digest()));
+        });
+  }
+
+  @Test
+  void eachAverageIsTold() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (MyModel model = new MyModel(sync)) {
+            List<Synchronization> told = observed(sync, () -> train(sync, model, STEPS, RATE));
+            assertEquals(STEPS, told.size());
+            assertTrue(told.stream().allMatch(s -> s.bucket() == 0 && s.bytes() >= ELEMENTS * 4));
+          }
+        });
+  }
+}
