@@ -127,8 +127,8 @@ public final class PeerReducerProvider implements ReducerProvider {
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
     if (choices[0] != -choices[1]) {
       throw new GradientSyncException(
-          "the ranks' settings differ: give gradientsync.peer.way and gradientsync.peer.tuning alike"
-              + " on all ranks, rank="
+          "the ranks' settings differ: give gradientsync.peer.way, peer.tuning and peer.processors"
+              + " alike on all ranks, rank="
               + group.rank()
               + ", way="
               + tuning
