@@ -230,7 +230,8 @@ public final class GradientBuckets implements AutoCloseable {
       }
       try {
         bucket.ready.record(compute);
-        bucket.observation = sync.observer().begin(bucket.averaged, ReduceOp.AVERAGE, started - 1);
+        bucket.observation =
+            sync.observer().begin(bucket.averaged, compute, ReduceOp.AVERAGE, started - 1);
         if (bucket.observation != null) {
           bucket.observation.ready(compute);
         }
@@ -241,7 +242,20 @@ public final class GradientBuckets implements AutoCloseable {
         }
       } catch (RuntimeException | Error e) {
         broken = e;
+        if (thread == null) {
+          forgetObservations();
+        }
         throw e;
+      }
+    }
+  }
+
+  /** When nothing is under way on the thread. */
+  private void forgetObservations() {
+    for (Bucket bucket : buckets) {
+      if (bucket != null && bucket.observation != null) {
+        bucket.observation.forget();
+        bucket.observation = null;
       }
     }
   }
@@ -276,15 +290,8 @@ public final class GradientBuckets implements AutoCloseable {
     }
     startFull();
     try {
-      noteWanted();
       for (Bucket bucket : buckets) {
-        if (thread != null) {
-          thread.await(bucket.ticket);
-        }
-        compute.waitFor(bucket.done);
-        if (bucket.observation != null) {
-          bucket.observation.complete();
-        }
+        await(bucket);
         for (int parameter : bucket.parameters) {
           averaged.accept(parameter);
         }
@@ -295,15 +302,25 @@ public final class GradientBuckets implements AutoCloseable {
     }
     ordered = true;
     begin();
-    sync.observer().tell();
+    sync.observer().tell(compute);
   }
 
-  /** From here on the stream that computes has to wait for what is not averaged yet. */
-  private void noteWanted() {
-    for (Bucket bucket : buckets) {
-      if (bucket.observation != null && options.overlap) {
-        bucket.observation.wanted(compute);
+  private void await(Bucket bucket) {
+    if (bucket.observation != null && options.overlap) {
+      bucket.observation.wanted(compute);
+    }
+    if (thread != null) {
+      try {
+        thread.await(bucket.ticket);
+      } catch (RuntimeException | Error e) {
+        forgetObservations(); // the thread has dropped the buckets after this one
+        throw e;
       }
+    }
+    compute.waitFor(bucket.done);
+    if (bucket.observation != null) {
+      bucket.observation.complete();
+      bucket.observation = null;
     }
   }
 
@@ -532,6 +549,7 @@ public final class GradientBuckets implements AutoCloseable {
       thread.abandon(buckets[started - 1].ticket);
     }
     if (buckets != null) {
+      forgetObservations();
       closeBuckets();
     }
     if (communication != compute) {

@@ -160,23 +160,23 @@ public final class GradientSync implements AutoCloseable {
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
-      Observer.Observation observation = observer.begin(buffer, op, -1);
+      WorkQueue queue = device.queueOf(buffer);
+      Observer.Observation observation = observer.begin(buffer, queue, op, -1);
       if (observation == null) {
         reducer.allReduce(buffer, op);
         return;
       }
-      WorkQueue queue = device.queueOf(buffer);
-      observation.ready(queue);
-      observation.starts(queue);
       try {
+        observation.ready(queue);
+        observation.starts(queue);
         reducer.allReduce(buffer, op);
+        observation.ends(queue);
       } catch (RuntimeException | Error e) {
         observation.forget();
         throw e;
       }
-      observation.ends(queue);
       observation.complete();
-      observer.tell();
+      observer.tell(queue);
     }
   }
 
@@ -318,11 +318,13 @@ public final class GradientSync implements AutoCloseable {
    * Recorder's event {@code org.gradientsync.Synchronization} says the same, if a recording wants
    * it.
    *
-   * @param listener called in order, by a thread that is in a later call of this sync or its
-   *     buckets, or closes it; it must not call the sync. Reductions that end in exceptions, and
-   *     replays of graphs, are not told
-   * @return when the counting of {@link Synchronization#startedAt} begins, for comparing with
-   *     moments of one's own; ends with this sync
+   * @param listener called in order, by a thread that is in the same or a later call of this sync
+   *     or its buckets, or closes it; it must not call the sync. What it throws is logged, the
+   *     first time, and changes nothing. Reductions that end in exceptions, and those in graphs,
+   *     are not told
+   * @return when the counting of {@link Synchronization#startedAt} begins for this listener, for
+   *     comparing with moments of one's own; ends with this sync
+   * @throws IllegalStateException if this sync is closed
    */
   public Moment observe(Consumer<Synchronization> listener) {
     Objects.requireNonNull(listener, "listener");

@@ -8,22 +8,24 @@ import java.util.function.Consumer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
 import org.gradientsync.spi.WorkQueue;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Takes the times of reductions where somebody wants them: a listener, or Flight Recorder. A GPU's
  * times are known later than the calls return, so they are told at a later call, or at the end.
  */
 final class Observer implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Observer.class);
   private static final boolean FLIGHT_RECORDER =
       ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
   private final BackendDevice device;
   private final String reducer;
-  private final List<Consumer<Synchronization>> listeners = new CopyOnWriteArrayList<>();
+  private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
-  private Moment origin;
-  private double exposedBefore; // by the step's buckets so far
+  private boolean complained;
   private long calls;
   private long bytes;
   private long observed;
@@ -34,6 +36,14 @@ final class Observer implements AutoCloseable {
     this.device = device;
     this.reducer = reducer;
   }
+
+  /**
+   * Who wants to know.
+   *
+   * @param origin when it came
+   * @param after the calls that had been made then, of which it is not told
+   */
+  private record Listener(Consumer<Synchronization> consumer, Moment origin, long after) {}
 
   /** One reduction under way. */
   final class Observation {
@@ -65,8 +75,8 @@ final class Observer implements AutoCloseable {
     }
 
     /**
-     * From here on, the queue that computes has nothing to do before the reduction is done. Not
-     * called for reductions that are in that queue themselves.
+     * From here on, the queue that computes waits for the reduction. Not called for reductions that
+     * are in that queue themselves.
      */
     void wanted(WorkQueue queue) {
       wanted.record(queue);
@@ -100,32 +110,29 @@ final class Observer implements AutoCloseable {
     }
   }
 
-  /** Tells a listener from now on. */
+  /** Tells a listener of the calls from now on. */
   synchronized Moment listen(Consumer<Synchronization> listener) {
-    listeners.add(listener);
-    return origin();
-  }
-
-  private Moment origin() {
-    if (origin == null) {
-      origin = device.createMoment(true);
-      origin.record(device.queue());
-    }
+    Moment origin = device.createMoment(true);
+    origin.record(device.queue());
+    listeners.add(new Listener(listener, origin, calls));
     return origin;
   }
 
   /**
    * Counts a call that is about to be made, and begins to observe it if somebody wants that.
    *
-   * @return null if nobody does
+   * @param queue where the data is computed
+   * @return null if nobody does, or if the call is only noted for a graph, which has no time
    */
-  synchronized Observation begin(DeviceBuffer buffer, ReduceOp op, int bucket) {
+  synchronized Observation begin(DeviceBuffer buffer, WorkQueue queue, ReduceOp op, int bucket) {
     calls++;
     bytes += buffer.sizeInBytes();
     if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isWanted())) {
       return null;
     }
-    origin();
+    if (queue.isCapturing()) {
+      return null;
+    }
     Observation observation = free.isEmpty() ? new Observation() : free.pop();
     observation.sequence = calls;
     observation.bucket = bucket;
@@ -138,42 +145,71 @@ final class Observer implements AutoCloseable {
     return observation;
   }
 
-  /** Tells of those that are over. */
-  synchronized void tell() {
-    while (!pending.isEmpty() && pending.peek().isOver()) {
-      Observation o = pending.remove();
-      double duration = o.started.millisecondsTo(o.ended);
-      Synchronization s =
-          new Synchronization(
-              o.sequence,
-              o.bucket,
-              o.op,
-              o.type,
-              o.size,
-              reducer,
-              origin.millisecondsTo(o.started),
-              Math.max(0, o.ready.millisecondsTo(o.started)),
-              duration,
-              o.beside ? exposed(o) : duration);
-      free.push(o);
-      observed++;
-      totalDuration += s.duration();
-      totalExposed += s.exposed();
-      for (Consumer<Synchronization> listener : listeners) {
-        listener.accept(s);
-      }
-      if (FLIGHT_RECORDER) {
-        SynchronizationEvent.write(s);
-      }
+  /**
+   * Tells of those that are over. A queue that is being captured must not be asked, so nothing is
+   * told meanwhile.
+   */
+  synchronized void tell(WorkQueue queue) {
+    if (!pending.isEmpty() && !queue.isCapturing()) {
+      tell();
     }
   }
 
-  /** What a step's bucket makes the queue that computes wait beyond the buckets before it. */
-  private double exposed(Observation o) {
-    double behind = Math.max(0, o.wanted.millisecondsTo(o.ended));
-    double before = o.bucket == 0 ? 0 : exposedBefore;
-    exposedBefore = Math.max(before, behind);
-    return Math.max(0, behind - before);
+  private void tell() {
+    while (!pending.isEmpty() && pending.peek().isOver() && haveBegun()) {
+      Observation o = pending.remove();
+      observed++;
+      double duration = o.started.millisecondsTo(o.ended);
+      double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+      double queued = Math.max(0, o.ready.millisecondsTo(o.started));
+      totalDuration += duration;
+      totalExposed += exposed;
+      for (Listener listener : listeners) {
+        if (o.sequence > listener.after) {
+          double startedAt = listener.origin.millisecondsTo(o.started);
+          tell(listener, synchronization(o, startedAt, queued, duration, exposed));
+        }
+      }
+      if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
+        SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
+      }
+      free.push(o);
+    }
+  }
+
+  /** Whether the listeners' times have begun: on another queue that may come late. */
+  private boolean haveBegun() {
+    for (Listener listener : listeners) {
+      if (!listener.origin.isDone()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static double within(double most, double value) {
+    return Math.max(0, Math.min(most, value));
+  }
+
+  private Synchronization synchronization(
+      Observation o, double startedAt, double queued, double duration, double exposed) {
+    return new Synchronization(
+        o.sequence, o.bucket, o.op, o.type, o.size, reducer, startedAt, queued, duration, exposed);
+  }
+
+  /** What a listener throws is its own affair: the other ranks are in the same call. */
+  private void tell(Listener listener, Synchronization synchronization) {
+    try {
+      listener.consumer.accept(synchronization);
+    } catch (RuntimeException | Error e) {
+      if (!complained) {
+        complained = true;
+        log.warn(
+            "a listener has thrown, and is told further on: {}; this is logged once for each sync",
+            synchronization,
+            e);
+      }
+    }
   }
 
   /** What was done so far, in a line; empty if nothing was. */
@@ -200,10 +236,9 @@ final class Observer implements AutoCloseable {
     tell();
     pending.forEach(Observation::close);
     free.forEach(Observation::close);
-    if (origin != null) {
-      origin.close();
-    }
+    listeners.forEach(listener -> listener.origin.close());
     pending.clear();
     free.clear();
+    listeners.clear();
   }
 }

@@ -10,11 +10,12 @@ package org.gradientsync;
  * @param type the element type
  * @param bytes the size of the buffer
  * @param reducer the reducer's name
- * @param startedAt when the reduction began, since {@link GradientSync#observe} was called
+ * @param startedAt when the reduction began, since the moment that {@link GradientSync#observe}
+ *     returned
  * @param queued how long the data had been ready before that
  * @param duration how long it took, with the waiting for other ranks
- * @param exposed how much of it the stream that computes had to wait: all of it, but for buckets
- *     that are averaged under the backward pass
+ * @param exposed how much of it the stream that computes had to wait: 0 to duration, and all of it
+ *     but for buckets that are averaged under the backward pass
  */
 public record Synchronization(
     long sequence,

@@ -15,6 +15,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
@@ -46,6 +47,7 @@ public class TrainMlp extends Example {
 
   private static final int DEFAULT_WARM_UP = 5;
   private static final int MOST_ALONE = 100;
+  private static final int MOST_IN_TIMELINE = 1000;
   private static final long MOST_ELEMENTS = 1 << 28; // of a matrix, or of a layer's outputs
   private static final double MEBIBYTE = 1 << 20;
   private static final long BAR_PAUSE = TimeUnit.MILLISECONDS.toNanos(250);
@@ -193,6 +195,31 @@ public class TrainMlp extends Example {
   private boolean alone;
 
   @Option(
+      names = "--exposed",
+      description =
+          "Also tell how much of the averaging is not hidden by the backward pass. Observing costs a"
+              + " little.")
+  private boolean exposed;
+
+  @Option(
+      names = "--timeline",
+      paramLabel = "FILE",
+      description =
+          "Write what each rank's streams do in the last steps, for chrome://tracing or Perfetto;"
+              + " implies --exposed.")
+  private Path timeline;
+
+  @Option(names = "--timeline-plot", paramLabel = "FILE.svg", description = "Draw the same there.")
+  private Path timelinePlot;
+
+  @Option(
+      names = "--timeline-steps",
+      paramLabel = "N",
+      defaultValue = "5",
+      description = "How many steps a timeline shows (default: ${DEFAULT-VALUE}).")
+  private int timelineSteps;
+
+  @Option(
       names = "--checkpoint",
       paramLabel = "FILE",
       description = "Write the weights there at the end.")
@@ -248,8 +275,15 @@ public class TrainMlp extends Example {
         throw badUse("--checkpoint-every needs --checkpoint FILE");
       }
     }
-    if (plot != null && !plot.toString().endsWith(".svg")) {
-      throw badUse("--plot writes SVG, so its file is named .svg: --plot " + plot);
+    requireSvg("--plot", plot);
+    requireSvg("--timeline-plot", timelinePlot);
+    requireAtLeast(1, "--timeline-steps", timelineSteps);
+    requireAtMost(MOST_IN_TIMELINE, "--timeline-steps", timelineSteps);
+  }
+
+  private void requireSvg(String option, Path file) {
+    if (file != null && !file.toString().endsWith(".svg")) {
+      throw badUse(option + " writes SVG, so its file is named .svg: " + option + " " + file);
     }
   }
 
@@ -330,13 +364,27 @@ public class TrainMlp extends Example {
   @Override
   int run(GradientSync sync) {
     if (!everywhere(
-        sync, sync.rank() != 0 || canWrite(json) && canWrite(plot) && canWrite(checkpoint))) {
+        sync,
+        sync.rank() != 0
+            || canWrite(json)
+                && canWrite(plot)
+                && canWrite(checkpoint)
+                && canWrite(timeline)
+                && canWrite(timelinePlot))) {
       return BAD_USE;
     }
     try (MlpEngine engine = engine(sync, shape());
+        Timeline times = timeline(sync, engine);
         GradientBuckets buckets = buckets(sync, engine.parameters())) {
-      return train(sync, engine, buckets);
+      return train(sync, times == null ? engine : times.engine(), buckets, times);
     }
+  }
+
+  /** What takes the times of the last steps, or null. */
+  private Timeline timeline(GradientSync sync, MlpEngine engine) {
+    return timeline == null && timelinePlot == null
+        ? null
+        : new Timeline(sync, engine, Math.min(steps, timelineSteps), accumulate);
   }
 
   /** The layers on this rank's device. */
@@ -362,7 +410,7 @@ public class TrainMlp extends Example {
     return builder.build();
   }
 
-  private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
+  private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets, Timeline times) {
     int[] shape = shape();
     stage(sync, "making the data");
     MlpData data = data(shape);
@@ -379,7 +427,8 @@ public class TrainMlp extends Example {
     printHeader(sync, engine.parameters(), buckets, first);
 
     MlpTrainer trainer = new MlpTrainer(sync, engine, buckets, batches, accumulate, rate);
-    Clock clock = new Clock(first + warmUpSteps(first));
+    Exposure exposure = exposed || times != null ? new Exposure() : null;
+    Clock clock = new Clock(first + warmUpSteps(first), exposure, times);
     List<MlpTrainer.Loss> losses = new ArrayList<>();
     if (!steps(sync, trainer, clock, first, engine.weights(), losses)) {
       return CANNOT_RUN;
@@ -394,6 +443,12 @@ public class TrainMlp extends Example {
       results.put("trainingAccuracy", iris.accuracy(model, weights, false));
       results.put("testAccuracy", iris.accuracy(model, weights, true));
     }
+    List<TimelineEvent> events = List.of();
+    if (exposure != null) {
+      hearOfAll(sync);
+      exposure.putInto(results, sync, clock.timed);
+      events = times == null ? events : times.gather();
+    }
     if (alone) {
       timeAlone(sync, trainer, clock, results);
     }
@@ -401,7 +456,8 @@ public class TrainMlp extends Example {
     if (losses.size() > 1 && loss >= losses.get(0).loss()) {
       print(sync, "The loss has not gone down: try another --rate.");
     }
-    if (!everywhere(sync, sync.rank() != 0 || write(sync, shape, results, losses))) {
+    if (!everywhere(sync, sync.rank() != 0 || write(sync, shape, results, losses))
+        || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, shape, events))) {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, loss) ? RIGHT : WRONG;
@@ -448,15 +504,26 @@ public class TrainMlp extends Example {
     return Math.min(left, warmUp == null ? DEFAULT_WARM_UP : warmUp);
   }
 
+  /** An average is told of at a later call when it is done; this is one. */
+  private static void hearOfAll(GradientSync sync) {
+    try (DeviceBuffer one = sync.allocate(DataType.FLOAT32, 1)) {
+      sync.average(one);
+    }
+  }
+
   /** Times the steps from one on. */
   private static final class Clock {
     private final long firstStep;
+    private final Exposure exposure; // or null
+    private final Timeline timeline; // or null
     private long timed;
     private long start;
     private long nanos;
 
-    Clock(long firstStep) {
+    Clock(long firstStep, Exposure exposure, Timeline timeline) {
       this.firstStep = firstStep;
+      this.exposure = exposure;
+      this.timeline = timeline;
     }
 
     void start() {
@@ -479,8 +546,14 @@ public class TrainMlp extends Example {
     long shown = System.nanoTime();
     long shownStep = first;
     for (long step = first; step < steps; step++) {
+      if (clock.timeline != null && step == Math.max(first, steps - clock.timeline.steps())) {
+        startTimeline(sync, trainer, clock, step);
+      }
       if (step == clock.firstStep) {
         trainer.await();
+        if (clock.exposure != null) {
+          clock.exposure.start(sync);
+        }
         sync.barrier();
         clock.start();
       }
@@ -511,6 +584,21 @@ public class TrainMlp extends Example {
       }
     }
     return true;
+  }
+
+  /** The clock stands still meanwhile. Collective. */
+  private static void startTimeline(GradientSync sync, MlpTrainer trainer, Clock clock, long step) {
+    boolean running = step > clock.firstStep;
+    trainer.await();
+    if (running) {
+      clock.stop();
+    }
+    clock.timeline.start(step);
+    trainer.await();
+    sync.barrier();
+    if (running) {
+      clock.start();
+    }
   }
 
   private void showBar(long done, double loss, double rowsPerSecond) {
@@ -629,6 +717,14 @@ public class TrainMlp extends Example {
           results.get("aloneMillisecondsPerStep"),
           results.get("efficiency"));
     }
+    if (results.containsKey("exposedShare")) {
+      print(
+          sync,
+          "Averaging: %.3f ms in a step, %.3f ms of it exposed (%.1f%%), mean over the ranks",
+          results.get("averagingMillisecondsPerStep"),
+          results.get("exposedMillisecondsPerStep"),
+          100 * (double) results.get("exposedShare"));
+    }
     print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));
   }
 
@@ -660,8 +756,7 @@ public class TrainMlp extends Example {
         Files.writeString(json, PerfJson.of(all));
       }
       if (plot != null) {
-        String title = source + ", widths " + text(shape, ",") + ", " + sync.size() + " ranks";
-        LossPlot.write(plot, title, losses);
+        LossPlot.write(plot, title(sync, shape), losses);
       }
       return true;
     } catch (LinkageError | InternalError e) { // from AWT
@@ -669,6 +764,29 @@ public class TrainMlp extends Example {
       return false;
     } catch (IOException | RuntimeException e) {
       printError("cannot write the results: json=%s, plot=%s, error=%s", json, plot, e);
+      return false;
+    }
+  }
+
+  private String title(GradientSync sync, int[] shape) {
+    return source + ", widths " + text(shape, ",") + ", " + sync.size() + " ranks";
+  }
+
+  private boolean writeTimeline(GradientSync sync, int[] shape, List<TimelineEvent> events) {
+    try {
+      if (timeline != null) {
+        Files.writeString(timeline, TimelineJson.of(sync.size(), events));
+      }
+      if (timelinePlot != null) {
+        TimelinePlot.write(timelinePlot, title(sync, shape), sync.size(), events);
+      }
+      return true;
+    } catch (LinkageError | InternalError e) { // from AWT
+      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", timelinePlot, e);
+      return false;
+    } catch (IOException | RuntimeException e) {
+      printError(
+          "cannot write the timeline: file=%s, plot=%s, error=%s", timeline, timelinePlot, e);
       return false;
     }
   }

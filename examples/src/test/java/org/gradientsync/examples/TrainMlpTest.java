@@ -269,6 +269,9 @@ class TrainMlpTest {
         "--warmup=200",
         "--checkpoint-every=5",
         "--plot=loss.png",
+        "--timeline-plot=timeline.png",
+        "--timeline-steps=0",
+        "--timeline-steps=1001",
         "--data=mnist"
       })
   void impossibleValuesAreBadUse(String option) {
@@ -286,7 +289,8 @@ class TrainMlpTest {
         .exits(2)
         .complainsInOneLine("--widths for IRIS begin with 5 and end with 3: --widths 4,3.");
     Path nowhere = folder.resolve("no/such/folder");
-    for (String option : List.of("--json=", "--checkpoint=", "--plot=")) {
+    for (String option :
+        List.of("--json=", "--checkpoint=", "--plot=", "--timeline=", "--timeline-plot=")) {
       Run.of(new TrainMlp(), "--local=2", "--steps=1", option + nowhere + ".svg")
           .exits(2)
           .complainsInOneLine("cannot write there: file=" + nowhere);

@@ -16,6 +16,15 @@ public interface WorkQueue extends AutoCloseable {
   /** Blocks the host until everything enqueued so far is done. */
   void await();
 
+  /**
+   * Whether what is enqueued here is only noted for a graph, so that its moments have no times.
+   *
+   * @return false where there are no graphs
+   */
+  default boolean isCapturing() {
+    return false;
+  }
+
   /** Gives it up; what is enqueued is still done. A second call does nothing. */
   @Override
   void close();

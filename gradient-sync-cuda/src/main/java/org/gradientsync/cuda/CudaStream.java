@@ -129,6 +129,7 @@ public final class CudaStream implements WorkQueue {
    * @return true from {@link #beginCapture()} to {@link #endCapture()}, even if the capture has
    *     failed in between
    */
+  @Override
   public boolean isCapturing() {
     device.makeCurrent();
     return device.api().isCapturing(handle());

@@ -1,0 +1,151 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Parameter;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+
+/**
+ * An engine whose calls are timed by the device's clock, from {@link #start} on. All moments are
+ * made before, so that a timed step allocates nothing.
+ */
+final class TimedMlp implements MlpEngine {
+  private final MlpEngine engine;
+  private final BackendDevice device;
+  private final Call[] calls;
+  private int used;
+  private int forwards;
+  private boolean on;
+
+  /** One call of the engine. */
+  private static final class Call {
+    private final Moment started;
+    private final Moment ended;
+    private TimelineEvent.Kind kind;
+    private int layer;
+    private int forward; // the number of the forward pass that it follows or is
+
+    Call(BackendDevice device) {
+      started = device.createMoment(true);
+      ended = device.createMoment(true);
+    }
+  }
+
+  /**
+   * Not yet timed.
+   *
+   * @param engine closed by its owner
+   * @param mostCalls of forward, backward and update that are timed; further ones are not
+   */
+  TimedMlp(MlpEngine engine, BackendDevice device, int mostCalls) {
+    this.engine = engine;
+    this.device = device;
+    calls = new Call[mostCalls];
+    for (int i = 0; i < mostCalls; i++) {
+      calls[i] = new Call(device);
+    }
+  }
+
+  /** Times the calls from now on. */
+  void start() {
+    on = true;
+    used = 0;
+    forwards = 0;
+  }
+
+  /**
+   * What was timed; the device has nothing to do any more.
+   *
+   * @param rank whose device this is
+   * @param origin the time 0
+   * @param firstStep of the first call
+   * @param accumulate forward passes of a step
+   */
+  List<TimelineEvent> events(int rank, Moment origin, long firstStep, int accumulate) {
+    List<TimelineEvent> events = new ArrayList<>();
+    for (int i = 0; i < used; i++) {
+      Call call = calls[i];
+      events.add(
+          new TimelineEvent(
+              rank,
+              call.kind,
+              call.layer,
+              firstStep + (call.forward - 1) / accumulate,
+              origin.millisecondsTo(call.started),
+              call.started.millisecondsTo(call.ended),
+              0,
+              0,
+              0));
+    }
+    return events;
+  }
+
+  private void begin() {
+    if (on && used < calls.length) {
+      calls[used].started.record(device.queue());
+    }
+  }
+
+  private void end(TimelineEvent.Kind kind, int layer) {
+    if (on && used < calls.length) {
+      Call call = calls[used++];
+      call.ended.record(device.queue());
+      call.kind = kind;
+      call.layer = layer;
+      call.forward = forwards;
+    }
+  }
+
+  @Override
+  public List<Parameter> parameters() {
+    return engine.parameters();
+  }
+
+  @Override
+  public List<DeviceBuffer> weights() {
+    return engine.weights();
+  }
+
+  @Override
+  public void load(int batch, double[] inputs, double[] targets) {
+    engine.load(batch, inputs, targets);
+  }
+
+  @Override
+  public void forward(int batch) {
+    forwards++;
+    begin();
+    engine.forward(batch);
+    end(TimelineEvent.Kind.FORWARD, 0);
+  }
+
+  @Override
+  public void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate) {
+    begin();
+    engine.backward(layer, gradient, scale, accumulate);
+    end(TimelineEvent.Kind.BACKWARD, layer);
+  }
+
+  @Override
+  public void update(int layer, DeviceBuffer gradient, double rate) {
+    begin();
+    engine.update(layer, gradient, rate);
+    end(TimelineEvent.Kind.UPDATE, layer);
+  }
+
+  @Override
+  public double loss() {
+    return engine.loss();
+  }
+
+  /** Closes the moments. */
+  @Override
+  public void close() {
+    for (Call call : calls) {
+      call.started.close();
+      call.ended.close();
+    }
+  }
+}

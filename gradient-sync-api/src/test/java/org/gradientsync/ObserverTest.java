@@ -1,0 +1,221 @@
+package org.gradientsync;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.anyBoolean;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The observing of a device that is later than its host, with a clock that the test sets. */
+class ObserverTest {
+  private final List<PlayedMoment> made = new ArrayList<>();
+  private final List<Synchronization> heard = new ArrayList<>();
+  private final BackendDevice device = mock(BackendDevice.class);
+  private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
+  private final WorkQueue compute = new PlayedQueue();
+  private final WorkQueue beside = new PlayedQueue();
+  private final Observer observer = new Observer(device, "played");
+  private double now;
+  private boolean capturing;
+
+  /** A queue that can be captured. Not a mock: those make every queue of the JVM allocate. */
+  private final class PlayedQueue implements WorkQueue {
+    @Override
+    public void waitFor(Moment moment) {
+      // the test knows what is done
+    }
+
+    @Override
+    public void await() {
+      throw new AssertionError("the host is not to wait");
+    }
+
+    @Override
+    public boolean isCapturing() {
+      return capturing;
+    }
+
+    @Override
+    public void close() {
+      // nothing to give up
+    }
+  }
+
+  /** Done when the test says so. */
+  private final class PlayedMoment implements Moment {
+    private double time = Double.NaN;
+    private boolean done = true;
+    private boolean closed;
+
+    @Override
+    public void record(WorkQueue queue) {
+      assertTrue(!closed && !capturing);
+      time = now;
+      done = false;
+    }
+
+    @Override
+    public boolean isDone() {
+      assertTrue(!closed && !capturing);
+      return done;
+    }
+
+    @Override
+    public void await() {
+      throw new AssertionError("the host is not to wait");
+    }
+
+    @Override
+    public double millisecondsTo(Moment later) {
+      PlayedMoment end = (PlayedMoment) later;
+      assertTrue(!closed && done && !end.closed && end.done, "not done yet");
+      return end.time - time;
+    }
+
+    @Override
+    public void close() {
+      closed = true;
+    }
+  }
+
+  @BeforeEach
+  void play() {
+    when(device.queue()).thenReturn(compute);
+    when(device.createMoment(anyBoolean()))
+        .thenAnswer(
+            call -> {
+              made.add(new PlayedMoment());
+              return made.get(made.size() - 1);
+            });
+  }
+
+  private Observer.Observation begin(int bucket) {
+    return observer.begin(buffer, compute, ReduceOp.AVERAGE, bucket);
+  }
+
+  /** A bucket's average, with the times of its four moments. */
+  private void average(int bucket, double ready, double start, double end, double wanted) {
+    Observer.Observation observation = begin(bucket);
+    now = ready;
+    observation.ready(compute);
+    now = start;
+    observation.starts(beside);
+    now = end;
+    observation.ends(beside);
+    now = wanted;
+    observation.wanted(compute);
+    observation.complete();
+  }
+
+  private void allIsDone() {
+    made.forEach(moment -> moment.done = true);
+  }
+
+  @Test
+  void whatIsNotDoneIsToldLaterAndInOrder() {
+    now = 1;
+    PlayedMoment origin = (PlayedMoment) observer.listen(heard::add);
+    average(0, 2, 3, 5, 4.5);
+    average(1, 4, 5, 9, 5);
+    observer.tell(compute);
+    assertEquals(List.of(), heard);
+    made.subList(5, made.size()).forEach(moment -> moment.done = true); // those of the second
+    observer.tell(compute);
+    assertEquals(List.of(), heard);
+    allIsDone();
+    origin.done = false; // on a queue that is later
+    observer.tell(compute);
+    assertEquals(List.of(), heard);
+    allIsDone();
+    observer.tell(compute);
+    assertEquals(
+        List.of(
+            new Synchronization(
+                1, 0, ReduceOp.AVERAGE, DataType.FLOAT32, 40, "played", 2, 1, 2, 0.5),
+            new Synchronization(
+                2, 1, ReduceOp.AVERAGE, DataType.FLOAT32, 40, "played", 4, 1, 4, 4)),
+        heard);
+  }
+
+  @Test
+  void exposedIsBetweenNothingAndAllOfIt() {
+    observer.listen(heard::add);
+    average(0, 1, 2, 4, 7); // wanted when it was over
+    average(1, 1, 5, 6, 3); // wanted before it began
+    allIsDone();
+    observer.tell(compute);
+    assertEquals(List.of(0.0, 1.0), heard.stream().map(Synchronization::exposed).toList());
+    assertTrue(
+        observer
+            .summary()
+            .endsWith("; of 2 observed: 1.500 ms each on the device, 33.3% of it exposed"),
+        observer.summary());
+  }
+
+  @Test
+  void eachListenerHearsOfWhatBeginsAfterItCame() {
+    List<Synchronization> late = new ArrayList<>();
+    observer.listen(heard::add);
+    average(0, 1, 2, 3, 3);
+    now = 10;
+    observer.listen(late::add);
+    average(1, 11, 12, 13, 13);
+    allIsDone();
+    observer.tell(compute);
+    assertEquals(List.of(2.0, 12.0), heard.stream().map(Synchronization::startedAt).toList());
+    assertEquals(List.of(2.0), late.stream().map(Synchronization::startedAt).toList());
+  }
+
+  @Test
+  void nothingIsAskedOrRecordedWhileAGraphIsCaptured() {
+    observer.listen(heard::add);
+    average(0, 1, 2, 3, 3);
+    allIsDone();
+    capturing = true;
+    assertNull(begin(-1));
+    observer.tell(compute);
+    assertEquals(List.of(), heard);
+    capturing = false;
+    observer.tell(compute);
+    assertEquals(1, heard.size());
+  }
+
+  @Test
+  void momentsAreUsedAgainAndClosedInTheEnd() {
+    observer.listen(heard::add);
+    for (int i = 0; i < 5; i++) {
+      average(0, 1, 2, 3, 3);
+      allIsDone();
+      observer.tell(compute);
+    }
+    begin(1).forget();
+    assertNotNull(begin(2)); // under way
+    assertEquals(1 + 4, made.size());
+    begin(3).forget();
+    assertEquals(1 + 2 * 4, made.size());
+    observer.close();
+    assertTrue(made.stream().allMatch(moment -> moment.closed));
+    assertEquals(5, heard.size());
+  }
+
+  @Test
+  void closingTellsOfWhatIsDone() {
+    observer.listen(heard::add);
+    average(0, 1, 2, 3, 3);
+    allIsDone();
+    average(1, 1, 2, 3, 3);
+    observer.close();
+    assertEquals(List.of(0), heard.stream().map(Synchronization::bucket).toList());
+  }
+}
