@@ -1,9 +1,9 @@
 /*
  * How the ranks of peer.cuh wait for each other. script/check-protocol runs it, with and without deliberate mistakes.
  *
- * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, broadcast. A rank may
- * be arbitrarily slow at each step. With MISMATCH ranks may take another plan than the first one in a call has taken,
- * and all must find that. With GIVE_UP one rank gives up a call, as after its time limit, and all others must stop
+ * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, staged, broadcast. A
+ * rank may be arbitrarily slow at each step. With MISMATCH ranks may take another plan than the first one in a call has
+ * taken, and all must find that. With GIVE_UP one rank gives up a call, as after its time limit, and all others must stop
  * without one of theirs. No rank makes another call after a failure, except for a mismatch with GO_ON, which shows that
  * the headers alone would allow it.
  *
@@ -14,8 +14,14 @@
  *
  * A rank is one process. Lines of different warps are the ROUNDS, which are taken in any order. A block of stream deals
  * with the same block of the other ranks alone, and shares with other blocks only the headers, which therefore are not
- * ordered before the flags here; how its threads wait for each other is in block.pml. A header is on its way as soon as
- * its rank has entered a call.
+ * ordered before the flags here; how its threads wait for each other is in block.pml. A block of staged does, too. A
+ * header is on its way as soon as its rank has entered a call.
+ *
+ * Stream and staged use the same staging, divided in different ways: see DATA. A kernel begins when all blocks of the
+ * one before it have ended, so one block for each rank is enough to show what the next call writes over. As the staging
+ * lies, staged would not even need its flags at the end (NO_END_OF_STAGED): who has seen the last chunk flags knows that
+ * all contributions have been reduced, and stream comes to the cells of results with its third chunk only, for which it
+ * needs flags that the others raise in that call. If results lay in front (RESULTS_FIRST), it would need them.
  *
  * Checked, besides that nobody waits for ever:
  *   - what a rank takes is the sender's, of this call, plan and chunk;
@@ -23,6 +29,7 @@
  *   - a buffer changes only when all ranks have entered this call with the same plan, and another rank's buffer only
  *     after that rank has read what was there and before it has left;
  *   - when a rank leaves stream, all results are in its buffer;
+ *   - what staged writes into is not under way from before;
  *   - a call in which plans differ ends with a mismatch on all ranks, and another call on none.
  *
  * Numbers of calls count modulo CALLS and are compared by their difference, so they wrap around again and again. They
@@ -45,10 +52,19 @@
 #define ROUNDS 1 /* lines from each rank to each other: 1 or 2 */
 #endif
 #ifndef CHUNKS
-#define CHUNKS 2 /* of stream, 14 at most */
+#define CHUNKS 2 /* of stream, 14 at most, and of staged, 12 at most */
 #endif
 #ifndef SLOTS
-#define SLOTS 4 /* of stream; with 3, spin finds an error */
+#define SLOTS 4 /* of contributions; with 3, spin finds an error */
+#endif
+#ifndef RESULT_SLOTS
+#define RESULT_SLOTS 4 /* of staged */
+#endif
+#ifndef FLAGS
+#define FLAGS (CHUNKS + 2) /* of staged */
+#endif
+#ifndef COLLECT_AFTER
+#define COLLECT_AFTER 3 /* steps, in staged */
 #endif
 #ifndef PROMPT
 #define PROMPT 0 /* 1: for lines, data and results, 2: for flags as well */
@@ -69,7 +85,8 @@
 #define ONE_SHOT_PLAN 0
 #define TWO_SHOT_PLAN 1
 #define STREAM_PLAN 2
-#define BROADCAST_PLAN 3 /* plus the root */
+#define STAGED_PLAN 3
+#define BROADCAST_PLAN 4 /* plus the root */
 #define WAY(plan) ((plan) & 7)
 #define ANOTHER 8
 #define GAVE_UP 15 /* instead of the plan */
@@ -81,11 +98,32 @@
 #define RESULT_LINE (SHARD_LINE + ROUNDS)
 #define CHUNK_FLAG (RESULT_LINE + ROUNDS)
 #define END_FLAG (CHUNK_FLAG + 1)
-#define DATA (END_FLAG + 1)          /* SLOTS */
-#define BUFFER (DATA + SLOTS)        /* where stream puts the other rank's results */
+#define DATA (END_FLAG + 1)          /* staging */
+#define BUFFER (DATA + CELLS)        /* where stream puts the other rank's results */
 #define PLACES (BUFFER + 1)
 #define PAIRS (N * (N - 1))
 #define AT(place, to, from) ((place) * PAIRS + (to) * (N - 1) + (from) - ((from) > (to)))
+
+/*
+ * Staging. Its cells are as large as the slots of staged, which has one for each sender: first those of contributions,
+ * then those of results. A slot of stream is two cells: with two ranks it is two slots of staged, and with three ranks
+ * one slot of both senders. Without staged, a slot of stream is one cell.
+ */
+#ifdef STAGED
+#define CELLS 8
+#ifdef RESULTS_FIRST
+#define CONTRIBUTION(chunk) (DATA + 4 + (chunk) % SLOTS)
+#define RESULT(chunk) (DATA + (chunk) % RESULT_SLOTS)
+#else
+#define CONTRIBUTION(chunk) (DATA + (chunk) % SLOTS)
+#define RESULT(chunk) (DATA + 4 + (chunk) % RESULT_SLOTS)
+#endif
+#if N == 3 && defined STREAM && PROMPT == 0
+#error "what a rank has under way to a cell is not told from what another has"
+#endif
+#else
+#define CELLS SLOTS
+#endif
 
 byte sent[PLACES * PAIRS];
 byte seen[PLACES * PAIRS];
@@ -187,13 +225,34 @@ byte i;            /* of loops; 0 outside */
   (REACHED(seen[AT(CHUNK_FLAG, me, rank)], call) && \
    (!IS_OF(seen[AT(CHUNK_FLAG, me, rank)], call) || seen[AT(CHUNK_FLAG, me, rank)] >= WORD(call, chunk)))
 #define END_IS_HERE(x, rank) REACHED(seen[AT(END_FLAG, me, rank)], call)
-#define IS_CHUNK(chunk, rank) (seen[AT(DATA + (chunk) % SLOTS, me, rank)] == WORD(call, chunk))
+#define IS_AT(place, chunk, rank) (seen[AT(place, me, rank)] == WORD(call, chunk))
+#ifdef STAGED
+#define IS_CHUNK(chunk, rank) (IS_AT(CELL(chunk), chunk, rank) && IS_AT(CELL(chunk) + 1, chunk, rank))
+#define CELL(chunk) (DATA + 2 * ((chunk) % SLOTS))
+#else
+#define IS_CHUNK(chunk, rank) IS_AT(DATA + (chunk) % SLOTS, chunk, rank)
+#endif
+#define IS_CONTRIBUTION(chunk, rank) IS_AT(CONTRIBUTION(chunk), chunk, rank)
+#define IS_RESULT(chunk, rank) IS_AT(RESULT(chunk), chunk, rank)
+#define HAS_ARRIVED(place, rank) !sent[AT(place, rank, me)]
 #define RESULTS_ARE_HERE(x, rank) (seen[AT(BUFFER, me, rank)] == WORD(call, CHUNKS - 1))
 
 /* Where something is taken. */
 #define CHECK_ALL assert(ALL(HAS_ENTERED, 0) && ALL(AGREES, 0))
+#ifndef STAGED
+#define SEND_CHUNK(chunk) SEND_DATA(DATA + (chunk) % SLOTS, WORD(call, chunk))
+#elif N == 2
+#define SEND_CHUNK(chunk) SEND_TO_STAGING(CELL(chunk), chunk); SEND_TO_STAGING(CELL(chunk) + 1, chunk)
+#else /* this rank is the second after A, and the first after B */
+#define SEND_CHUNK(chunk) \
+  seen[AT(CELL(chunk) + 1, A, me)] = FOR(A, WORD(call, chunk)); \
+  seen[AT(CELL(chunk) + 1, A, B)] = FOR(A, WORD(call, chunk)); \
+  seen[AT(CELL(chunk), B, me)] = FOR(B, WORD(call, chunk)); seen[AT(CELL(chunk), B, A)] = FOR(B, WORD(call, chunk))
+#endif
+#define SEND_TO_STAGING(place, chunk) assert(ALL(HAS_ARRIVED, place)); SEND_DATA(place, WORD(call, chunk))
 #define CONTRIBUTE \
-  SEND_DATA(DATA + todo % SLOTS, WORD(call, todo)); SEND_FLAG(CHUNK_FLAG, WORD(call, todo)); read[me] = todo + 1
+  SEND_CHUNK(todo); SEND_FLAG(CHUNK_FLAG, WORD(call, todo)); read[me] = todo + 1
+#define CONTRIBUTE_NEXT(chunk) if :: chunk < CHUNKS -> SEND_TO_STAGING(CONTRIBUTION(chunk), chunk) :: else fi
 #define CHECK_MISMATCH assert(ALL(HAS_ENTERED, 0) && !ALL(AGREES, 0))
 #ifdef GO_ON
 #define OR_MISMATCH :: atomic { MISMATCH_FOUND -> CHECK_MISMATCH; leave(); goto enter }
@@ -219,6 +278,9 @@ inline choose(way) {
 #endif
 #ifdef STREAM
   :: way = STREAM_PLAN
+#endif
+#ifdef STAGED
+  :: way = STAGED_PLAN
 #endif
 #ifdef BROADCAST
   :: way = BROADCAST_PLAN
@@ -291,7 +353,7 @@ inline leave() {
 active [N] proctype rank() {
   byte call;
   byte plan;
-  byte todo; /* lines that are still to be taken, a bit for each; in stream, the next chunk */
+  byte todo; /* lines that are still to be taken, a bit for each; in stream and staged, the next chunk */
   byte me = _pid;
 
 enter:
@@ -327,6 +389,9 @@ enter:
   :: WAY(plan) == ONE_SHOT_PLAN -> goto one_shot
   :: WAY(plan) == TWO_SHOT_PLAN -> goto two_shot
   :: WAY(plan) == STREAM_PLAN -> goto stream
+#ifdef STAGED
+  :: WAY(plan) == STAGED_PLAN -> goto staged
+#endif
   :: WAY(plan) == BROADCAST_PLAN + me -> goto broadcast
   :: else -> goto await_broadcast
   fi;
@@ -417,13 +482,62 @@ stream: /* the workers and the messenger of a block are one, as each waits for t
     goto enter
   }
 
+#ifdef STAGED
+staged: /* likewise, but the messenger raises the next flag when all have come, and the workers go on meanwhile */
+  atomic { SEND_TO_STAGING(CONTRIBUTION(0), 0); SEND_FLAG(CHUNK_FLAG, WORD(call, 0)) };
+  atomic { todo = 1; CONTRIBUTE_NEXT(1) };
+  do
+  :: if
+     :: atomic {
+          todo > FLAGS || (ALL(CHUNK_IS_HERE, todo - 1) && (todo > 1 || MAY_CHANGE_BUFFERS)) ->
+          CHECK_ALL;
+          if
+          :: todo < FLAGS -> SEND_FLAG(CHUNK_FLAG, WORD(call, todo))
+          :: else
+          fi
+        }
+     OR_FAIL
+     fi;
+     atomic {
+       if
+       :: todo <= CHUNKS ->
+          assert(ALL(IS_CONTRIBUTION, todo - 1));
+          SEND_TO_STAGING(RESULT(todo - 1), todo - 1)
+       :: else
+       fi;
+       if
+       :: todo >= COLLECT_AFTER && todo - COLLECT_AFTER < CHUNKS -> assert(ALL(IS_RESULT, todo - COLLECT_AFTER))
+       :: else
+       fi;
+       CONTRIBUTE_NEXT(todo + 1);
+       if
+       :: todo < CHUNKS + 2 -> todo++
+       :: else -> break
+       fi
+     }
+  od;
+#ifndef NO_END_OF_STAGED
+  atomic { SEND_FLAG(END_FLAG, WORD(call, 0)) };
+  if
+  :: ALL(END_IS_HERE, 0)
+  OR_FAIL
+  fi;
+#endif
+  atomic { leave(); goto enter }
+#endif
+
 end_of_all: /* of this rank, after a failure */
   false
 }
 
 #define ARRIVE(place, to, from) \
   :: d_step { sent[AT(place, to, from)] -> seen[AT(place, to, from)] = sent[AT(place, to, from)]; sent[AT(place, to, from)] = 0 }
-#if SLOTS == 4
+#ifdef STAGED
+#define NO_DATA_UNDER_WAY(to, from) (NOT_UNDER_WAY(DATA, to, from) && NOT_UNDER_WAY(DATA + 1, to, from) && \
+  NOT_UNDER_WAY(DATA + 2, to, from) && NOT_UNDER_WAY(DATA + 3, to, from) && NOT_UNDER_WAY(DATA + 4, to, from) && \
+  NOT_UNDER_WAY(DATA + 5, to, from) && NOT_UNDER_WAY(DATA + 6, to, from) && NOT_UNDER_WAY(DATA + 7, to, from) && \
+  NOT_UNDER_WAY(BUFFER, to, from))
+#elif SLOTS == 4
 #define NO_DATA_UNDER_WAY(to, from) (NOT_UNDER_WAY(DATA, to, from) && NOT_UNDER_WAY(DATA + 1, to, from) && \
   NOT_UNDER_WAY(DATA + 2, to, from) && NOT_UNDER_WAY(DATA + 3, to, from) && NOT_UNDER_WAY(BUFFER, to, from))
 #else
@@ -463,14 +577,20 @@ end:
   EACH(ARRIVE, RESULT_LINE + 1)
 #endif
 #endif
-#ifdef STREAM
+#if defined STREAM || defined STAGED
   EACH(ARRIVE_AFTER_DATA, CHUNK_FLAG)
   EACH(ARRIVE_AFTER_DATA, END_FLAG)
   EACH(ARRIVE, DATA)
   EACH(ARRIVE, DATA + 1)
   EACH(ARRIVE, DATA + 2)
-#if SLOTS == 4
+#if SLOTS == 4 || defined STAGED
   EACH(ARRIVE, DATA + 3)
+#endif
+#ifdef STAGED
+  EACH(ARRIVE, DATA + 4)
+  EACH(ARRIVE, DATA + 5)
+  EACH(ARRIVE, DATA + 6)
+  EACH(ARRIVE, DATA + 7)
 #endif
   EACH(ARRIVE, BUFFER)
 #endif
