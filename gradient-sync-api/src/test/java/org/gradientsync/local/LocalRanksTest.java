@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Threads as ranks: how they end, and how they are told apart. */
-@Timeout(60)
+@Timeout(240)
 class LocalRanksTest {
   @Test
   void aFailingRankEndsTheOthers() {
