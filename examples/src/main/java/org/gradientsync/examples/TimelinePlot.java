@@ -2,6 +2,7 @@ package org.gradientsync.examples;
 
 import java.awt.BasicStroke;
 import java.awt.Color;
+import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -14,6 +15,8 @@ import org.knowm.xchart.style.markers.SeriesMarkers;
 /** A timeline as SVG: two rows for each rank, with bars for what its streams did. */
 final class TimelinePlot {
   private static final int WIDTH = 1400;
+  private static final int NAMES = 140; // the rows' names
+  private static final int MARGIN = 10;
   private static final int ROW = 36;
   private static final int BAR = 22;
   private static final int AROUND = 130; // title, legend and axis
@@ -24,20 +27,31 @@ final class TimelinePlot {
   /** Draws events; there must be some. */
   static void write(Path file, String title, int ranks, List<TimelineEvent> events)
       throws IOException {
-    XYChart chart = chart(title, ranks, events);
-    Svg.write(
-        file,
-        WIDTH,
-        chart.getHeight(),
-        graphics -> chart.paint(graphics, WIDTH, chart.getHeight()));
+    int height = ranks * STREAMS * ROW + AROUND;
+    Svg.write(file, WIDTH, height, graphics -> paint(graphics, title, ranks, events));
   }
 
-  static XYChart chart(String title, int ranks, List<TimelineEvent> events) {
+  static void paint(Graphics2D graphics, String title, int ranks, List<TimelineEvent> events) {
     int rows = ranks * STREAMS;
-    int height = (rows + 1) * ROW + AROUND;
+    int height = rows * ROW + AROUND;
+    graphics.setColor(Color.WHITE);
+    graphics.fillRect(0, 0, NAMES, height);
+    graphics.translate(NAMES, 0);
+    XYChart chart = chart(title, rows, height, events);
+    chart.paint(graphics, WIDTH - NAMES, height);
+    // As tick labels these would come where XChart thinks best.
+    graphics.setColor(Color.BLACK);
+    graphics.setFont(chart.getStyler().getAxisTickLabelsFont());
+    for (int row = 0; row < rows; row++) {
+      int y = (int) Math.round(chart.getScreenYFromChart(height(row, rows)));
+      graphics.drawString(name(row), MARGIN - NAMES, y + MARGIN / 2);
+    }
+  }
+
+  private static XYChart chart(String title, int rows, int height, List<TimelineEvent> events) {
     XYChart chart =
         new XYChartBuilder()
-            .width(WIDTH)
+            .width(WIDTH - NAMES)
             .height(height)
             .title(title)
             .xAxisTitle("time (ms)")
@@ -48,11 +62,10 @@ final class TimelinePlot {
     // Dashes would be written one by one, and make a file of a megabyte.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setPlotGridHorizontalLinesVisible(false);
-    chart.getStyler().setYAxisMin(-1.0);
-    chart.getStyler().setYAxisMax((double) rows);
-    chart.getStyler().setYAxisTickMarkSpacingHint(ROW - 6);
+    chart.getStyler().setYAxisMin(-0.5);
+    chart.getStyler().setYAxisMax(rows - 0.5);
+    chart.getStyler().setYAxisTicksVisible(false);
     chart.getStyler().setXAxisMin(0.0);
-    chart.setCustomYAxisTickLabelsFormatter(value -> label(value, rows));
     for (TimelineEvent.Kind kind : TimelineEvent.Kind.values()) {
       // Neighbours differ in shade, so that one can tell them apart.
       add(chart, kind, rows, events, 0);
@@ -61,18 +74,17 @@ final class TimelinePlot {
     return chart;
   }
 
-  private static double row(TimelineEvent event, int rows) {
-    return rows - 1 - (event.rank() * STREAMS + (event.isAverage() ? 1 : 0));
+  /** Where a row is on the axis: the first one is at the top. */
+  private static double height(int row, int rows) {
+    return rows - 1 - row;
   }
 
-  /** A row's name. Between the rows blanks, which differ: XChart draws labels only if all do. */
-  static String label(double value, int rows) {
-    long row = Math.round(value);
-    if (Math.abs(value - row) > 1e-6 || row < 0 || row >= rows) {
-      return " ".repeat(1 + (int) Math.abs(value * 10));
-    }
-    long fromTop = rows - 1 - row;
-    return "rank " + fromTop / STREAMS + (fromTop % STREAMS == 0 ? " compute" : " averages");
+  private static int row(TimelineEvent event) {
+    return event.rank() * STREAMS + (event.isAverage() ? 1 : 0);
+  }
+
+  static String name(int row) {
+    return "rank " + row / STREAMS + (row % STREAMS == 0 ? " compute" : " averages");
   }
 
   private static void add(
@@ -88,7 +100,7 @@ final class TimelinePlot {
       x[3 * i] = bars.get(i).start();
       x[3 * i + 1] = bars.get(i).end();
       x[3 * i + 2] = bars.get(i).end();
-      y[3 * i] = row(bars.get(i), rows);
+      y[3 * i] = height(row(bars.get(i)), rows);
       y[3 * i + 1] = y[3 * i];
       y[3 * i + 2] = Double.NaN; // interrupts the line
     }
