@@ -438,7 +438,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
   void aRankThatFinishesWithoutItsGradientsIsLost(int ranks, boolean overlap) {
     run(
@@ -509,7 +509,7 @@ public abstract class BucketsContract {
     }
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
   void modelsThatDifferAreRefusedOnEveryRank(int ranks) {
     run(
@@ -561,7 +561,7 @@ public abstract class BucketsContract {
         assertThrows(MismatchedCallException.class, () -> small(sync, model).build()), parts);
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
   void optionsThatDifferAreRefusedOnEveryRank(int ranks) {
     run(
@@ -942,7 +942,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
   void aSyncThatIsClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
     run(
@@ -969,7 +969,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
   void bucketsThatAreClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
     run(
@@ -993,7 +993,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
   void aRankThatThrowsInTheMiddleOfAStep(int ranks, boolean overlap) {
     run(
@@ -1022,7 +1022,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
   void ranksThatFinishDifferentNumbersOfSteps(int ranks) {
     run(
@@ -1040,7 +1040,7 @@ public abstract class BucketsContract {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
   void aRankThatAveragesSomethingElse(int ranks, boolean overlap) {
     run(
