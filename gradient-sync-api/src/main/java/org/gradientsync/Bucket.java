@@ -41,13 +41,18 @@ final class Bucket implements AutoCloseable {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     memory = device.allocate(layout.type, layout.count);
-    flat = device.on(compute, memory);
-    averaged = device.on(communication, memory);
-    ready = device.createMoment(false);
-    done = device.createMoment(false);
-    ready.record(device.queue()); // allocating has filled it with zeros there
-    compute.waitFor(ready);
-    communication.waitFor(ready);
+    try {
+      flat = device.on(compute, memory);
+      averaged = device.on(communication, memory);
+      ready = device.createMoment(false);
+      done = device.createMoment(false);
+      ready.record(device.queue()); // allocating has filled it with zeros there
+      compute.waitFor(ready);
+      communication.waitFor(ready);
+    } catch (RuntimeException | Error e) {
+      memory.close();
+      throw e;
+    }
     average = () -> average(sync, communication);
   }
 
@@ -56,7 +61,9 @@ final class Bucket implements AutoCloseable {
     if (observation != null) {
       observation.starts(communication);
     }
-    sync.averageBeside(averaged);
+    if (averaged.count() > 0) { // the same on all ranks
+      sync.averageBeside(averaged);
+    }
     if (observation != null) {
       observation.ends(communication);
     }

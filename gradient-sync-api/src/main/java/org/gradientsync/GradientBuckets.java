@@ -6,6 +6,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import org.gradientsync.collective.Agreement;
+import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.WorkQueue;
 
@@ -53,6 +55,8 @@ public final class GradientBuckets implements AutoCloseable {
     ZERO
   }
 
+  private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
+
   private final GradientSync sync;
   private final Builder options;
   private final List<Parameter> parameters;
@@ -68,6 +72,7 @@ public final class GradientBuckets implements AutoCloseable {
   private DeviceBuffer[] gradients;
   private Flag flag;
   private int readyCount;
+  private long lastTicket;
   private int started;
   private boolean ordered;
   private int quiet;
@@ -96,9 +101,9 @@ public final class GradientBuckets implements AutoCloseable {
         options.overlap ? 1 : 0);
     BackendDevice device = sync.backend();
     compute = options.compute == null ? device.queue() : options.compute;
-    communication = options.overlap ? device.createQueue() : compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     thread = needsThread ? sync.communicationThread() : null;
+    communication = options.overlap ? device.createQueue() : compute;
     try {
       layOut();
     } catch (RuntimeException | Error e) {
@@ -122,10 +127,35 @@ public final class GradientBuckets implements AutoCloseable {
   private void layOut() {
     layout =
         new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
+    if (layout.buckets.size() > MOST_BUCKETS) {
+      throw new IllegalArgumentException(
+          "too many buckets: buckets="
+              + layout.buckets.size()
+              + ", most="
+              + MOST_BUCKETS
+              + ", rank="
+              + sync.rank()
+              + "; raise bucketBytes");
+    }
     buckets = new Bucket[layout.buckets.size()];
+    String reason = "";
+    try {
+      makeBuckets();
+    } catch (GradientSyncException | IllegalArgumentException e) {
+      reason = e.getMessage();
+    }
+    Agreement.requireAll((GroupCommunicator) sync.communicator(), reason);
+    for (Bucket bucket : buckets) {
+      if (bucket.averaged.count() > 0) {
+        sync.register(bucket.averaged);
+      }
+    }
+    begin();
+  }
+
+  private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
       buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, communication);
-      sync.register(buckets[i].averaged);
     }
     gradients = new DeviceBuffer[parameters.size()];
     for (int i = 0; i < gradients.length; i++) {
@@ -135,7 +165,6 @@ public final class GradientBuckets implements AutoCloseable {
     if (options.unevenSteps) {
       flag = new Flag(sync.backend(), buckets[0].flat.slice(layout.flagOffset, 1), compute);
     }
-    begin();
   }
 
   /** Forgets the last step. */
@@ -225,10 +254,10 @@ public final class GradientBuckets implements AutoCloseable {
   private void startFull() {
     while (started < buckets.length && buckets[started].missing == 0) {
       Bucket bucket = buckets[started++];
-      if (bucket == buckets[0] && flag != null && !joining) {
-        flag.raise();
-      }
       try {
+        if (bucket == buckets[0] && flag != null && !joining) {
+          flag.raise();
+        }
         bucket.ready.record(compute);
         bucket.observation =
             sync.observer().begin(bucket.averaged, compute, ReduceOp.AVERAGE, started - 1);
@@ -237,6 +266,7 @@ public final class GradientBuckets implements AutoCloseable {
         }
         if (thread != null) {
           bucket.ticket = thread.hand(bucket.average);
+          lastTicket = bucket.ticket;
         } else {
           bucket.average.run();
         }
@@ -359,14 +389,6 @@ public final class GradientBuckets implements AutoCloseable {
     void close();
   }
 
-  private final NoSync loud =
-      new NoSync() {
-        @Override
-        public void close() {
-          quiet = Math.max(0, quiet - 1);
-        }
-      };
-
   /**
    * For gradient accumulation: until it is closed, {@link #ready} and {@link #finish} start
    * nothing. The backward passes add to the gradients, in these steps and the one after, whose sum
@@ -378,7 +400,15 @@ public final class GradientBuckets implements AutoCloseable {
   public NoSync noSync() {
     requireBetweenSteps("noSync");
     quiet++;
-    return loud;
+    return new NoSync() {
+      private boolean ended;
+
+      @Override
+      public void close() {
+        quiet -= ended ? 0 : 1;
+        ended = true;
+      }
+    };
   }
 
   /**
@@ -415,7 +445,7 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Puts the gradients into buckets anew, in the order in which they became ready on rank 0 in the
    * first step. Gradients lose their values. Collective, after the first step's {@link #finish} and
-   * the use of what it averaged.
+   * the use of what it averaged; no rank may have come to {@link #join} before.
    *
    * @return whether anything has changed; then gradients are to be asked for again, and earlier
    *     views are closed
@@ -546,7 +576,7 @@ public final class GradientBuckets implements AutoCloseable {
     }
     closed = true;
     if (thread != null && started > 0) {
-      thread.abandon(buckets[started - 1].ticket);
+      thread.abandon(lastTicket);
     }
     if (buckets != null) {
       forgetObservations();
@@ -649,7 +679,9 @@ public final class GradientBuckets implements AutoCloseable {
      * @return buckets that the caller closes before the sync; their contents are zero
      * @throws MismatchedCallException if the ranks' parameters or options differ: on every rank,
      *     naming the first parameter that does
-     * @throws GradientSyncException if there is not enough memory
+     * @throws UnavailableException if a rank has not enough memory, or a stream of another device:
+     *     on every rank
+     * @throws IllegalArgumentException if there would be more than 500 buckets
      */
     public GradientBuckets build() {
       return new GradientBuckets(this);

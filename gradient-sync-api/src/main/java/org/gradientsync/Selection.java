@@ -49,12 +49,13 @@ final class Selection {
     Group group = world.split(0, world.rank(), settings.timeout());
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
+    Reducer reducer = null;
     try {
       requireSameWire(communicator);
       DataType wire = settings.wire().orElse(null);
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
-      Reducer reducer = reducer(communicator, group, device, rejected);
+      reducer = reducer(communicator, group, device, rejected);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
@@ -62,6 +63,9 @@ final class Selection {
       group.countFromHere();
       return new GradientSync(group, communicator, device, reducer, wire);
     } catch (RuntimeException | Error e) {
+      if (reducer != null) {
+        reducer.close();
+      }
       if (device != null) {
         device.close();
       }

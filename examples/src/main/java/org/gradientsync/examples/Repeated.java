@@ -32,14 +32,18 @@ final class Repeated implements AutoCloseable {
       return;
     }
     if (graph == null) {
-      CudaGraph captured;
       stream.beginCapture();
       try {
         work.run();
-      } finally {
-        captured = stream.endCapture();
+      } catch (RuntimeException | Error e) {
+        try {
+          stream.endCapture().close();
+        } catch (RuntimeException consequence) {
+          e.addSuppressed(consequence);
+        }
+        throw e;
       }
-      graph = captured;
+      graph = stream.endCapture();
     }
     graph.launch(stream);
   }
