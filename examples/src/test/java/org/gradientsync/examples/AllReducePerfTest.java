@@ -180,7 +180,7 @@ class AllReducePerfTest {
             "{\"program\": \"allreduce-perf\", \"date\": \"20",
             "\"ranks\": 2, ",
             "\"device\": \"host memory\", \"java\": \"",
-            "\"graph\": false, \"type\": \"FLOAT32\", \"op\": \"AVERAGE\", \"results\": [",
+            "\"graph\": false, \"type\": \"FLOAT32\", \"op\": \"AVERAGE\", \"wire\": \"FLOAT32\", \"beside\": false, \"results\": [",
             "\"reducer\": \"local\", \"bytes\": 16384, \"count\": 4096, \"placement\": \"in-place\"",
             "\"wrong\": 0, \"hostNanos\": ")) {
       assertTrue(text.contains(part), () -> part + " is not in " + text);
