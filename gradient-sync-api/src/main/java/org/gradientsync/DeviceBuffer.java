@@ -43,6 +43,26 @@ public interface DeviceBuffer extends AutoCloseable {
   Device device();
 
   /**
+   * Gives this buffer a name, by which errors and reports call it on all ranks.
+   *
+   * @param name any text; other ranks are told 48 bytes of it
+   * @return this buffer
+   */
+  default DeviceBuffer named(String name) {
+    throw new UnsupportedOperationException("this buffer takes no name: buffer=" + this);
+  }
+
+  /**
+   * The name given.
+   *
+   * @return as in {@link #named}, or that of the buffer that this is a view of; an empty text if
+   *     nobody gave one
+   */
+  default String name() {
+    return "";
+  }
+
+  /**
    * A view of a part of this buffer: no copy, and it ends with this buffer. Closing a view closes
    * only the view.
    *

@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Locale;
@@ -48,16 +49,24 @@ public final class GradientSync implements AutoCloseable {
   private final Reducer reducer;
   private final Observer observer;
   private final DataType wire;
+  private final boolean finite;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
 
-  /** A sync; wire is null where FLOAT32 travels as it is. */
+  /**
+   * A sync.
+   *
+   * @param wire null where FLOAT32 travels as it is
+   * @param finite whether to look for what is not, because the reducer does not
+   */
   GradientSync(
       Group group,
       GroupCommunicator communicator,
       BackendDevice device,
       Reducer reducer,
-      DataType wire) {
+      DataType wire,
+      boolean finite) {
+    this.finite = finite;
     this.group = group;
     this.communicator = communicator;
     this.device = device;
@@ -153,6 +162,8 @@ public final class GradientSync implements AutoCloseable {
    * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
    * @throws RankLostException if a rank does not come in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} asks for it and a rank's elements
+   *     are not finite
    */
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
@@ -160,6 +171,7 @@ public final class GradientSync implements AutoCloseable {
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
+      lookForNotFinite(buffer);
       WorkQueue queue = device.queueOf(buffer);
       Observer.Observation observation = observer.begin(buffer, queue, op, -1);
       if (observation == null) {
@@ -417,7 +429,15 @@ public final class GradientSync implements AutoCloseable {
   void averageBeside(DeviceBuffer buffer) {
     synchronized (group) {
       requireOwn(buffer);
+      lookForNotFinite(buffer);
       reducer.allReduce(buffer, ReduceOp.AVERAGE);
+    }
+  }
+
+  /** The ranks tell each other when they meet, so that all of them throw. */
+  private void lookForNotFinite(DeviceBuffer buffer) {
+    if (finite) {
+      group.found(device.firstNotFinite(buffer));
     }
   }
 
@@ -482,6 +502,53 @@ public final class GradientSync implements AutoCloseable {
         throw new IllegalArgumentException("time-out must be more than zero: timeout=" + timeout);
       }
       return set("timeout", timeout.toString());
+    }
+
+    /**
+     * After how long a call that waits says so in the log, naming the ranks that are late. System
+     * property {@code gradientsync.late}, in seconds. Ten seconds if not set.
+     *
+     * @param late more than zero
+     * @return this builder
+     * @throws IllegalArgumentException if it is zero or negative
+     */
+    public Builder late(Duration late) {
+      if (late.isZero() || late.isNegative()) {
+        throw new IllegalArgumentException("late must be more than zero: late=" + late);
+      }
+      return set("late", late.toString());
+    }
+
+    /**
+     * Where a time-out leaves a folder with a report of each rank: what it was doing, its last
+     * calls, its threads, versions, settings. System property {@code gradientsync.reports}; {@code
+     * off} for none. The working folder if not set, or the folder for temporary files where that
+     * cannot be written to.
+     *
+     * @param folder made if it is not there; ranks that see the same one find each other's reports
+     * @return this builder
+     */
+    public Builder reports(Path folder) {
+      return set("reports", folder.toString());
+    }
+
+    /**
+     * Lets each {@link GradientSync#allReduce} look for NaN and infinities in this rank's elements
+     * before they are added to the others'. System property {@code gradientsync.finite}: {@code
+     * true} or {@code false}. Off if not set; then they pass through, and all ranks get them. The
+     * same on all ranks.
+     *
+     * <p>With reducers that block the host, every rank gets a {@link NotFiniteException} that names
+     * the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU looks
+     * while it averages: the exception comes when the host waits for the device the next time, or
+     * from its next call, on all ranks that look in time, and the averages hold what the elements
+     * made of them. {@code docs/performance.md} has what it costs.
+     *
+     * @param required true to look
+     * @return this builder
+     */
+    public Builder requireFinite(boolean required) {
+      return set("finite", Boolean.toString(required));
     }
 
     /**

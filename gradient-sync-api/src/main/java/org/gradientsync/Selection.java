@@ -46,7 +46,7 @@ final class Selection {
 
   GradientSync create(Group given) {
     Group world = given != null ? given : launch();
-    Group group = world.split(0, world.rank(), settings.timeout());
+    Group group = world.split(0, world.rank(), settings.patience());
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     Reducer reducer = null;
@@ -61,7 +61,10 @@ final class Selection {
       }
       report(group, device, reducer, wire, rejected);
       group.countFromHere();
-      return new GradientSync(group, communicator, device, reducer, wire);
+      group.addState(device::state);
+      group.addState(reducer::state);
+      boolean finite = settings.finite() && !reducer.checksFinite();
+      return new GradientSync(group, communicator, device, reducer, wire, finite);
     } catch (RuntimeException | Error e) {
       if (reducer != null) {
         reducer.close();

@@ -182,6 +182,7 @@ class GradientBucketsTest {
   @ValueSource(booleans = {true, false})
   void aRankThatThrowsEndsTheRun(boolean overlap) {
     List<Throwable> others = Collections.synchronizedList(new ArrayList<>());
+    CountDownLatch stepped = new CountDownLatch(4); // or a slow rank is still in its first step
     GradientSyncException e =
         assertThrows(
             GradientSyncException.class,
@@ -191,8 +192,10 @@ class GradientBucketsTest {
                     sync -> {
                       try (GradientBuckets buckets = build(sync, overlap)) {
                         step(buckets);
+                        stepped.countDown();
                         buckets.ready(2);
                         if (sync.rank() == 2) {
+                          stepped.await();
                           throw new ArithmeticException("mine");
                         }
                         buckets.ready(1);

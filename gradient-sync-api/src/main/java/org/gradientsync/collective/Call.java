@@ -7,8 +7,10 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
+import java.nio.charset.StandardCharsets;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /**
  * What a rank asks for in one call, as the other ranks are told: fixed fields of eight bytes, in
@@ -39,10 +41,22 @@ final class Call {
   }
 
   /** The size of a call on the wire. */
-  static final int BYTES = 64;
+  static final int BYTES = 128;
 
-  /** The part that must be the same on all ranks; behind it stands where a rank's buffer lies. */
+  /**
+   * The part that must be the same on all ranks; behind it stands what is a rank's own: where its
+   * buffer lies, what it has enqueued on its device, what it has found in the buffer, and the
+   * buffer's name.
+   */
   private static final int COMPARED = 48;
+
+  private static final int MEMORY_ID = 48;
+  private static final int MEMORY_OFFSET = 56;
+  private static final int ENQUEUED = 64;
+  private static final int NOT_FINITE = 72;
+  private static final int NAME = 80;
+
+  private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
 
   /** For {@link #root} in calls that have none. */
   static final int NO_ROOT = -1;
@@ -92,16 +106,56 @@ final class Call {
 
   /** Adds where the buffer lies, for ranks that share memory. */
   static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
-    target.putLong(48, memoryId);
-    target.putLong(56, memoryOffset);
+    target.putLong(MEMORY_ID, memoryId);
+    target.putLong(MEMORY_OFFSET, memoryOffset);
   }
 
   static long memoryId(ByteBuffer call) {
-    return call.getLong(48);
+    return call.getLong(MEMORY_ID);
   }
 
   static long memoryOffset(ByteBuffer call) {
-    return call.getLong(56);
+    return call.getLong(MEMORY_OFFSET);
+  }
+
+  /**
+   * Adds what is this rank's own.
+   *
+   * @param enqueued how many calls this rank has enqueued on its device that did not meet on the
+   *     host, or a negative number if it cannot tell
+   * @param notFinite the index of an element that is not a number, or a negative number
+   * @param name the buffer's, as {@link AbstractDeviceBuffer#nameBytes} gives it
+   */
+  static void writeOwn(ByteBuffer target, long enqueued, long notFinite, byte[] name) {
+    target.putLong(ENQUEUED, enqueued);
+    target.putLong(NOT_FINITE, notFinite);
+    target.put(NAME, name, 0, NAME_BYTES);
+  }
+
+  static String name(ByteBuffer call) {
+    byte[] bytes = new byte[NAME_BYTES];
+    call.get(NAME, bytes);
+    // another rank's bytes: nothing in them may break a line or steer a terminal
+    return new String(bytes, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", "?");
+  }
+
+  static long notFinite(ByteBuffer call) {
+    return call.getLong(NOT_FINITE);
+  }
+
+  /** Whether two ranks have enqueued the same number of calls, as far as they can tell. */
+  static boolean sameEnqueued(ByteBuffer a, ByteBuffer b) {
+    return a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
+        || a.getLong(ENQUEUED) < 0
+        || b.getLong(ENQUEUED) < 0;
+  }
+
+  static long enqueued(ByteBuffer call) {
+    return call.getLong(ENQUEUED);
+  }
+
+  static long sequence(ByteBuffer call) {
+    return call.getLong(40);
   }
 
   /** Whether a sender's call and a receiver's fit together. */
@@ -124,7 +178,7 @@ final class Call {
         return false;
       }
     }
-    return true;
+    return sameEnqueued(a, b);
   }
 
   /** The kind of a call, or null if the memory holds none. */
@@ -141,7 +195,7 @@ final class Call {
     return call.getLong(8);
   }
 
-  /** A call as a user reads it: {@code allReduce(FLOAT32[1000], AVERAGE), call=7}. */
+  /** A call as a user reads it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
   static String describe(ByteBuffer call) {
     Kind kind = kind(call);
     if (kind == null) {
@@ -156,6 +210,10 @@ final class Call {
           .append('[')
           .append(count(call))
           .append(']');
+    }
+    String name = name(call);
+    if (!name.isEmpty()) {
+      text.append(" \"").append(name).append('"');
     }
     long op = call.getLong(24);
     if (op >= 0 && op < OPS.length) {

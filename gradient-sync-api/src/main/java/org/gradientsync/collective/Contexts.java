@@ -1,9 +1,11 @@
 package org.gradientsync.collective;
 
+import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Supplier;
 
 /**
  * Which tag ranges of a job are in use. Each communicator has one, so that its messages never match
@@ -61,6 +63,28 @@ final class Contexts {
   /** The groups that have not been closed. */
   synchronized List<Group> open() {
     return List.copyOf(open);
+  }
+
+  /** Why a rank of the job has left, as it said in any group that is open; or an empty text. */
+  String reasonOf(int worldRank) {
+    for (Group group : open()) {
+      String reason = group.isWorld() ? group.goodbyeOf(worldRank) : "";
+      if (!reason.isEmpty()) {
+        return reason;
+      }
+    }
+    return "";
+  }
+
+  /** What a report says besides: a group's own states, and this rank's other groups. */
+  List<Supplier<List<String>>> states(Group of, List<Supplier<List<String>>> own) {
+    List<Supplier<List<String>>> all = new ArrayList<>(own);
+    for (Group group : open()) {
+      if (group != of) {
+        all.add(group::lines);
+      }
+    }
+    return all;
   }
 
   /** A number that no earlier communicator of this rank had. */

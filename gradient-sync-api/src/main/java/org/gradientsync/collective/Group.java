@@ -1,23 +1,31 @@
 package org.gradientsync.collective;
 
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
+import java.nio.file.Path;
+import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
@@ -42,7 +50,8 @@ public final class Group implements AutoCloseable {
   static final int USER_CHANNEL = 16;
 
   private static final long NOWHERE = -1;
-  private static final int WORDS = 3 + Contexts.LIMIT / Long.SIZE; // of a proposal in split
+  private static final int FIXED = 4; // words of a proposal in split, before its bits
+  private static final int WORDS = FIXED + Contexts.LIMIT / Long.SIZE;
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
@@ -56,9 +65,9 @@ public final class Group implements AutoCloseable {
   static final int GATHER = 4;
 
   private static final int CHANNEL_BITS = 13;
-  private static final Duration FOREVER =
-      Duration.ofDays(36500); // what a long of nanoseconds can hold
-  private static final Duration LATE = Duration.ofSeconds(10);
+  private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
+  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
+  private static final SecureRandom RANDOM = new SecureRandom();
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
@@ -68,13 +77,20 @@ public final class Group implements AutoCloseable {
   private final long generation;
   private final int[] members;
   private final int rank;
-  private Duration timeout;
+  private Patience patience;
 
-  private final ByteBuffer current = HostBuffers.allocate(Call.BYTES);
+  private final CallLog calls = new CallLog();
   private final MessageMeeting messages;
-  private final ByteBuffer[] goodbyes;
-  private final Message[] goodbyeReceives;
+  private final Goodbyes goodbyes;
+  private final Reports reports; // or null
+  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
+  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  private WeakReference<Thread> caller = new WeakReference<>(null);
+  private volatile int waitsFor = -1;
+  private volatile long waitsSince;
   private Meeting meeting;
+  private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
+  private long notFinite = -1;
   private long sequence;
   private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
@@ -87,27 +103,25 @@ public final class Group implements AutoCloseable {
       long generation,
       int[] members,
       int rank,
-      Duration timeout) {
+      Patience patience,
+      long id) {
     this.transport = transport;
     this.contexts = contexts;
     this.context = context;
     this.generation = generation;
     this.members = members;
     this.rank = rank;
-    this.timeout = timeout;
+    this.patience = patience;
     int size = members.length;
     messages = new MessageMeeting(this, CALLS);
     meeting = messages;
-    goodbyes = new ByteBuffer[size];
-    goodbyeReceives = new Message[size];
-    for (int peer = 0; peer < size; peer++) {
-      if (peer != rank) {
-        goodbyes[peer] = HostBuffers.allocate(Long.BYTES);
-        goodbyeReceives[peer] = receiver(goodbyes[peer], peer, GOODBYE);
-        goodbyeReceives[peer].start();
-      }
-    }
+    goodbyes = new Goodbyes(this, GOODBYE, generation);
+    Path folder = patience.reports().orElse(null);
+    reports = size == 1 || folder == null ? null : new Reports(folder, id, rank, size);
     contexts.opened(this, context);
+    if (reports != null && context != 0) {
+      Watch.add(this);
+    }
   }
 
   /**
@@ -122,8 +136,8 @@ public final class Group implements AutoCloseable {
     for (int i = 0; i < members.length; i++) {
       members[i] = i;
     }
-    return new Group(
-        transport, new Contexts(), 0, 0, members, transport.rank(), Settings.DEFAULT_TIMEOUT);
+    Patience none = new Patience(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
+    return new Group(transport, new Contexts(), 0, 0, members, transport.rank(), none, 0);
   }
 
   /**
@@ -159,7 +173,16 @@ public final class Group implements AutoCloseable {
    * @return more than zero
    */
   public Duration timeout() {
-    return timeout;
+    return patience.timeout();
+  }
+
+  /**
+   * How long a call waits, and what it does meanwhile.
+   *
+   * @return what this group was made with
+   */
+  public Patience patience() {
+    return patience;
   }
 
   /**
@@ -181,10 +204,23 @@ public final class Group implements AutoCloseable {
    * @param newTimeout how long the new group's calls wait for another rank
    * @return the new group, or null
    */
-  public synchronized Group split(int color, int key, Duration newTimeout) {
-    Objects.requireNonNull(newTimeout, "timeout");
+  public Group split(int color, int key, Duration newTimeout) {
+    return split(color, key, new Patience(newTimeout, patience.late(), patience.reports()));
+  }
+
+  /**
+   * Divides the group. Collective. The rules are those of {@link
+   * org.gradientsync.Communicator#split}.
+   *
+   * @param color which new group this rank joins; none if negative
+   * @param key orders the ranks in it
+   * @param newPatience how long the new group's calls wait for another rank
+   * @return the new group, or null
+   */
+  public synchronized Group split(int color, int key, Patience newPatience) {
+    Objects.requireNonNull(newPatience, "patience");
     if (context == 0) {
-      timeout = newTimeout; // the world has none of its own
+      patience = newPatience; // the world has none of its own
     }
     // Another thread may be splitting another group of the same ranks, and the ranks may run the
     // two in
@@ -198,7 +234,7 @@ public final class Group implements AutoCloseable {
       long[] outcomes = allGather(new long[] {taken ? 1 : 0});
       if (Arrays.stream(outcomes).min().getAsLong() == 1) {
         if (color >= 0) {
-          return part(all, color, context, newTimeout);
+          return part(all, color, context, newPatience);
         }
         contexts.giveBack(context);
         return null;
@@ -210,15 +246,21 @@ public final class Group implements AutoCloseable {
     }
   }
 
-  /** Of each rank: color, key, its newest generation, and a bit for each tag range in use there. */
+  /**
+   * Of each rank: color, key, its newest generation, a random number, and a bit for each tag range
+   * in use there.
+   */
   private long[] proposals(int color, int key) {
     long[] own = new long[WORDS];
     own[0] = color;
     own[1] = key;
     own[2] = contexts.generation();
-    System.arraycopy(contexts.used(), 0, own, 3, WORDS - 3);
+    own[3] = RANDOM.nextLong();
+    System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
     meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
-    return allGather(own);
+    long[] all = allGather(own);
+    finished();
+    return all;
   }
 
   private long[] allGather(long[] own) {
@@ -228,10 +270,10 @@ public final class Group implements AutoCloseable {
   }
 
   private int lowestFree(long[] all) {
-    long[] used = new long[WORDS - 3];
+    long[] used = new long[WORDS - FIXED];
     for (int i = 0; i < all.length; i++) {
-      if (i % WORDS >= 3) {
-        used[i % WORDS - 3] |= all[i];
+      if (i % WORDS >= FIXED) {
+        used[i % WORDS - FIXED] |= all[i];
       }
     }
     int free = BitSet.valueOf(used).nextClearBit(0);
@@ -246,7 +288,7 @@ public final class Group implements AutoCloseable {
     return free;
   }
 
-  private Group part(long[] all, int color, int newContext, Duration newTimeout) {
+  private Group part(long[] all, int color, int newContext, Patience newPatience) {
     long newGeneration = 0;
     List<long[]> joining = new ArrayList<>();
     for (int peer = 0; peer < size(); peer++) {
@@ -266,8 +308,9 @@ public final class Group implements AutoCloseable {
         newRank = i;
       }
     }
+    long id = all[(int) joining.get(0)[1] * WORDS + 3];
     return new Group(
-        transport, contexts, newContext, newGeneration, newMembers, newRank, newTimeout);
+        transport, contexts, newContext, newGeneration, newMembers, newRank, newPatience, id);
   }
 
   /**
@@ -302,32 +345,53 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, NOWHERE, 0);
+    meet(kind, element, count, op, root, NOWHERE, 0, NO_NAME);
   }
 
-  /**
-   * {@link #meet(Call.Kind, int, long, ReduceOp, int)}, telling the others where the buffer lies.
-   */
+  /** As above, for a call about a buffer. */
+  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
+    meet(kind, buffer, op, root, NOWHERE, 0);
+  }
+
+  /** As above, telling the others where the buffer lies. */
   void meet(
+      Call.Kind kind,
+      DeviceBuffer buffer,
+      ReduceOp op,
+      int root,
+      long memoryId,
+      long memoryOffset) {
+    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    int element = Call.element(buffer.type());
+    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, name);
+  }
+
+  private void meet(
       Call.Kind kind,
       int element,
       long count,
       ReduceOp op,
       int root,
       long memoryId,
-      long memoryOffset) {
+      long memoryOffset,
+      byte[] name) {
     requireUsable();
     sequence++;
-    Call.write(current, sequence - before, kind, element, count, op, root);
+    long found = notFinite;
+    notFinite = -1;
+    begin(sequence - before, kind, element, count, op, root, name);
     ByteBuffer own = meeting.own(sequence);
     Call.write(own, sequence - before, kind, element, count, op, root);
     Call.writePlace(own, memoryId, memoryOffset);
+    Call.writeOwn(own, enqueued, found, name);
     meeting.come(sequence);
     boolean same = true;
+    boolean finite = found < 0;
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
         await(meeting.arrival(peer), peer);
         same &= Call.same(own, meeting.call(peer));
+        finite &= Call.notFinite(meeting.call(peer)) < 0;
       }
     }
     for (int peer = 0; peer < members.length; peer++) {
@@ -336,8 +400,76 @@ public final class Group implements AutoCloseable {
       }
     }
     if (!same) {
+      finished();
       throw new MismatchedCallException(table());
     }
+    if (!finite) {
+      finished();
+      throw new NotFiniteException(notFiniteTable());
+    }
+  }
+
+  /** Notes what this rank is about to do. Allocates nothing, but for a thread's first call. */
+  private void begin(
+      long number, Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+    ByteBuffer call = calls.next();
+    Call.write(call, number, kind, element, count, op, root);
+    Call.writeOwn(call, enqueued, -1, name);
+    if (caller.get() != Thread.currentThread()) {
+      caller = new WeakReference<>(Thread.currentThread());
+    }
+  }
+
+  /** Notes that the call that began last has ended here. */
+  public void finished() {
+    calls.finished();
+  }
+
+  /**
+   * Notes a call that a device carries out without the host's meeting the others. The caller holds
+   * this group's lock.
+   *
+   * @param buffer what it is about
+   * @param op the reduction, or null for a broadcast
+   * @param root the rank that has the data of a broadcast
+   */
+  public void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
+    if (enqueued >= 0) {
+      enqueued++;
+    }
+    begin(
+        enqueued,
+        op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
+        Call.element(buffer.type()),
+        buffer.count(),
+        op,
+        op == null ? root : Call.NO_ROOT,
+        ((AbstractDeviceBuffer) buffer).nameBytes());
+    finished();
+  }
+
+  /** Says that from now on calls are made that nobody counts: those in graphs. */
+  public void countsNoMore() {
+    enqueued = -1;
+  }
+
+  /**
+   * How many calls were enqueued, as {@link #enqueues} counts them.
+   *
+   * @return 0 or more, or a negative number if they are not counted
+   */
+  public long enqueued() {
+    return enqueued;
+  }
+
+  /**
+   * Tells all ranks at the next meeting that this rank has found an element that is not a number;
+   * all of them throw. The caller holds this group's lock.
+   *
+   * @param index of the first such element, or a negative number if there is none
+   */
+  public void found(long index) {
+    notFinite = index;
   }
 
   /**
@@ -349,7 +481,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
-    meet(Call.Kind.ALL_REDUCE, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT);
+    meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
   }
 
   /**
@@ -361,7 +493,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForBroadcast(DeviceBuffer buffer, int root) {
-    meet(Call.Kind.BROADCAST, Call.element(buffer.type()), buffer.count(), null, root);
+    meet(Call.Kind.BROADCAST, buffer, null, root);
   }
 
   /**
@@ -372,12 +504,13 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForRegistration(DeviceBuffer buffer) {
-    meet(Call.Kind.REGISTER, Call.element(buffer.type()), buffer.count(), null, Call.NO_ROOT);
+    meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
   }
 
   /** Counts calls from here on, for messages; every rank does so after the same call. */
   public synchronized void countFromHere() {
     before = sequence;
+    calls.clear();
   }
 
   /** Meets in another way from the next call on; every rank does so after the same call. */
@@ -388,7 +521,7 @@ public final class Group implements AutoCloseable {
   /** Notes what this rank is doing with one other, for the messages of exceptions. */
   void beginPair(Call.Kind kind, int element, long count, int tag) {
     requireUsable();
-    Call.write(current, sequence - before, kind, element, count, null, tag);
+    begin(sequence - before, kind, element, count, null, tag, NO_NAME);
   }
 
   /**
@@ -412,74 +545,231 @@ public final class Group implements AutoCloseable {
 
   private void awaitLong(Message message, int peer) {
     long start = System.nanoTime();
-    boolean warned = false;
-    long left = 0;
-    while (true) {
-      for (int spin = 0; spin < 20; spin++) {
-        if (test(message, peer)) {
-          return;
+    waitsSince = start;
+    waitsFor = peer;
+    try {
+      boolean warned = false;
+      long left = 0;
+      long checked = start;
+      while (true) {
+        for (int spin = 0; spin < 20; spin++) {
+          if (test(message, peer)) {
+            return;
+          }
+          Thread.yield();
         }
-        Thread.yield();
-      }
-      long now = System.nanoTime();
-      long waited = now - start;
-      if (Thread.currentThread().isInterrupted()) {
-        throw fail(
-            new RankLostException(
-                "interrupted while waiting: rank="
-                    + rank
-                    + ", waitingFor="
-                    + peer
-                    + ", "
-                    + during()));
-      }
-      if (meeting.abandoned(peer)) {
-        throw lost("rank " + peer + " gave up in the middle of a call", null);
-      }
-      if (left == 0 && goodbye(peer)) {
-        left = now;
-      } else if (left != 0 && now - left > GRACE_NANOS && !test(message, peer)) {
-        throw fail(
-            new RankLostException(
-                "rank "
-                    + peer
-                    + " has left: it closed its side or ended, rank="
-                    + rank
-                    + ", "
-                    + during()));
-      }
-      if (waited > timeoutNanos() && !test(message, peer)) {
-        throw fail(
-            new RankLostException(
-                "timed out: "
-                    + missing(peer)
-                    + " did not join in time, rank="
-                    + rank
+        long now = System.nanoTime();
+        long waited = now - start;
+        if (Thread.currentThread().isInterrupted()) {
+          throw fail(
+              new RankLostException(
+                  "interrupted while waiting: rank="
+                      + rank
+                      + ", waitingFor="
+                      + peer
+                      + ", "
+                      + during()));
+        }
+        if (meeting.abandoned(peer)) {
+          throw lost(name(peer) + " gave up in the middle of a call", null);
+        }
+        if (left == 0 && goodbyes.has(peer)) {
+          left = now;
+        } else if (left != 0 && now - left > GRACE_NANOS && !test(message, peer)) {
+          throw lost(name(peer) + " has left: " + reasonOf(peer), null);
+        }
+        if (now - checked > CHECK_NANOS) {
+          checked = now;
+          for (Runnable check : checks) {
+            check.run();
+          }
+          if (!transport.isAlive(members[peer]) && !test(message, peer)) {
+            throw lost(
+                name(peer)
+                    + " has died, lastFinished="
+                    + calls.lastFinished()
                     + ", waited="
-                    + timeout
-                    + ", "
-                    + during()));
+                    + millis(start),
+                null);
+          }
+        }
+        if (waited > patience.timeoutNanos() && !test(message, peer)) {
+          throw timedOut(late(peer) + ", waited=" + timeout());
+        }
+        if (!warned && waited > patience.lateNanos()) {
+          warned = true;
+          log.warn(
+              "rank {} has waited {} for {}, lastFinished={}, {}",
+              rank,
+              patience.late(),
+              missing(peer),
+              calls.lastFinished(),
+              during());
+        }
+        if (waited > 50_000_000) {
+          LockSupport.parkNanos(100_000);
+        }
       }
-      if (!warned && waited > LATE.toNanos()) {
-        warned = true;
-        log.warn(
-            "rank {} has waited {} s for {}: {}", rank, LATE.toSeconds(), missing(peer), during());
-      }
-      if (waited > 50_000_000) {
-        LockSupport.parkNanos(100_000);
-      }
+    } finally {
+      waitsFor = -1;
     }
   }
 
-  private long timeoutNanos() {
-    return timeout.compareTo(FOREVER) > 0 ? FOREVER.toNanos() : timeout.toNanos();
+  private static String millis(long start) {
+    return (System.nanoTime() - start) / 1_000_000 + " ms";
+  }
+
+  /**
+   * A rank as a reader finds it: its number, its host and its process.
+   *
+   * @param peer a rank of the group
+   * @return for example {@code rank 3 (host=node7, process=4711)}
+   */
+  public String name(int peer) {
+    String place = transport.placeOf(members[peer]);
+    return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
+  }
+
+  /** Who has not come, or has come and not done its part, and what it did last. */
+  private String late(int peer) {
+    // All ranks finish a call before the next, so what this one has finished, the others have.
+    return missing(peer)
+        + (meeting.arrival(peer).test() ? " came and did not do its part" : " did not join")
+        + " in time, lastFinished="
+        + calls.lastFinished();
+  }
+
+  private String reasonOf(int peer) {
+    String reason = goodbyes.reason(peer);
+    if (reason.isEmpty()) {
+      reason = contexts.reasonOf(members[peer]);
+    }
+    return reason.isEmpty() ? "it closed its side or ended" : reason;
+  }
+
+  /**
+   * Ends a wait that has taken too long: asks all ranks for a report, writes this one's, and breaks
+   * the group.
+   *
+   * @param message which ranks are missing, and how long this one has waited
+   * @return the exception to throw
+   */
+  public RankLostException timedOut(String message) {
+    String text = "timed out: " + message + ", rank=" + rank + ", " + during();
+    if (reports != null && broken == null) {
+      Path folder = reports.ask();
+      if (folder != null) {
+        reports.answer(() -> report("timed out"));
+        reports.awaitAll();
+        String summary = reports.summary();
+        if (!summary.isEmpty()) {
+          log.error(
+              "{}; what each of {} ranks was doing:{}\n  reports: {}",
+              text,
+              size(),
+              summary,
+              folder);
+        }
+        text += "; reports=" + folder;
+      }
+    }
+    return fail(new RankLostException(text));
+  }
+
+  /** Called by the thread that watches; takes no lock, as the holder may be stuck. */
+  void answerIfAsked() {
+    if (reports.isAsked()) {
+      reports.answer(() -> report(""));
+    }
+  }
+
+  private List<String> report(String why) {
+    return RankReport.of(
+        Watched.line(transport.placeOf(members[rank]), why, waiting(), calls, caller.get()),
+        calls.lines(),
+        contexts.states(this, states));
+  }
+
+  /** For whom this rank waits, or an empty text. */
+  private String waiting() {
+    int peer = waitsFor;
+    return peer < 0
+        ? ""
+        : String.format(
+            "waits for rank %d since %.1f s in %s",
+            peer, (System.nanoTime() - waitsSince) / 1e9, calls.current());
+  }
+
+  /** This group in another's report. */
+  List<String> lines() {
+    String waiting = waiting();
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add(
+        "communicator "
+            + context
+            + ", rank "
+            + rank
+            + " of "
+            + size()
+            + ": "
+            + (waiting.isEmpty() ? "waits for nobody" : waiting));
+    calls.lines().forEach(line -> lines.add("  " + line));
+    return lines;
+  }
+
+  /**
+   * Adds to this rank's reports.
+   *
+   * @param state gives lines of text; called by any thread
+   */
+  public void addState(Supplier<List<String>> state) {
+    states.add(state);
+  }
+
+  /**
+   * Adds what is looked at ten times a second while a call waits on the host.
+   *
+   * @param check throws what {@link #lost} or {@link #mismatched} give, if waiting is in vain
+   */
+  public void addCheck(Runnable check) {
+    checks.add(check);
+  }
+
+  /**
+   * Breaks the group because the ranks' calls do not match, where that shows too late for going on.
+   *
+   * @param table who asked for what
+   * @return the exception to throw
+   */
+  public MismatchedCallException mismatched(String table) {
+    return fail(new MismatchedCallException(table));
+  }
+
+  /**
+   * What this rank is doing, or did last.
+   *
+   * @return as in the tables of who asked for what
+   */
+  public String currentCall() {
+    return calls.current();
+  }
+
+  /**
+   * Whether a rank of this node is still there.
+   *
+   * @param peer a rank of the group
+   * @return false if it is known to have died
+   */
+  public boolean isAlive(int peer) {
+    return transport.isAlive(members[peer]);
   }
 
   private boolean test(Message message, int peer) {
     try {
       return message.test();
     } catch (RankLostException e) {
-      throw lost("rank " + peer + " is lost: " + e.getMessage(), e.getCause());
+      throw lost(name(peer) + " is lost: " + e.getMessage(), e.getCause());
     } catch (GradientSyncException e) {
       throw lost(e.getMessage(), e);
     }
@@ -492,38 +782,40 @@ public final class Group implements AutoCloseable {
         missing.add(peer);
       }
     }
-    return missing.size() > 1 ? "ranks " + missing : "rank " + waitedFor;
+    return missing.size() > 1 ? "ranks " + missing : name(waitedFor);
   }
 
   /** What this rank is doing, for the end of an error message. */
   private String during() {
-    return "in="
-        + Call.describe(current)
-        + " of communicator "
-        + context
-        + " with "
-        + size()
-        + " ranks";
+    return "in=" + calls.current() + " of communicator " + context + " with " + size() + " ranks";
   }
 
   private String table() {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
+    boolean counted = true;
     for (int peer = 0; peer < members.length; peer++) {
-      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(meeting.call(peer)));
+      counted &= Call.sameEnqueued(meeting.call(rank), meeting.call(peer));
+    }
+    for (int peer = 0; peer < members.length; peer++) {
+      ByteBuffer call = meeting.call(peer);
+      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+      if (!counted) {
+        text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
+      }
     }
     return text.toString();
   }
 
-  /** Whether a rank has said that it has left this very communicator. */
-  private boolean goodbye(int peer) {
-    if (!goodbyeReceives[peer].test()) {
-      return false;
+  private String notFiniteTable() {
+    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
+    for (int peer = 0; peer < members.length; peer++) {
+      ByteBuffer call = meeting.call(peer);
+      if (Call.notFinite(call) >= 0) {
+        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+        text.append(", first at index=").append(Call.notFinite(call));
+      }
     }
-    if (goodbyes[peer].getLong(0) == generation) {
-      return true;
-    }
-    goodbyeReceives[peer].start(); // from an earlier owner of these tags
-    return false;
+    return text.append("\n  no buffer was changed").toString();
   }
 
   /**
@@ -596,16 +888,13 @@ public final class Group implements AutoCloseable {
       return;
     }
     closed = true;
+    Watch.remove(this);
     try {
-      sayGoodbye();
+      goodbyes.say("");
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank, e); // MPI is over already
     }
-    for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank) {
-        goodbyeReceives[peer].close();
-      }
-    }
+    goodbyes.close();
     messages.close();
     contexts.closed(this, context, broken == null);
     if (context == 0) {
@@ -620,23 +909,46 @@ public final class Group implements AutoCloseable {
    * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */
   public boolean leaveAll() {
+    return leaveAll("");
+  }
+
+  /**
+   * As {@link #leaveAll()}, saying why.
+   *
+   * @param reason what ended this rank, for the texts of the others' exceptions
+   * @return false if a group is or was broken
+   */
+  public boolean leaveAll(String reason) {
     boolean sound = !contexts.everBroken();
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
-      group.sayGoodbye();
+      Watch.remove(group);
+      group.goodbyes.say(reason);
     }
     return sound;
   }
 
-  private void sayGoodbye() {
-    ByteBuffer goodbye = HostBuffers.allocate(Long.BYTES);
-    goodbye.putLong(0, generation);
+  /**
+   * Why the job ends, if another rank has said so. Takes no lock: for the end of the process.
+   *
+   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
+   *     empty text
+   */
+  public String endedBy() {
     for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank) {
-        Message message = sender(goodbye, peer, GOODBYE);
-        message.start();
-        message.close();
+      String reason = goodbyes.reason(peer);
+      if (!reason.isEmpty()) {
+        return name(peer) + ": " + reason;
       }
     }
+    return "";
+  }
+
+  boolean isWorld() {
+    return context == 0;
+  }
+
+  String goodbyeOf(int peer) {
+    return goodbyes.reason(peer);
   }
 }

@@ -81,6 +81,7 @@ public final class GroupCommunicator implements Communicator {
   public void barrier() {
     synchronized (group) {
       group.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      group.finished();
     }
   }
 
@@ -121,15 +122,14 @@ public final class GroupCommunicator implements Communicator {
       group.requireRank(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
       int count = data.remaining();
-      if (rank() != root) {
-        exchange.receive(data, data.position(), count, root, Group.DATA);
-        return;
-      }
       for (int peer = 0; peer < size(); peer++) {
-        if (peer != root) {
+        if (rank() == root && peer != root) {
           exchange.send(data, data.position(), count, peer, Group.DATA);
+        } else if (rank() != root && peer == root) {
+          exchange.receive(data, data.position(), count, root, Group.DATA);
         }
       }
+      group.finished();
     }
   }
 
@@ -141,6 +141,7 @@ public final class GroupCommunicator implements Communicator {
     synchronized (group) {
       meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
       exchange.allGather(send, receive);
+      group.finished();
     }
   }
 
@@ -157,6 +158,7 @@ public final class GroupCommunicator implements Communicator {
       int count = send.remaining();
       if (rank() != root) {
         exchange.send(send, send.position(), count, root, Group.DATA);
+        group.finished();
         return;
       }
       for (int peer = 0; peer < size(); peer++) {
@@ -167,6 +169,7 @@ public final class GroupCommunicator implements Communicator {
           exchange.receive(receive, to, count, peer, Group.DATA);
         }
       }
+      group.finished();
     }
   }
 
@@ -183,6 +186,7 @@ public final class GroupCommunicator implements Communicator {
       int count = receive.remaining();
       if (rank() != root) {
         exchange.receive(receive, receive.position(), count, root, Group.DATA);
+        group.finished();
         return;
       }
       for (int peer = 0; peer < size(); peer++) {
@@ -193,6 +197,7 @@ public final class GroupCommunicator implements Communicator {
           exchange.send(send, from, count, peer, Group.DATA);
         }
       }
+      group.finished();
     }
   }
 
@@ -204,6 +209,7 @@ public final class GroupCommunicator implements Communicator {
     synchronized (group) {
       requireNothing(pair(data, destination, null, -1, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
+      group.finished();
     }
   }
 
@@ -215,6 +221,7 @@ public final class GroupCommunicator implements Communicator {
     synchronized (group) {
       requireNothing(pair(null, -1, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
+      group.finished();
     }
   }
 
@@ -246,6 +253,7 @@ public final class GroupCommunicator implements Communicator {
           own && Call.verdict(peerSend) ? receive.remaining() : 0,
           source,
           sendChannel(tag));
+      group.finished();
       requireNothing(failure);
     }
   }
@@ -258,7 +266,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public Communicator split(int color, int key) {
-    Group part = group.split(color, key, group.timeout());
+    Group part = group.split(color, key, group.patience());
     return part == null ? null : new GroupCommunicator(part);
   }
 

@@ -69,10 +69,11 @@ public final class PointToPointReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
-      group.meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT);
+      group.meet(kind, buffer, op, Call.NO_ROOT);
       if (group.size() > 1 && buffer.count() > 0) {
         reduceMet(buffer, op);
       }
+      group.finished();
     }
   }
 
@@ -97,6 +98,7 @@ public final class PointToPointReducer implements Reducer {
       for (long first = 0; first < buffer.count(); first += most) {
         broadcastPiece(buffer, first, (int) Math.min(most, buffer.count() - first), root);
       }
+      group.finished();
     }
   }
 

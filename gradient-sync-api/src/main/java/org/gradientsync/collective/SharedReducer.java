@@ -79,23 +79,19 @@ final class SharedReducer implements Reducer {
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     HostBuffer own = (HostBuffer) buffer;
     synchronized (group) {
-      group.meet(
-          Call.Kind.ALL_REDUCE,
-          Call.element(own.type()),
-          own.count(),
-          op,
-          Call.NO_ROOT,
-          own.memoryId(),
-          own.memoryOffset());
+      group.meet(Call.Kind.ALL_REDUCE, own, op, Call.NO_ROOT, own.memoryId(), own.memoryOffset());
       if (group.size() == 1 || own.count() == 0) {
+        group.finished();
         return;
       }
       if (anyPrivate()) {
         messages.reduceMet(own, op);
+        group.finished();
         return;
       }
       try {
         run(plan(own), op);
+        group.finished();
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {

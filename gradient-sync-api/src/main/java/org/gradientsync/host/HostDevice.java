@@ -33,6 +33,7 @@ public final class HostDevice implements BackendDevice {
   private static final int SEGMENT_BYTES = 1 << 30;
 
   private final int segmentBytes;
+  private final FiniteScan finiteScan = new FiniteScan();
   private final Map<DataType, Accumulator> accumulators = // one caller at a time
       new EnumMap<>(DataType.class);
   private volatile SharedFiles files;
@@ -196,6 +197,11 @@ public final class HostDevice implements BackendDevice {
         result.write(first, accumulator.canonicalize(count), 0, count);
       }
     }
+  }
+
+  @Override
+  public synchronized long firstNotFinite(DeviceBuffer buffer) {
+    return finiteScan.first((HostBuffer) buffer);
   }
 
   @Override

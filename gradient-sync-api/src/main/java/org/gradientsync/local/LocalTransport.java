@@ -39,6 +39,11 @@ final class LocalTransport implements Transport {
   }
 
   @Override
+  public String placeOf(int other) {
+    return "thread=rank-" + other;
+  }
+
+  @Override
   public Availability carries(String deviceKind) {
     return deviceKind.equals(HostDevice.KIND)
         ? Availability.yes()

@@ -7,7 +7,9 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
@@ -17,12 +19,17 @@ import org.gradientsync.DeviceBuffer;
 
 /** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
 public abstract class AbstractDeviceBuffer implements DeviceBuffer {
+  /** How much of a name other ranks are told. */
+  public static final int NAME_BYTES = 48;
+
   private final BackendDevice device;
   private final AbstractDeviceBuffer parent;
   private final DataType type;
   private final long count;
   private final Set<Runnable> closeListeners = new LinkedHashSet<>();
   private volatile boolean closed;
+  private volatile String name = "";
+  private volatile byte[] nameBytes = new byte[NAME_BYTES];
 
   /**
    * A buffer or a view of one.
@@ -126,6 +133,32 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   @Override
   public final BackendDevice device() {
     return device;
+  }
+
+  @Override
+  public final AbstractDeviceBuffer named(String newName) {
+    byte[] all = newName.getBytes(StandardCharsets.UTF_8);
+    int length = Math.min(all.length, NAME_BYTES);
+    while (length < all.length && length > 0 && (all[length] & 0xc0) == 0x80) {
+      length--; // not in the middle of a character
+    }
+    nameBytes = Arrays.copyOf(Arrays.copyOf(all, length), NAME_BYTES);
+    name = newName;
+    return this;
+  }
+
+  @Override
+  public final String name() {
+    return name.isEmpty() && parent != null ? parent.name() : name;
+  }
+
+  /**
+   * The name as other ranks are told it; allocates nothing.
+   *
+   * @return {@link #NAME_BYTES} bytes of UTF-8, filled up with zeros; not to be changed
+   */
+  public final byte[] nameBytes() {
+    return name.isEmpty() && parent != null ? parent.nameBytes() : nameBytes;
   }
 
   @Override
@@ -274,7 +307,14 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public String toString() {
-    return device.kind() + " " + type + "[" + count + "]";
+    String given = name();
+    return device.kind()
+        + " "
+        + type
+        + "["
+        + count
+        + "]"
+        + (given.isEmpty() ? "" : " \"" + given + "\"");
   }
 
   private void requireMatching(Buffer host, String role) {

@@ -1,5 +1,6 @@
 package org.gradientsync.spi;
 
+import java.util.List;
 import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -74,6 +75,26 @@ public interface BackendDevice extends Device, AutoCloseable {
    * @throws IllegalArgumentException for other types, or if the counts differ
    */
   void convert(DeviceBuffer source, DeviceBuffer target);
+
+  /**
+   * Looks for a NaN or an infinity, after what has been enqueued on the buffer's queue, and waits
+   * for the answer.
+   *
+   * @param buffer a buffer of this device
+   * @return the index of such an element, the first where that costs nothing, or a negative number
+   *     if there is none; always so for integers
+   */
+  long firstNotFinite(DeviceBuffer buffer);
+
+  /**
+   * What a report is to say of this device; called by any thread, while the device may be stuck, so
+   * it waits for nothing.
+   *
+   * @return lines of text
+   */
+  default List<String> state() {
+    return List.of();
+  }
 
   /**
    * Makes this device the calling thread's, for libraries that look at that: a GPU's context.

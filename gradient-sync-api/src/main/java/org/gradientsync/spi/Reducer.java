@@ -1,5 +1,6 @@
 package org.gradientsync.spi;
 
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
@@ -66,6 +67,26 @@ public interface Reducer extends AutoCloseable {
    */
   default boolean compresses() {
     return false;
+  }
+
+  /**
+   * Whether it looks by itself for what is not finite, where {@link SyncContext#finite()} asks for
+   * it. For those that do not, {@link BackendDevice#firstNotFinite} is asked before each call, and
+   * the ranks tell each other when they meet.
+   *
+   * @return true if there is nothing to do for the caller
+   */
+  default boolean checksFinite() {
+    return false;
+  }
+
+  /**
+   * What a report is to say of it; called by any thread, while a call may be running.
+   *
+   * @return lines of text
+   */
+  default List<String> state() {
+    return List.of();
   }
 
   /** Gives up everything that was prepared, after what is under way on the device. */

@@ -1,5 +1,7 @@
 package org.gradientsync.spi;
 
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Map;
@@ -13,6 +15,11 @@ import org.gradientsync.DataType;
 public final class Settings {
   /** The default of {@link #timeout()}. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
+
+  /** The default of {@link Patience#late()}. */
+  public static final Duration DEFAULT_LATE = Duration.ofSeconds(10);
+
+  private static final String NO_REPORTS = "off";
 
   private final Map<String, String> chosen;
 
@@ -46,26 +53,71 @@ public final class Settings {
    * @throws IllegalArgumentException if the setting is neither
    */
   public Duration timeout() {
-    String text = get("timeout").orElse(null);
-    if (text == null) {
-      return DEFAULT_TIMEOUT;
-    }
-    Duration timeout;
+    return duration("timeout", DEFAULT_TIMEOUT);
+  }
+
+  /**
+   * How long a call waits, and what happens then: the settings {@code timeout}, {@code late} (when
+   * a call says in the log for whom it waits; as {@link #timeout()}, 10 seconds if not set), and
+   * {@code reports} (the folder in which a time-out leaves a folder of reports; the working folder
+   * if not set, none if it is {@code off}).
+   *
+   * @return what a group is made with
+   * @throws IllegalArgumentException if a setting is not what it should be
+   */
+  public Patience patience() {
+    String reports = get("reports").orElse(".");
+    Optional<Path> folder;
     try {
-      timeout =
+      folder = reports.equals(NO_REPORTS) ? Optional.empty() : Optional.of(Path.of(reports));
+    } catch (InvalidPathException e) {
+      throw new IllegalArgumentException(
+          "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
+    }
+    return new Patience(timeout(), duration("late", DEFAULT_LATE), folder);
+  }
+
+  /**
+   * Whether gradients have to be finite: the setting {@code finite}; see {@link
+   * org.gradientsync.GradientSync.Builder#requireFinite}.
+   *
+   * @return false if nobody set it
+   * @throws IllegalArgumentException if it is neither {@code true} nor {@code false}
+   */
+  public boolean finite() {
+    String text = get("finite").orElse("false").toLowerCase(Locale.ROOT);
+    if (!text.equals("true") && !text.equals("false")) {
+      throw new IllegalArgumentException("neither true nor false: gradientsync.finite=" + text);
+    }
+    return text.equals("true");
+  }
+
+  private Duration duration(String name, Duration otherwise) {
+    String text = get(name).orElse(null);
+    if (text == null) {
+      return otherwise;
+    }
+    String what = name.equals("timeout") ? "time-out" : name;
+    Duration duration;
+    try {
+      duration =
           text.startsWith("P") ? Duration.parse(text) : Duration.ofSeconds(Long.parseLong(text));
     } catch (RuntimeException e) {
       throw new IllegalArgumentException(
-          "not a time-out: gradientsync.timeout="
+          "not a "
+              + (name.equals("timeout") ? "time-out" : "time")
+              + ": gradientsync."
+              + name
+              + "="
               + text
               + "; give seconds (90) or ISO 8601 (PT90S)",
           e);
     }
-    if (timeout.isZero() || timeout.isNegative()) {
+    if (duration.isZero() || duration.isNegative()) {
       throw new IllegalArgumentException(
-          "time-out must be more than zero: gradientsync.timeout=" + text);
+          what + " must be more than zero: gradientsync." + name + "=" + text);
     }
-    return timeout;
+    return duration;
   }
 
   /**

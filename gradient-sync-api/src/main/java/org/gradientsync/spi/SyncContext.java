@@ -22,4 +22,14 @@ public record SyncContext(Group group, BackendDevice device, Settings settings) 
   public Optional<DataType> wire() {
     return settings.wire();
   }
+
+  /**
+   * Whether gradients have to be finite; see {@link
+   * org.gradientsync.GradientSync.Builder#requireFinite}.
+   *
+   * @return the same on all ranks
+   */
+  public boolean finite() {
+    return settings.finite();
+  }
 }

@@ -44,6 +44,26 @@ public interface Transport extends AutoCloseable {
   int nodeOf(int rank);
 
   /**
+   * Where a rank runs, for the texts of errors.
+   *
+   * @param rank a rank of the job
+   * @return for example {@code host=node7, process=4711}, or an empty text
+   */
+  default String placeOf(int rank) {
+    return "";
+  }
+
+  /**
+   * Whether a rank is still there, as far as this one can see without communicating.
+   *
+   * @param rank a rank of the job
+   * @return false only if it is known to have died
+   */
+  default boolean isAlive(int rank) {
+    return true;
+  }
+
+  /**
    * Whether messages may use a kind of device's memory in place, and not only the host's. A backend
    * says yes only after having tried.
    *

@@ -12,6 +12,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
@@ -272,6 +273,97 @@ public abstract class ReducerContract {
                     ReduceOp.AVERAGE);
               }
             });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void namesOfBuffersAreInTheTable(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              if (ranks == 1) {
+                return;
+              }
+              String name =
+                  sync.rank() == 1 ? "größer als achtundvierzig Bytes: äääääääääääääää" : "w";
+              int count = sync.rank() == 1 ? 5 : 6;
+              try (DeviceBuffer whole = sync.allocate(DataType.FLOAT32, 8).named(name);
+                  DeviceBuffer slice = whole.slice(1, count)) {
+                assertEquals(name, slice.name());
+                assertMismatch(
+                    () -> sync.average(slice),
+                    "rank 0: allReduce(FLOAT32[6] \"w\", AVERAGE)",
+                    "rank 1: allReduce(FLOAT32[5] \"größer als achtundvierzig Bytes: ääääää\", AVERAGE)");
+              }
+            });
+  }
+
+  /**
+   * Whether a gradient that is not finite is found before anything is changed.
+   *
+   * @return false for reducers that look while they reduce
+   */
+  protected boolean looksFirst() {
+    return true;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aGradientThatIsNotFiniteIsNamed(int ranks) {
+    runner()
+        .run(
+            ranks,
+            options -> options.requireFinite(true),
+            sync -> {
+              int last = ranks - 1;
+              int count = 100_003;
+              for (DataType type : DataType.values()) {
+                try (DeviceBuffer whole = sync.allocate(type, count + 1).named("w");
+                    DeviceBuffer buffer = whole.slice(1, count)) {
+                  sync.allReduce(buffer, ReduceOp.SUM); // zeros are finite
+                  int index = 77_777;
+                  ByteBuffer values = Numbers.memory(type, count);
+                  for (int i = 0; i < values.capacity(); i++) {
+                    values.put(i, (byte) (i % 60)); // whatever that is, it is finite
+                  }
+                  if (sync.rank() == last) {
+                    setToInfinity(values, type, index);
+                  }
+                  buffer.copyFrom(values);
+                  if (!type.isFloatingPoint()) {
+                    sync.allReduce(buffer, ReduceOp.SUM);
+                    continue;
+                  }
+                  NotFiniteException e =
+                      assertThrows(
+                          NotFiniteException.class,
+                          () -> {
+                            sync.allReduce(buffer, ReduceOp.MAX);
+                            sync.barrier(); // so that all have looked where that takes time
+                            buffer.copyTo(Numbers.memory(type, count));
+                          });
+                  String message = e.getMessage();
+                  assertTrue(message.contains("rank " + last + ": "), message);
+                  assertTrue(message.contains(type + "[" + count + "] \"w\""), message);
+                  assertTrue(message.contains("index=" + index), message);
+                  if (looksFirst()) {
+                    assertBits(values, buffer, type, null);
+                  }
+                  sync.barrier();
+                }
+              }
+            });
+  }
+
+  private static void setToInfinity(ByteBuffer values, DataType type, int index) {
+    switch (type) {
+      case FLOAT16 -> values.putShort(2 * index, (short) 0xfc00);
+      case BFLOAT16 -> values.putShort(2 * index, (short) 0x7fc1); // a NaN
+      case FLOAT32 -> values.putFloat(4 * index, Float.NEGATIVE_INFINITY);
+      case FLOAT64 -> values.putDouble(8 * index, Double.NaN);
+      default -> {}
+    }
   }
 
   @ParameterizedTest

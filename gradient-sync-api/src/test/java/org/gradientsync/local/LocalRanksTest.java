@@ -72,7 +72,9 @@ class LocalRanksTest {
           }
           try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 10)) {
             RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
-            assertTrue(e.getMessage().contains("rank 1 did not join in time"), e.getMessage());
+            assertTrue(
+                e.getMessage().contains("rank 1 (thread=rank-1) did not join in time"),
+                e.getMessage());
             assertTrue(e.getMessage().contains("allReduce(FLOAT32[10], AVERAGE)"), e.getMessage());
             RankLostException again =
                 assertThrows(RankLostException.class, () -> sync.average(buffer));
@@ -95,7 +97,7 @@ class LocalRanksTest {
             return;
           }
           RankLostException e = assertThrows(RankLostException.class, sync::barrier);
-          assertTrue(e.getMessage().contains("rank 1 has left"), e.getMessage());
+          assertTrue(e.getMessage().contains("rank 1 (thread=rank-1) has left"), e.getMessage());
         });
   }
 

@@ -49,6 +49,7 @@ final class HostStagedReducer implements Reducer {
     synchronized (group) {
       group.meetForAllReduce(buffer, op);
       if (group.size() == 1 || buffer.count() == 0) {
+        group.finished();
         return;
       }
       if (onGpu != null && buffer.sizeInBytes() >= GPU_BYTES) {
@@ -56,6 +57,7 @@ final class HostStagedReducer implements Reducer {
       } else {
         onHost.reduce((CudaBuffer) buffer, op);
       }
+      group.finished();
     }
   }
 
@@ -66,6 +68,7 @@ final class HostStagedReducer implements Reducer {
       if (group.size() > 1 && buffer.count() > 0) {
         onHost.broadcast((CudaBuffer) buffer, root);
       }
+      group.finished();
     }
   }
 

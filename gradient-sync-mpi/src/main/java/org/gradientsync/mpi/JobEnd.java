@@ -4,6 +4,7 @@ import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
 
@@ -14,13 +15,16 @@ import org.gradientsync.mpi.binding.OpenMpi;
 final class JobEnd implements UncaughtExceptionHandler {
 
   private static final Duration LIMIT = Duration.ofSeconds(10);
+  private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
   private static final Map<String, Runnable> BEFORE_END = new ConcurrentHashMap<>();
 
   private final OpenMpi mpi;
+  private final Group world;
   private final UncaughtExceptionHandler previous;
 
-  private JobEnd(OpenMpi mpi, UncaughtExceptionHandler previous) {
+  private JobEnd(OpenMpi mpi, Group world, UncaughtExceptionHandler previous) {
     this.mpi = mpi;
+    this.world = world;
     this.previous = previous;
   }
 
@@ -31,7 +35,7 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   static void install(OpenMpi mpi, Group world) {
     Thread.setDefaultUncaughtExceptionHandler(
-        new JobEnd(mpi, Thread.getDefaultUncaughtExceptionHandler()));
+        new JobEnd(mpi, world, Thread.getDefaultUncaughtExceptionHandler()));
     Runtime.getRuntime()
         .addShutdownHook(
             new Thread(
@@ -39,6 +43,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   if (mpi.isFinished()) {
                     return; // by the program itself
                   }
+                  tellCause(mpi, world);
                   boolean sound = world.leaveAll();
                   if (!mpi.isOwner()) {
                     return;
@@ -53,22 +58,59 @@ final class JobEnd implements UncaughtExceptionHandler {
                 "gradient-sync-mpi-end"));
   }
 
+  /**
+   * Repeats what ended the job, if another rank has said so: mpirun prints pages of its own after
+   * that rank's words. One rank does it for all, the lowest that is not concerned itself.
+   */
+  private static void tellCause(OpenMpi mpi, Group world) {
+    String cause = world.endedBy();
+    int teller = 0;
+    while (cause.contains("rank " + teller + " ")) {
+      teller++;
+    }
+    boolean nobodyElse = teller >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
+    if (!cause.isEmpty() && (mpi.rank() == teller || nobodyElse)) {
+      say("the job was ended by " + cause);
+    }
+  }
+
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
     try {
-      // Not through the log: without a logging backend nobody would learn why the job ended.
-      System.err.println(
-          "gradient-sync: rank "
-              + mpi.rank()
-              + " ends the job: uncaught exception in thread "
-              + thread.getName());
+      String cause = world.endedBy();
+      if (exception instanceof RankLostException && !cause.isEmpty()) {
+        say("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
+        pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
+        return;
+      }
+      say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
       exception.printStackTrace(System.err);
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
+      if (exception instanceof RankLostException) {
+        // Others lose that rank, too. The first one has the reports of all, and mpirun may be about
+        // to say which rank was killed.
+        pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
+      }
+      world.leaveAll(exception.toString()); // so that the others can say why
     } finally {
       mpi.abort(1);
     }
+  }
+
+  private static void pause(Duration duration) {
+    try {
+      Thread.sleep(duration.toMillis());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt(); // then at once
+    }
+  }
+
+  /** Not through the log: without a logging backend nobody would learn why the job ended. */
+  private static void say(String what) {
+    System.err.println("gradient-sync: " + what);
+    System.err.flush();
   }
 }

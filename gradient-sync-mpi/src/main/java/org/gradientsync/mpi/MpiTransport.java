@@ -37,6 +37,16 @@ final class MpiTransport implements Transport {
   }
 
   @Override
+  public String placeOf(int rank) {
+    return mpi.placeOf(rank);
+  }
+
+  @Override
+  public boolean isAlive(int rank) {
+    return mpi.isAlive(rank);
+  }
+
+  @Override
   public Availability carries(String deviceKind) {
     return switch (deviceKind) {
       case "host" -> Availability.yes();

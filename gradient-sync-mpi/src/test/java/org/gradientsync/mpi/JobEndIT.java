@@ -32,14 +32,16 @@ class JobEndIT {
   void aRankThatExitsEarlyIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit");
     assertNotEquals(0, job.exitCode());
-    job.expect("rank 1 has left");
+    job.expect("rank 1 (host=").expect(") has left");
   }
 
   @Test
   void aLateRankIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "late");
     assertNotEquals(0, job.exitCode());
-    job.expect("rank 1 did not join in time").expect("allReduce(FLOAT32[1000], AVERAGE)");
+    job.expect("timed out: rank 1 (host=")
+        .expect(") did not join in time")
+        .expect("allReduce(FLOAT32[1000], AVERAGE)");
   }
 
   @Test
@@ -59,7 +61,7 @@ class JobEndIT {
   void aLossThatIsCaughtDoesNotHangTheEnd() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "caught");
     assertNotEquals(0, job.exitCode());
-    job.expect("caught timed out: rank 1 did not join in time");
+    job.expect("caught timed out: rank 1 (host=").expect(") did not join in time");
   }
 
   @Test

@@ -78,6 +78,9 @@ final class Mpirun {
     if (Runtime.version().feature() >= 24) {
       options.add("--enable-native-access=ALL-UNNAMED");
     }
+    if (given.stream().noneMatch(o -> o.startsWith("-Dgradientsync.reports"))) {
+      options.add("-Dgradientsync.reports=off");
+    }
     options.add("-XX:+UseSerialGC"); // several JVMs share few cores here
     options.addAll(given);
     return options;

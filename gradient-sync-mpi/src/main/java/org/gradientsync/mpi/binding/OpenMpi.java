@@ -3,6 +3,10 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import mpi.Comm;
 import mpi.Intracomm;
 import mpi.MPI;
@@ -28,6 +32,8 @@ public final class OpenMpi {
   private final int size;
   private final int[] nodes;
   private final boolean owner;
+  private final RankPlace[] places;
+  private final boolean[] visible; // ranks whose processes can be seen from here
 
   private OpenMpi(Intracomm world, boolean owner) throws MPIException {
     this.world = world;
@@ -41,6 +47,36 @@ public final class OpenMpi {
     node.free();
     nodes = new int[size];
     world.allGather(first, 1, MPI.INT, nodes, 1, MPI.INT);
+    byte[] all = new byte[RankPlace.BYTES * size];
+    byte[] own = RankPlace.own(MPI.getProcessorName()).encode();
+    world.allGather(own, own.length, MPI.BYTE, all, own.length, MPI.BYTE);
+    places = new RankPlace[size];
+    visible = new boolean[size];
+    for (int peer = 0; peer < size; peer++) {
+      places[peer] = RankPlace.decode(all, peer * RankPlace.BYTES);
+      // Containers on one node may share memory, but not the numbers of processes.
+      visible[peer] = nodes[peer] == nodes[rank] && places[peer].isAlive();
+    }
+  }
+
+  /**
+   * Where a rank runs.
+   *
+   * @param peer a rank
+   * @return its host and process
+   */
+  public String placeOf(int peer) {
+    return places[peer].toString();
+  }
+
+  /**
+   * Whether a rank's process is there. Does not communicate.
+   *
+   * @param peer a rank
+   * @return false if it runs on this node and has ended
+   */
+  public boolean isAlive(int peer) {
+    return !visible[peer] || places[peer].isAlive();
   }
 
   /**
@@ -60,8 +96,7 @@ public final class OpenMpi {
               "MPI has been finalized already; create the sync before MPI.Finalize()");
         }
         boolean owner = !MPI.isInitialized();
-        int provided =
-            owner ? MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED) : MPI.queryThread();
+        int provided = owner ? start(timeout) : MPI.queryThread();
         if (provided < MPI.THREAD_SERIALIZED && !MPI.isThreadMain()) {
           throw new UnavailableException(
               "MPI was started for one thread only and this is another: threadLevel="
@@ -77,6 +112,41 @@ public final class OpenMpi {
       } catch (MPIException e) {
         throw failed("connect", e);
       }
+    }
+  }
+
+  /**
+   * Starts MPI, which waits until all ranks have come so far, and takes no time-out: so another
+   * thread waits, which is left behind where they do not.
+   */
+  private static int start(Duration timeout) throws MPIException {
+    FutureTask<Integer> starting =
+        new FutureTask<>(() -> MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED));
+    Thread thread = new Thread(starting, "gradient-sync-mpi-start");
+    thread.setDaemon(true);
+    thread.start();
+    try {
+      return starting.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (TimeoutException e) {
+      throw new RankLostException(
+          "timed out: MPI has not started, because not all ranks have come to create their first"
+              + " sync, rank="
+              + System.getenv("OMPI_COMM_WORLD_RANK")
+              + ", size="
+              + System.getenv("OMPI_COMM_WORLD_SIZE")
+              + ", waited="
+              + timeout,
+          e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new RankLostException("interrupted while MPI starts", e);
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof MPIException cause) {
+        throw cause;
+      } else if (e.getCause() instanceof Error error) {
+        throw error; // among them what the loading of natives throws
+      }
+      throw new IllegalStateException(e.getCause());
     }
   }
 

@@ -1,0 +1,92 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The last calls of a group, for the texts of errors and for reports. The thread that holds the
+ * group's lock writes; whoever reads without it may see a call that is half written.
+ */
+final class CallLog {
+  private static final int LENGTH = 32;
+
+  private final ByteBuffer[] calls = new ByteBuffer[LENGTH];
+  private final long[] began = new long[LENGTH];
+  private final long[] ended = new long[LENGTH];
+  private volatile long count;
+
+  CallLog() {
+    for (int i = 0; i < LENGTH; i++) {
+      calls[i] = ByteBuffer.allocate(Call.BYTES).order(ByteOrder.nativeOrder());
+    }
+  }
+
+  /** Begins a call, and returns where it is to be written. Allocates nothing. */
+  ByteBuffer next() {
+    int at = (int) (count % LENGTH);
+    ended[at] = 0;
+    began[at] = System.nanoTime();
+    count++;
+    return calls[at];
+  }
+
+  /** The last call has ended on this rank. */
+  void finished() {
+    ended[last(0)] = System.nanoTime();
+  }
+
+  /** Forgets all calls. */
+  void clear() {
+    count = 0;
+  }
+
+  /** Whether a call has begun and not ended. */
+  boolean isRunning() {
+    return count > 0 && ended[last(0)] == 0;
+  }
+
+  /** The last call, as a user reads it, or "none". */
+  String current() {
+    return count > 0 ? Call.describe(calls[last(0)]) : "none";
+  }
+
+  /** The last call that has ended here, as a user reads it, or "none". */
+  String lastFinished() {
+    for (int back = 0; back < Math.min(count, LENGTH); back++) {
+      if (ended[last(back)] != 0) {
+        return Call.describe(calls[last(back)]);
+      }
+    }
+    return "none";
+  }
+
+  /** How long ago the last call ended, or began if it has not; in nanoseconds. */
+  long sinceLast() {
+    int at = last(0);
+    return count == 0 ? 0 : System.nanoTime() - (ended[at] != 0 ? ended[at] : began[at]);
+  }
+
+  /** All calls that are remembered, oldest first. */
+  List<String> lines() {
+    long now = System.nanoTime();
+    List<String> lines = new ArrayList<>();
+    for (int back = (int) Math.min(count, LENGTH) - 1; back >= 0; back--) {
+      int at = last(back);
+      lines.add(
+          String.format(
+              "%s, began %.3f ms ago, %s",
+              Call.describe(calls[at]),
+              (now - began[at]) / 1e6,
+              ended[at] == 0
+                  ? "has not ended"
+                  : String.format("took %.3f ms", (ended[at] - began[at]) / 1e6)));
+    }
+    return lines;
+  }
+
+  private int last(int back) {
+    return (int) Math.floorMod(count - 1 - back, (long) LENGTH);
+  }
+}

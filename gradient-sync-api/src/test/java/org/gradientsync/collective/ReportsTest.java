@@ -1,0 +1,90 @@
+package org.gradientsync.collective;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a time-out leaves, with ranks that are threads; LostRankIT has those that are processes. */
+class ReportsTest {
+  @TempDir Path folder;
+
+  @Test
+  void allRanksSayWhatTheyWereDoing() throws Exception {
+    CountDownLatch others = new CountDownLatch(2);
+    LocalRanks.run(
+        3,
+        options -> options.timeout(Duration.ofMillis(300)).reports(folder.resolve("new")),
+        sync -> {
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 10).named("w")) {
+            sync.average(buffer);
+            if (sync.rank() == 1) {
+              waitInUserCode(others);
+              return;
+            }
+            String message =
+                assertThrows(RankLostException.class, () -> sync.average(buffer)).getMessage();
+            assertTrue(message.contains("; reports=" + folder), message);
+            others.countDown();
+          }
+        });
+    Path reports = only(folder.resolve("new"));
+    assertEquals(
+        "rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(reports)));
+    for (int rank = 0; rank < 3; rank++) {
+      String report = Files.readString(reports.resolve("rank-" + rank + ".txt"));
+      assertTrue(report.contains("allReduce(FLOAT32[10] \"w\", AVERAGE), call=1, began"), report);
+      assertTrue(report.contains("\"rank-1\" "), report);
+      assertTrue(report.contains("java.version="), report);
+    }
+    List<String> summary = Files.readAllLines(reports.resolve("summary.txt"));
+    assertEquals(3, summary.size(), summary::toString);
+    assertTrue(summary.get(0).contains("waits for rank 1 since "), summary.get(0));
+    assertTrue(summary.get(0).contains("(FLOAT32[10] \"w\", AVERAGE), call=2"), summary.get(0));
+    assertTrue(summary.get(1).contains("is in no call since "), summary.get(1));
+    assertTrue(summary.get(1).contains("waitInUserCode"), summary.get(1));
+  }
+
+  @Test
+  void aFolderThatCannotBeMadeDoesNotHideTheTimeout() throws Exception {
+    Path file = Files.writeString(folder.resolve("file"), "");
+    Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+    LocalRanks.run(
+        2,
+        options -> options.timeout(Duration.ofMillis(300)).reports(file),
+        sync -> {
+          if (sync.rank() == 1) {
+            Thread.sleep(1000);
+            return;
+          }
+          String message = assertThrows(RankLostException.class, sync::barrier).getMessage();
+          assertTrue(message.contains("rank 1 (thread=rank-1) did not join in time"), message);
+          assertTrue(message.contains("reports=" + temporary), message);
+        });
+  }
+
+  private static void waitInUserCode(CountDownLatch others) throws InterruptedException {
+    others.await();
+  }
+
+  private static Path only(Path parent) throws Exception {
+    try (Stream<Path> all = Files.list(parent)) {
+      List<Path> paths = all.toList();
+      assertEquals(1, paths.size(), paths::toString);
+      return paths.get(0);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+package org.gradientsync.mpi;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+
+/**
+ * What the ranks of {@link LostRankIT}'s jobs do: rank 1 is lost, in a manner and at a phase that
+ * the arguments name. The others go on averaging until they throw.
+ */
+final class LosingRanks {
+  private static final int LOST = 1;
+  private static final int CALLS = 5;
+
+  private LosingRanks() {}
+
+  public static void main(String[] args) throws Exception {
+    String manner = args[0];
+    String phase = args[1];
+    try (GradientSync sync =
+            GradientSync.builder()
+                .reducer(args[2])
+                .timeout(Duration.ofSeconds(3))
+                .late(Duration.ofSeconds(1))
+                .reports(Path.of(args[3]))
+                .create();
+        DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 3_000_000).named("layer3")) {
+      System.out.println("reducer=" + sync.reducer() + " process=" + ProcessHandle.current().pid());
+      boolean lost = sync.rank() == LOST;
+      for (int call = 0; !manner.equals("late") || call < 2 * CALLS; call++) {
+        if (lost
+            && (phase.equals("before") && call == 0 || phase.equals("between") && call == CALLS)) {
+          lose(manner);
+        } else if (lost && phase.equals("during") && call == CALLS) {
+          Thread other = new Thread(() -> loseInAMoment(manner));
+          other.setDaemon(true);
+          other.start();
+        }
+        sync.average(gradient);
+      }
+      System.out.println("rank " + sync.rank() + " has come to the end");
+    }
+  }
+
+  private static void loseInAMoment(String manner) {
+    try {
+      Thread.sleep(50); // somewhere in one of the next calls
+      lose(manner);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void lose(String manner) throws InterruptedException {
+    switch (manner) {
+      case "kill" -> signal("KILL");
+      case "stop" -> signal("STOP");
+      case "throw" -> throw new IllegalStateException("the data ran out");
+      case "stick" -> stickInUserCode();
+      case "late" -> Thread.sleep(2_000);
+      default -> throw new IllegalArgumentException(manner);
+    }
+  }
+
+  private static void stickInUserCode() throws InterruptedException {
+    Thread.sleep(300_000);
+  }
+
+  private static void signal(String name) {
+    try {
+      new ProcessBuilder("kill", "-" + name, Long.toString(ProcessHandle.current().pid()))
+          .inheritIO()
+          .start()
+          .waitFor();
+    } catch (java.io.IOException | InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}
