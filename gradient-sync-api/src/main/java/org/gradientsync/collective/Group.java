@@ -55,6 +55,9 @@ public final class Group implements AutoCloseable {
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
+  /** Instead of a rank, where none is meant. */
+  public static final int NO_RANK = Call.NO_ROOT;
+
   /** For the data of collectives. */
   static final int DATA = 2;
 
@@ -463,6 +466,15 @@ public final class Group implements AutoCloseable {
   }
 
   /**
+   * How many calls have met on the host.
+   *
+   * @return those of the library included
+   */
+  public long met() {
+    return sequence;
+  }
+
+  /**
    * Tells all ranks at the next meeting that this rank has found an element that is not a number;
    * all of them throw. The caller holds this group's lock.
    *
@@ -737,6 +749,15 @@ public final class Group implements AutoCloseable {
   }
 
   /**
+   * Takes back {@link #addCheck}.
+   *
+   * @param check what was given there
+   */
+  public void removeCheck(Runnable check) {
+    checks.remove(check);
+  }
+
+  /**
    * Breaks the group because the ranks' calls do not match, where that shows too late for going on.
    *
    * @param table who asked for what
@@ -942,6 +963,19 @@ public final class Group implements AutoCloseable {
       }
     }
     return "";
+  }
+
+  /**
+   * Whether no rank is known to have died.
+   *
+   * @return false if one of this node is gone
+   */
+  public boolean isComplete() {
+    boolean complete = true;
+    for (int peer = 0; peer < members.length; peer++) {
+      complete &= isAlive(peer);
+    }
+    return complete;
   }
 
   boolean isWorld() {

@@ -87,6 +87,9 @@ interface CudaApi {
 
   void awaitStream(CUstream stream);
 
+  /** Whether all that was enqueued has run. Allocates nothing. */
+  boolean isDone(CUstream stream);
+
   /** The context that a stream belongs to. */
   CUcontext contextOf(CUstream stream);
 

@@ -7,8 +7,12 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.LongConsumer;
 import jcuda.driver.CUcontext;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -24,6 +28,9 @@ public final class CudaDevice implements BackendDevice {
   /** The kind of this device. */
   public static final String KIND = "cuda";
 
+  private static final int POLLS = 1000;
+  private static final long CHECK_NANOS = 100_000_000;
+
   private final CudaApi api;
   private final int ordinal;
   private final CUcontext context;
@@ -34,8 +41,10 @@ public final class CudaDevice implements BackendDevice {
   private final Map<Long, List<Lent>> lent = new ConcurrentHashMap<>();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private final List<Consumer<CudaStream>> streamWatches = new CopyOnWriteArrayList<>();
+  private final List<LongConsumer> waitWatches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
   private final ReduceKernel kernel;
+  private FiniteCheck finite; // made when it is asked for
   private volatile boolean closed;
 
   CudaDevice(CudaApi api, int ordinal) {
@@ -251,6 +260,32 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public synchronized long firstNotFinite(DeviceBuffer buffer) {
+    requireOpen();
+    if (finite == null) {
+      makeCurrent();
+      finite = new FiniteCheck(this);
+    }
+    return finite.first((CudaBuffer) buffer);
+  }
+
+  @Override
+  public List<String> state() {
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add("GPU " + ordinal + ": " + this + (closed ? ", closed" : ""));
+    if (!closed) {
+      makeCurrent();
+      long[] memory = api.memoryInfo();
+      lines.add("  memory: free=" + memory[0] + ", total=" + memory[1]);
+      lines.add("  this device's stream: " + (api.isDone(stream.handle()) ? "idle" : "busy"));
+      lines.add(
+          "  driver: CUDA " + api.driverVersion() / 1000 + "." + api.driverVersion() % 1000 / 10);
+    }
+    return lines;
+  }
+
+  @Override
   public void await(DeviceBuffer buffer) {
     ((CudaBuffer) buffer).stream().await();
   }
@@ -299,6 +334,9 @@ public final class CudaDevice implements BackendDevice {
     stream.await();
     staging.close();
     kernel.close();
+    if (finite != null) {
+      finite.close();
+    }
     closed = true;
     for (long address : allocations) {
       free(address);
@@ -346,9 +384,61 @@ public final class CudaDevice implements BackendDevice {
     streamWatches.forEach(w -> w.accept(closing));
   }
 
-  /** To be called whenever the host has waited. */
-  void afterWaiting() {
-    watches.forEach(Runnable::run);
+  /**
+   * Has something look around ten times a second while the host waits for the device; it is given
+   * the nanoseconds since the host began, and throws if waiting is in vain.
+   */
+  void watchWaits(LongConsumer waiting) {
+    waitWatches.add(waiting);
+  }
+
+  void unwatchWaits(LongConsumer waiting) {
+    waitWatches.remove(waiting);
+  }
+
+  /**
+   * Waits for an event, or for a stream where that is null. Where nobody wants to look around, the
+   * driver waits; otherwise this thread asks it again and again, as the driver would.
+   */
+  void await(CUstream of, CUevent event) {
+    makeCurrent();
+    if (!waitWatches.isEmpty()) {
+      poll(of, event);
+    } else if (event == null) {
+      api.awaitStream(of);
+    } else {
+      api.awaitEvent(event);
+    }
+    for (Runnable watch : watches) {
+      watch.run();
+    }
+  }
+
+  private void poll(CUstream of, CUevent event) {
+    long start = 0;
+    long checked = 0;
+    for (int polls = 0; !(event == null ? api.isDone(of) : api.isDone(event)); polls++) {
+      if (polls < POLLS) {
+        Thread.onSpinWait();
+        continue;
+      }
+      long now = System.nanoTime();
+      if (start == 0) {
+        start = now;
+        checked = now;
+      }
+      if (now - checked > CHECK_NANOS) {
+        checked = now;
+        for (LongConsumer watch : waitWatches) {
+          watch.accept(now - start);
+        }
+      }
+      if (now - start > CHECK_NANOS) {
+        LockSupport.parkNanos(50_000);
+      } else {
+        Thread.yield();
+      }
+    }
   }
 
   PinnedStaging staging() {

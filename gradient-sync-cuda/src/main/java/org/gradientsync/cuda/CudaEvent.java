@@ -38,9 +38,7 @@ public final class CudaEvent implements Moment {
   /** Waits until the work before the event is done. */
   @Override
   public void await() {
-    device.makeCurrent();
-    device.api().awaitEvent(handle());
-    device.afterWaiting();
+    device.await(null, handle());
   }
 
   /**

@@ -47,9 +47,7 @@ public final class CudaStream implements WorkQueue {
   /** Waits until everything enqueued so far is done. */
   @Override
   public void await() {
-    device.makeCurrent();
-    device.api().awaitStream(handle());
-    device.afterWaiting();
+    device.await(handle(), null);
   }
 
   /**

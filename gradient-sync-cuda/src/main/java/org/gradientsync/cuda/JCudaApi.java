@@ -232,6 +232,16 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public boolean isDone(CUstream stream) {
+    int result = JCudaDriver.cuStreamQuery(stream);
+    if (result == NOT_READY) {
+      return false;
+    }
+    check(result, "cuStreamQuery");
+    return true;
+  }
+
+  @Override
   public CUcontext contextOf(CUstream stream) {
     CUcontext context = new CUcontext();
     check(JCudaDriver.cuStreamGetCtx(stream, context), "cuStreamGetCtx");

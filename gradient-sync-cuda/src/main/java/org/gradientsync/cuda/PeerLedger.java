@@ -10,13 +10,13 @@ import org.gradientsync.cuda.CudaDevice.Lent;
 /**
  * In which the ranks note which registrations they have ended, that is, whose memory they have
  * unmapped, so that its owner may free it. Each rank has a page that it alone writes: a word that
- * says that it has closed, and a bit for each registration.
+ * says that it has closed, what {@link PeerProgress} takes, and a bit for each registration.
  */
 final class PeerLedger {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int CLOSED = 0;
-  private static final int FIRST = 64;
+  private static final int FIRST = PeerProgress.BYTES;
 
   /** For each rank. */
   static final int BYTES = FIRST + (PeerTag.MAX_REGISTRATIONS / Long.SIZE + 1) * Long.BYTES;

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.StringJoiner;
 import java.util.function.Consumer;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
@@ -51,6 +52,9 @@ final class PeerReducer implements Reducer {
       };
   private final CudaEvent ordered;
   private final PeerLaunch goodbye;
+  private final PeerProgress progress;
+  private final PeerVigil vigil;
+  private final PeerFinite finite; // or null
   private final Runnable check = this::check;
   private final Consumer<CudaStream> streamCloses = this::streamCloses;
 
@@ -74,7 +78,9 @@ final class PeerReducer implements Reducer {
       PeerMailbox mailbox,
       PeerReport report,
       PeerPlanner planner,
-      PeerBudget.Share share) {
+      PeerBudget.Share share,
+      PeerProgress progress,
+      boolean finite) {
     this.group = group;
     this.device = device;
     this.communicator = paths.communicator();
@@ -87,6 +93,9 @@ final class PeerReducer implements Reducer {
     registrations = new PlanCache<>(group, this::end);
     goodbye = group.size() > 1 ? planner.goodbye() : null;
     ordered = device.createEvent(false);
+    this.progress = progress;
+    this.finite = finite ? new PeerFinite(device, group, progress) : null;
+    vigil = new PeerVigil(group, device, progress, report);
     device.watch(check);
     device.watchStreams(streamCloses);
   }
@@ -111,7 +120,7 @@ final class PeerReducer implements Reducer {
         }
         registration = register(own);
       }
-      enqueue(registration, plan(registration, op), own.stream());
+      enqueue(registration, plan(registration, op), own, op, Group.NO_RANK);
     }
   }
 
@@ -135,7 +144,7 @@ final class PeerReducer implements Reducer {
         plan = planner.broadcast(registration, root);
         registration.keepBroadcast(root, plan);
       }
-      enqueue(registration, plan, own.stream());
+      enqueue(registration, plan, own, null, root);
     }
   }
 
@@ -161,6 +170,22 @@ final class PeerReducer implements Reducer {
   @Override
   public boolean blocksHost() {
     return false;
+  }
+
+  @Override
+  public boolean checksFinite() {
+    return true;
+  }
+
+  @Override
+  public List<String> state() {
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add("peer: failure=" + report.failure() + (told ? ", told" : ""));
+    for (int peer = 0; peer < group.size(); peer++) {
+      lines.add("  rank " + peer + ": " + progress.textOf(peer));
+    }
+    return lines;
   }
 
   private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
@@ -269,19 +294,27 @@ final class PeerReducer implements Reducer {
       throw e;
     }
     registrations.put(own, registration);
-    names.put(lastNumber, own.type() + "[" + own.count() + "]");
+    String name = own.name().isEmpty() ? "" : " \"" + own.name() + "\"";
+    names.put(lastNumber, own.type() + "[" + own.count() + "]" + name);
     return registration;
   }
 
   /** Allocates nothing. */
-  private void enqueue(PeerRegistration registration, PeerPlan plan, CudaStream stream) {
+  private void enqueue(
+      PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
+    CudaStream stream = buffer.stream();
     CUstream handle = stream.handle();
     device.makeCurrent();
     if (device.api().isCapturing(handle)) {
+      group.countsNoMore();
+      progress.enqueued(group.enqueued(), group.met());
+      look(buffer, registration, op);
       plan.enqueueEach(handle);
       registration.captured = true;
       return;
     }
+    group.enqueues(buffer, op, root);
+    progress.enqueued(group.enqueued(), group.met());
     if (stream != lastStream) {
       // All ranks' kernels must run in the order of the calls, whatever their streams.
       if (lastStream != null) {
@@ -293,7 +326,14 @@ final class PeerReducer implements Reducer {
       }
       lastStream = stream;
     }
+    look(buffer, registration, op);
     plan.enqueue(handle);
+  }
+
+  private void look(CudaBuffer buffer, PeerRegistration registration, ReduceOp op) {
+    if (finite != null && op != null) {
+      finite.look(buffer, registration.number);
+    }
   }
 
   /** Keeps the order of the calls when the last one's stream goes. */
@@ -322,21 +362,30 @@ final class PeerReducer implements Reducer {
    * is looked at before each call, and when the host has waited.
    */
   private void check() {
+    if (finite != null) {
+      finite.check(names);
+    }
     if (report.failure() == PeerReport.NONE || told) {
       return;
     }
     synchronized (group) {
-      if (told) {
+      if (told || vigil.hasThrown()) {
         return; // another thread has thrown it
       }
       told = true;
       device.unwatch(check); // what other buffers hold can still be had
+      if (vigil.isMismatch()) {
+        throw group.mismatched(vigil.table());
+      }
       if (report.failure() == PeerReport.MISMATCH) {
         MismatchedCallException e = new MismatchedCallException(table());
         group.lost("the ranks' calls did not match on the GPU", e);
         throw e;
       }
-      throw group.lost(cause(report.failure()), null);
+      if (report.failure() == PeerReport.TIMED_OUT) {
+        throw group.timedOut(cause());
+      }
+      throw group.lost("stopped: " + cause(), null);
     }
   }
 
@@ -366,7 +415,7 @@ final class PeerReducer implements Reducer {
         + report.call();
   }
 
-  private String cause(int failure) {
+  private String cause() {
     List<Integer> gaveUp = new ArrayList<>();
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
@@ -376,18 +425,18 @@ final class PeerReducer implements Reducer {
         missing.add(peer);
       }
     }
-    StringBuilder text =
-        new StringBuilder(failure == PeerReport.TIMED_OUT ? "timed out" : "stopped");
+    StringJoiner what = new StringJoiner(", and ");
     if (!missing.isEmpty()) {
-      text.append(": ").append(ranks(missing)).append(" did not join in time");
+      what.add(ranks(missing) + " did not join in time");
     }
     if (!gaveUp.isEmpty()) {
-      text.append(": ").append(ranks(gaveUp)).append(" gave up the call or closed the sync before");
+      what.add(ranks(gaveUp) + " gave up the call or closed the sync before");
     }
     if (missing.isEmpty() && gaveUp.isEmpty()) {
-      text.append(": a rank stopped in the middle of the call");
+      what.add("a rank stopped in the middle of the call");
     }
-    return text.append(", waited=")
+    return new StringBuilder(what.toString())
+        .append(", waited=")
         .append(report.waitedNanos() / 1_000_000)
         .append(" ms, timeout=")
         .append(group.timeout())
@@ -396,8 +445,8 @@ final class PeerReducer implements Reducer {
         .toString();
   }
 
-  private static String ranks(List<Integer> ranks) {
-    return ranks.size() == 1 ? "rank " + ranks.get(0) : "ranks " + ranks;
+  private String ranks(List<Integer> ranks) {
+    return ranks.size() == 1 ? group.name(ranks.get(0)) : "ranks " + ranks;
   }
 
   private void end(PeerRegistration registration) {
@@ -423,6 +472,7 @@ final class PeerReducer implements Reducer {
       closing = true;
       device.unwatch(check);
       device.unwatchStreams(streamCloses);
+      vigil.close();
       try {
         if (group.isBroken()) {
           report.stop(); // nobody comes any more
@@ -440,6 +490,9 @@ final class PeerReducer implements Reducer {
         planner.close();
         ordered.close();
         paths.close();
+        if (finite != null) {
+          finite.close();
+        }
       } finally {
         ledger.closed(); // whatever happened here, the others may have their memory back
         share.close();

@@ -52,8 +52,9 @@ public final class PeerReducerProvider implements ReducerProvider {
     Group group = context.group();
     CudaDevice device = (CudaDevice) context.device();
     PeerPaths paths = PeerPaths.open(group, device);
-    PeerLedger ledger =
-        new PeerLedger(NodeMemory.share(group, PeerLedger.BYTES), group.rank(), group.size());
+    NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
+    PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
+    PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
     PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
@@ -80,7 +81,18 @@ public final class PeerReducerProvider implements ReducerProvider {
                 group.rank(),
                 group.size(),
                 timeout);
-        reducer = new PeerReducer(group, device, paths, ledger, mailbox, report, planner, share);
+        reducer =
+            new PeerReducer(
+                group,
+                device,
+                paths,
+                ledger,
+                mailbox,
+                report,
+                planner,
+                share,
+                progress,
+                context.finite());
       } catch (CudaException e) {
         reason = e.getMessage();
       }

@@ -70,6 +70,8 @@ final class FakeGpu {
 
   FakeGpu() {
     CUcontext[] contexts = {newContext(), newContext()};
+    when(api.isDone(any(CUstream.class))).thenReturn(true);
+    when(api.isDone(any(CUevent.class))).thenReturn(true);
     when(api.deviceCount()).thenReturn(2);
     when(api.deviceName(anyInt())).thenReturn("fake");
     when(api.pciAddress(0)).thenReturn("0000:1b:00.0");

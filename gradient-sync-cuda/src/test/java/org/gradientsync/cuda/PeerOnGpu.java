@@ -9,4 +9,9 @@ class PeerOnGpu extends ReducerContract {
   protected RankRunner runner() {
     return new GpuRunner(PeerReducer.NAME);
   }
+
+  @Override
+  protected boolean looksFirst() {
+    return false;
+  }
 }

@@ -144,7 +144,7 @@ class PeerReducerTest {
           assertTrue(
               e.getMessage()
                   .startsWith(
-                      "timed out: rank 2 did not join in time, waited=2500 ms, timeout=PT20S, on the"
+                      "timed out: rank 2 (thread=rank-2) did not join in time, waited=2500 ms, timeout=PT20S, on the"
                           + " GPU in allReduce(FLOAT32[100], "),
               e.getMessage());
           assertTrue(e.getMessage().contains(", rank=" + rank.rank()), e.getMessage());
@@ -178,9 +178,11 @@ class PeerReducerTest {
                   .startsWith(
                       "stopped: ranks "
                           + missing
-                          + " did not join in time: rank "
+                          + " did not join in time, and rank "
                           + (rank.rank() == 3 ? 2 : 3)
-                          + " gave up the call"),
+                          + " (thread=rank-"
+                          + (rank.rank() == 3 ? 2 : 3)
+                          + ") gave up the call"),
               e.getMessage());
         });
   }

@@ -44,7 +44,11 @@ final class JobEnd implements UncaughtExceptionHandler {
                     return; // by the program itself
                   }
                   tellCause(mpi, world);
+                  boolean over = !world.endedBy().isEmpty() || !world.isComplete();
                   boolean sound = world.leaveAll();
+                  if (over) {
+                    return; // mpirun ends all that is left; there is nobody to end MPI with
+                  }
                   if (!mpi.isOwner()) {
                     return;
                   }

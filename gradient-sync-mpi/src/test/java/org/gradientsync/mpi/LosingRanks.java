@@ -25,8 +25,10 @@ final class LosingRanks {
                 .timeout(Duration.ofSeconds(3))
                 .late(Duration.ofSeconds(1))
                 .reports(Path.of(args[3]))
+                .device(args[4])
                 .create();
-        DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 3_000_000).named("layer3")) {
+        DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 3_000_000).named("layer3");
+        DeviceBuffer last = gradient.slice(gradient.count() - 1, 1)) {
       System.out.println("reducer=" + sync.reducer() + " process=" + ProcessHandle.current().pid());
       boolean lost = sync.rank() == LOST;
       for (int call = 0; !manner.equals("late") || call < 2 * CALLS; call++) {
@@ -39,6 +41,7 @@ final class LosingRanks {
           other.start();
         }
         sync.average(gradient);
+        last.copyTo(new float[1]); // waits, where averages do not
       }
       System.out.println("rank " + sync.rank() + " has come to the end");
     }

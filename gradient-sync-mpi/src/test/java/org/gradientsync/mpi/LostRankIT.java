@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** A rank is lost: what the others say, what their users read, and what stays behind. */
 class LostRankIT {
   private static final Pattern PROCESS = Pattern.compile("process=(\\d+)");
-  private static final String NAME = "rank 1 \\(host=[^,]+, process=\\d+\\)";
+  static final String NAME = "rank 1 \\(host=[^,]+, process=\\d+\\)";
 
   @TempDir Path reports;
 
@@ -82,20 +82,21 @@ class LostRankIT {
   }
 
   private Mpirun.Result lose(String manner, String phase, String reducer) throws Exception {
-    return Mpirun.run(3, List.of(), LosingRanks.class, manner, phase, reducer, reports.toString());
+    return Mpirun.run(
+        3, List.of(), LosingRanks.class, manner, phase, reducer, reports.toString(), "host");
   }
 
-  private static void requireMatch(Mpirun.Result job, String regex) {
+  static void requireMatch(Mpirun.Result job, String regex) {
     requireMatch(job.output(), regex);
   }
 
-  private static void requireMatch(String text, String regex) {
+  static void requireMatch(String text, String regex) {
     assertTrue(
         Pattern.compile(regex).matcher(text).find(), () -> "no '" + regex + "' in:\n" + text);
   }
 
   /** What stays on a user's screen. */
-  private static String lastLines(Mpirun.Result job) {
+  static String lastLines(Mpirun.Result job) {
     List<String> lines = job.output().lines().toList();
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
   }
@@ -130,7 +131,7 @@ class LostRankIT {
   }
 
   /** No process and no shared memory. */
-  private static void requireNothingLeft(Mpirun.Result job) throws IOException {
+  static void requireNothingLeft(Mpirun.Result job) throws IOException {
     List<Long> processes = new ArrayList<>();
     for (Matcher m = PROCESS.matcher(job.output()); m.find(); ) {
       processes.add(Long.parseLong(m.group(1)));

@@ -1,0 +1,121 @@
+package org.gradientsync.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongConsumer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.collective.Group;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Looks around ten times a second while this rank waits, on the host or for its GPU: whether the
+ * others can still come, and who is late. Kernels find by themselves what does not match between
+ * kernels; this finds a rank that waits on its host while another waits on its GPU, ranks that have
+ * died, and interrupts. It costs nothing where nobody waits that long.
+ */
+final class PeerVigil implements AutoCloseable {
+  /** Looks at a mismatch before it is thrown: by then each rank has said what it does. */
+  private static final int LOOKS = 3;
+
+  private static final Logger log = LoggerFactory.getLogger(PeerVigil.class);
+
+  private final Group group;
+  private final CudaDevice device;
+  private final PeerProgress progress;
+  private final PeerReport report;
+  private final Runnable onHost = this::whileWaitingOnHost;
+  private final LongConsumer onDevice = this::whileWaitingOnDevice;
+  private int mismatches;
+  private long warnedAt; // how many calls there were
+  private volatile boolean thrown;
+
+  PeerVigil(Group group, CudaDevice device, PeerProgress progress, PeerReport report) {
+    this.group = group;
+    this.device = device;
+    this.progress = progress;
+    this.report = report;
+    group.addCheck(onHost);
+    device.watchWaits(onDevice);
+  }
+
+  /** Whether what is wrong has been thrown, and the group is broken. */
+  boolean hasThrown() {
+    return thrown;
+  }
+
+  boolean isMismatch() {
+    return progress.isMismatch();
+  }
+
+  /** Who does what, as far as each rank has said. */
+  String table() {
+    StringBuilder text =
+        new StringBuilder(
+            "the ranks' calls do not match, rank="
+                + group.rank()
+                + ", some wait on the host and others for their GPU:");
+    for (int peer = 0; peer < group.size(); peer++) {
+      text.append("\n  rank ").append(peer).append(": ").append(progress.textOf(peer));
+    }
+    return text.toString();
+  }
+
+  private void whileWaitingOnHost() {
+    progress.waits(group.enqueued(), group.met(), group.currentCall());
+    lookForMismatch();
+  }
+
+  private void whileWaitingOnDevice(long nanos) {
+    if (thrown || report.failure() != PeerReport.NONE) {
+      return; // the kernels are about to end
+    }
+    progress.say("waits for its GPU in " + group.currentCall());
+    lookForMismatch();
+    if (Thread.currentThread().isInterrupted()) {
+      throw giveUp(group.lost("interrupted while waiting for the GPU", null));
+    }
+    List<Integer> late = new ArrayList<>();
+    for (int peer = 0; peer < group.size(); peer++) {
+      if (!group.isAlive(peer)) {
+        throw giveUp(
+            group.lost(
+                group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU",
+                null));
+      }
+      if (progress.enqueuedBy(peer) < group.enqueued()) {
+        late.add(peer);
+      }
+    }
+    if (nanos > group.patience().lateNanos() && warnedAt != group.enqueued() && !late.isEmpty()) {
+      warnedAt = group.enqueued();
+      log.warn(
+          "rank {} has waited {} for its GPU, which waits for {}: in={}",
+          group.rank(),
+          group.patience().late(),
+          late.size() == 1 ? group.name(late.get(0)) : "ranks " + late,
+          group.currentCall());
+    }
+  }
+
+  private void lookForMismatch() {
+    if (!progress.isMismatch()) {
+      mismatches = 0;
+    } else if (++mismatches >= LOOKS) {
+      throw giveUp(group.mismatched(table()));
+    }
+  }
+
+  /** Ends this rank's kernels, which tell the others'. */
+  private <E extends GradientSyncException> E giveUp(E cause) {
+    thrown = true;
+    report.stop();
+    return cause;
+  }
+
+  @Override
+  public void close() {
+    group.removeCheck(onHost);
+    device.unwatchWaits(onDevice);
+  }
+}
