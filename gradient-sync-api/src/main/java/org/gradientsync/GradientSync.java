@@ -2,6 +2,7 @@ package org.gradientsync;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -48,6 +49,7 @@ public final class GradientSync implements AutoCloseable {
   private final Reducer reducer;
   private final Observer observer;
   private final DataType wire;
+  private final Map<String, String> alternatives;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
 
@@ -57,13 +59,15 @@ public final class GradientSync implements AutoCloseable {
       GroupCommunicator communicator,
       BackendDevice device,
       Reducer reducer,
-      DataType wire) {
+      DataType wire,
+      Map<String, String> alternatives) {
     this.group = group;
     this.communicator = communicator;
     this.device = device;
     this.reducer = reducer;
     observer = new Observer(device, reducer.name());
     this.wire = wire;
+    this.alternatives = Collections.unmodifiableMap(alternatives);
   }
 
   /**
@@ -284,6 +288,15 @@ public final class GradientSync implements AutoCloseable {
    */
   public String reducer() {
     return reducer.name();
+  }
+
+  /**
+   * The reducers that were not chosen.
+   *
+   * @return the reason by the reducer's name, the fastest one first; the same on all ranks
+   */
+  public Map<String, String> alternatives() {
+    return alternatives;
   }
 
   /**
