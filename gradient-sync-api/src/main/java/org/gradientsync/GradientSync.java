@@ -3,6 +3,7 @@ package org.gradientsync;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -50,6 +51,7 @@ public final class GradientSync implements AutoCloseable {
   private final Observer observer;
   private final DataType wire;
   private final boolean finite;
+  private final Map<String, String> alternatives;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
 
@@ -58,6 +60,7 @@ public final class GradientSync implements AutoCloseable {
    *
    * @param wire null where FLOAT32 travels as it is
    * @param finite whether to look for what is not, because the reducer does not
+   * @param alternatives the reducers that were not chosen, and why
    */
   GradientSync(
       Group group,
@@ -65,7 +68,8 @@ public final class GradientSync implements AutoCloseable {
       BackendDevice device,
       Reducer reducer,
       DataType wire,
-      boolean finite) {
+      boolean finite,
+      Map<String, String> alternatives) {
     this.finite = finite;
     this.group = group;
     this.communicator = communicator;
@@ -73,6 +77,7 @@ public final class GradientSync implements AutoCloseable {
     this.reducer = reducer;
     observer = new Observer(device, reducer.name());
     this.wire = wire;
+    this.alternatives = Collections.unmodifiableMap(alternatives);
   }
 
   /**
@@ -296,6 +301,15 @@ public final class GradientSync implements AutoCloseable {
    */
   public String reducer() {
     return reducer.name();
+  }
+
+  /**
+   * The reducers that were not chosen.
+   *
+   * @return the reason by the reducer's name, the fastest one first; the same on all ranks
+   */
+  public Map<String, String> alternatives() {
+    return alternatives;
   }
 
   /**

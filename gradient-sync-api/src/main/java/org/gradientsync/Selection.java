@@ -55,7 +55,8 @@ final class Selection {
       DataType wire = settings.wire().orElse(null);
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
-      reducer = reducer(communicator, group, device, rejected);
+      Map<String, String> others = new LinkedHashMap<>();
+      reducer = reducer(communicator, group, device, rejected, others);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
@@ -64,7 +65,7 @@ final class Selection {
       group.addState(device::state);
       group.addState(reducer::state);
       boolean finite = settings.finite() && !reducer.checksFinite();
-      return new GradientSync(group, communicator, device, reducer, wire, finite);
+      return new GradientSync(group, communicator, device, reducer, wire, finite, others);
     } catch (RuntimeException | Error e) {
       if (reducer != null) {
         reducer.close();
@@ -155,6 +156,7 @@ final class Selection {
             sorted(DeviceProvider.class, DeviceProvider::priority),
             DeviceProvider::kind,
             p -> p.availability(request),
+            new LinkedHashMap<>(),
             new LinkedHashMap<>());
     return provider.open(request);
   }
@@ -163,7 +165,8 @@ final class Selection {
       GroupCommunicator communicator,
       Group group,
       BackendDevice device,
-      Map<String, String> rejected) {
+      Map<String, String> rejected,
+      Map<String, String> others) {
     SyncContext context = new SyncContext(group, device, settings);
     List<ReducerProvider> providers = sorted(ReducerProvider.class, ReducerProvider::priority);
     Map<String, String> failed = new LinkedHashMap<>();
@@ -178,7 +181,8 @@ final class Selection {
                   failed.containsKey(p.name())
                       ? Availability.no(failed.get(p.name()))
                       : p.availability(context),
-              rejected);
+              rejected,
+              others);
       try {
         return provider.create(context);
       } catch (UnavailableException e) {
@@ -197,6 +201,8 @@ final class Selection {
 
   /**
    * The provider of the highest priority that all ranks can use, or the one that the user named.
+   *
+   * @param others becomes why each other one was not taken
    */
   private <P> P choose(
       GroupCommunicator communicator,
@@ -204,7 +210,8 @@ final class Selection {
       List<P> providers,
       Function<P, String> name,
       Function<P, Availability> availability,
-      Map<String, String> rejected) {
+      Map<String, String> rejected,
+      Map<String, String> others) {
     String asked = settings.get(what).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
@@ -242,6 +249,15 @@ final class Selection {
       }
       String cause = causeAgainst(candidate, answers);
       if (cause == null) {
+        others.clear(); // of an earlier choice, which could not be built
+        for (P each : providers) {
+          String other = name.apply(each);
+          if (!other.equals(candidate)) {
+            String against = causeAgainst(other, answers);
+            String beaten = asked == null ? "slower than " + candidate : "not asked for";
+            others.put(other, against == null ? USABLE + ", but " + beaten : against);
+          }
+        }
         return provider;
       }
       rejected.put(candidate, cause);

@@ -53,7 +53,8 @@ final class PerfJson {
 
   private static void append(StringBuilder text, Object value) {
     if (value instanceof Map<?, ?> members) {
-      String before = "{";
+      text.append('{');
+      String before = "";
       for (Map.Entry<?, ?> member : members.entrySet()) {
         text.append(before);
         append(text, member.getKey());

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.DataType;
@@ -131,6 +132,18 @@ class LocalRanksTest {
       buffer.copyTo(result);
       assertEquals(2, result[1]);
     }
+  }
+
+  @Test
+  void saysWhyOtherReducersWereNotChosen() {
+    LocalRanks.run(
+        2,
+        sync ->
+            assertEquals(
+                Map.of(
+                    "shared",
+                    "the ranks are threads of one JVM and share its memory anyway (rank 0)"),
+                sync.alternatives()));
   }
 
   @Test

@@ -74,7 +74,7 @@ final class CudaAwareProbe {
               .redirectErrorStream(true)
               .redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
               .redirectOutput(output.toFile());
-      builder.environment().keySet().removeIf(k -> OF_RANKS.stream().anyMatch(k::startsWith));
+      forgetJob(builder.environment());
       Process child = builder.start();
       if (!child.waitFor(seconds, TimeUnit.SECONDS)) {
         child.destroyForcibly();
@@ -94,6 +94,11 @@ final class CudaAwareProbe {
         output.toFile().delete();
       }
     }
+  }
+
+  /** Makes an environment that of a process which is no rank of this job. */
+  static void forgetJob(Map<String, String> environment) {
+    environment.keySet().removeIf(k -> OF_RANKS.stream().anyMatch(k::startsWith));
   }
 
   private static String lastLine(Path output) throws IOException {

@@ -1,0 +1,17 @@
+package org.gradientsync.examples;
+
+import java.time.Duration;
+
+/**
+ * One thing to find out.
+ *
+ * @param name as it is told where it does not finish
+ * @param limit how long it may take
+ * @param work what finds it out
+ */
+record DoctorCheck(String name, Duration limit, Work work) {
+  /** What has been found out is added as soon as it is known. */
+  interface Work {
+    void run(DoctorFacts facts) throws Exception;
+  }
+}

@@ -1,0 +1,104 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What is known about one rank: values by section and name, in the order in which they came. As
+ * text each fact is one line, so that what a process wrote before it died can be read. Several
+ * threads may write and read.
+ */
+final class DoctorFacts {
+  private final Map<String, Map<String, String>> sections = new LinkedHashMap<>();
+
+  /** Adds a fact, or changes it. */
+  synchronized DoctorFacts add(String section, String name, Object value) {
+    sections
+        .computeIfAbsent(section, key -> new LinkedHashMap<>())
+        .put(name, String.valueOf(value).strip());
+    return this;
+  }
+
+  synchronized void addAll(DoctorFacts others) {
+    others.copy().forEach((section, facts) -> facts.forEach((k, v) -> add(section, k, v)));
+  }
+
+  /** A value, or the empty string where it is not known. */
+  synchronized String get(String section, String name) {
+    return sections.getOrDefault(section, Map.of()).getOrDefault(name, "");
+  }
+
+  synchronized boolean has(String section, String name) {
+    return sections.getOrDefault(section, Map.of()).containsKey(name);
+  }
+
+  /** The facts of one section by name. */
+  synchronized Map<String, String> section(String section) {
+    return new LinkedHashMap<>(sections.getOrDefault(section, Map.of()));
+  }
+
+  /** All of these but a section. */
+  synchronized DoctorFacts without(String section) {
+    DoctorFacts rest = new DoctorFacts();
+    rest.addAll(this);
+    rest.sections.remove(section);
+    return rest;
+  }
+
+  /** All facts as they are now. */
+  synchronized Map<String, Map<String, String>> copy() {
+    Map<String, Map<String, String>> copy = new LinkedHashMap<>();
+    sections.forEach((section, facts) -> copy.put(section, new LinkedHashMap<>(facts)));
+    return copy;
+  }
+
+  /** One line for each fact: section, name and value, with tabs between them. */
+  synchronized String text() {
+    StringBuilder text = new StringBuilder();
+    sections.forEach(
+        (section, facts) ->
+            facts.forEach((name, value) -> text.append(line(section, name, value)).append('\n')));
+    return text.toString();
+  }
+
+  static String line(String section, String name, Object value) {
+    return escaped(section) + '\t' + escaped(name) + '\t' + escaped(String.valueOf(value));
+  }
+
+  /** Reads {@link #text}; what is not such a line is left out. */
+  static DoctorFacts read(String text) {
+    DoctorFacts facts = new DoctorFacts();
+    for (String line : text.split("\n", -1)) {
+      String[] parts = line.split("\t", -1);
+      if (parts.length == 3) {
+        facts.add(plain(parts[0]), plain(parts[1]), plain(parts[2]));
+      }
+    }
+    return facts;
+  }
+
+  /** A list as one value. */
+  static String joined(List<String> values) {
+    return values.isEmpty() ? "none" : String.join(" ", new ArrayList<>(values));
+  }
+
+  private static String escaped(String text) {
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "");
+  }
+
+  private static String plain(String text) {
+    StringBuilder plain = new StringBuilder();
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '\\' && i + 1 < text.length()) {
+        char next = text.charAt(++i);
+        plain.append(next == 't' ? '\t' : next == 'n' ? '\n' : next);
+      } else {
+        plain.append(c);
+      }
+    }
+    return plain.toString();
+  }
+}

@@ -1,0 +1,55 @@
+package org.gradientsync.examples;
+
+import java.util.List;
+import jcuda.driver.JCudaDriver;
+import jcuda.nvrtc.JNvrtc;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaBlas;
+import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.spi.Availability;
+
+/** The process that loads the NVIDIA driver, cuBLAS and NVRTC, and prints what it finds. */
+final class DoctorGpuList {
+  private DoctorGpuList() {}
+
+  /** Prints facts. */
+  public static void main(String[] args) {
+    List<CudaGpu> gpus;
+    try {
+      gpus = CudaGpu.visible();
+    } catch (UnavailableException e) {
+      print(DoctorGpus.GPUS, DoctorGpus.USABLE, "no: " + e.getMessage());
+      return;
+    }
+    print(DoctorGpus.GPUS, DoctorGpus.USABLE, "yes");
+    int[] version = new int[1];
+    DriverCall.check(JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion", "gpu=any");
+    print(DoctorGpus.GPUS, "CUDA of the driver", dotted(version[0] / 1000, version[0] % 1000 / 10));
+    for (CudaGpu gpu : gpus) {
+      print(DoctorGpus.GPUS, "GPU " + gpu.ordinal(), gpu.name() + " (" + gpu.pciAddress() + ")");
+    }
+    print(DoctorGpus.GPUS, DoctorGpus.CUBLAS, text(CudaBlas.availability(), ""));
+    Availability compiler = CudaModule.compilerAvailability();
+    int[] major = new int[1];
+    int[] minor = new int[1];
+    if (compiler.usable()) {
+      JNvrtc.nvrtcVersion(major, minor);
+    }
+    print(DoctorGpus.GPUS, DoctorGpus.NVRTC, text(compiler, ", " + dotted(major[0], minor[0])));
+  }
+
+  private static String text(Availability availability, String more) {
+    return availability.usable() ? "usable" + more : "no: " + availability.reason();
+  }
+
+  private static String dotted(int major, int minor) {
+    return major + "." + minor;
+  }
+
+  /** At once, so that it is not lost if this process ends before its time. */
+  static void print(String section, String name, Object value) {
+    System.out.println(DoctorFacts.line(section, name, value));
+    System.out.flush();
+  }
+}

@@ -1,0 +1,58 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+
+/** GPUs, the libraries for them and the ways between them, each tried in a process of its own. */
+final class DoctorGpus {
+  static final String GPUS = "GPUs";
+  static final String LINKS = "GPU to GPU";
+  static final String USABLE = "usable";
+  static final String CUBLAS = "cuBLAS";
+  static final String NVRTC = "NVRTC";
+  static final String NO_DRIVER = "none is loaded";
+  static final String DRIVER = "NVIDIA driver";
+
+  private static final Path DRIVER_VERSION = Path.of("/proc/driver/nvidia/version");
+
+  private DoctorGpus() {}
+
+  /** Which GPUs this rank sees, and what it can do with them. */
+  static void list(DoctorFacts facts) throws IOException {
+    String driver = driver();
+    facts.add(GPUS, DRIVER, driver.isEmpty() ? NO_DRIVER : driver);
+    DoctorChild.Result trial =
+        DoctorChild.java(DoctorGpuList.class.getName()).run(Duration.ofSeconds(15));
+    facts.addAll(DoctorFacts.read(trial.output()));
+    if (!trial.isGood()) {
+      facts.add(GPUS, USABLE, "no: " + trial.failure());
+    }
+  }
+
+  /** As the driver says where it is loaded, or in some containers only NVIDIA's own program. */
+  private static String driver() throws IOException {
+    String loaded = DoctorHost.valueIn(DRIVER_VERSION, "NVRM version:").replaceAll("\\s+", " ");
+    if (!loaded.isEmpty()) {
+      return loaded;
+    }
+    DoctorChild.Result asked =
+        DoctorChild.command("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+            .run(Duration.ofSeconds(5));
+    return asked.isGood() ? asked.output().lines().findFirst().orElse("") : "";
+  }
+
+  /** How the GPUs reach each other; for one rank of each node, because others would disturb. */
+  static void links(DoctorFacts facts) {
+    DoctorChild.Result trial =
+        DoctorChild.java(DoctorGpuLinks.class.getName()).run(Duration.ofSeconds(15));
+    facts.addAll(DoctorFacts.read(trial.output()));
+    if (!trial.isGood()) {
+      facts.add(LINKS, "trial", trial.failure());
+    }
+  }
+
+  static boolean areUsable(DoctorFacts facts) {
+    return facts.get(GPUS, USABLE).equals("yes");
+  }
+}

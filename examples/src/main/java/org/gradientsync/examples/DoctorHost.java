@@ -1,0 +1,156 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.gradientsync.host.SharedFiles;
+import org.gradientsync.mpi.MpiTrial;
+import org.gradientsync.spi.Availability;
+
+/** The JDK, the machine and the settings, as this process sees them. Loads nothing. */
+final class DoctorHost {
+  static final String JDK = "JDK";
+  static final String MACHINE = "Machine";
+  static final String CPU = "CPU binding";
+  static final String SHM = "/dev/shm";
+  static final String SETTINGS = "Settings";
+  static final String UCX_SIGNALS = "UCX_ERROR_SIGNALS";
+  static final String NOT_SET = "not set";
+
+  /** What else changes how this library's programs run. */
+  private static final String[] VARIABLES = {
+    "UCX_",
+    "OMPI_MCA_",
+    "OPAL_PREFIX",
+    "CUDA_",
+    "NVIDIA_",
+    "LD_LIBRARY_PATH",
+    "JAVA_OPTS",
+    "JDK_JAVA_OPTIONS",
+    "JAVA_TOOL_OPTIONS"
+  };
+
+  private static final int PROBE_BYTES = 1 << 20;
+
+  private DoctorHost() {}
+
+  static void jdk(DoctorFacts facts) {
+    facts.add(JDK, "version", Runtime.version());
+    facts.add(JDK, "vendor", System.getProperty("java.vendor"));
+    facts.add(JDK, "home", System.getProperty("java.home"));
+    facts.add(
+        JDK,
+        "options",
+        DoctorFacts.joined(ManagementFactory.getRuntimeMXBean().getInputArguments()));
+    facts.add(JDK, "max heap", bytes(Runtime.getRuntime().maxMemory()));
+  }
+
+  static void machine(DoctorFacts facts) throws IOException {
+    facts.add(MACHINE, "host name", hostName());
+    facts.add(
+        MACHINE,
+        "operating system",
+        String.join(
+            " ",
+            System.getProperty("os.name"),
+            System.getProperty("os.version"),
+            System.getProperty("os.arch")));
+    String release = valueIn(Path.of("/etc/os-release"), "PRETTY_NAME=").replace("\"", "");
+    if (!release.isEmpty()) {
+      facts.add(MACHINE, "distribution", release);
+    }
+    facts.add(MACHINE, "CPUs", firstLine(Path.of("/sys/devices/system/cpu/online")));
+    facts.add(MACHINE, "memory", valueIn(Path.of("/proc/meminfo"), "MemTotal:"));
+  }
+
+  static void cpus(DoctorFacts facts) throws IOException {
+    facts.add(CPU, "allowed CPUs", valueIn(Path.of("/proc/self/status"), "Cpus_allowed_list:"));
+    facts.add(CPU, "CPUs that the JVM sees", Runtime.getRuntime().availableProcessors());
+  }
+
+  /** Asks, and then writes there. */
+  static void sharedMemory(DoctorFacts facts) throws IOException {
+    Path folder = Path.of(SHM);
+    Availability usable = SharedFiles.availability();
+    facts.add(SHM, "usable", usable.usable() ? "yes" : "no: " + usable.reason());
+    if (!usable.usable()) {
+      return;
+    }
+    FileStore store = Files.getFileStore(folder);
+    facts.add(SHM, "size", bytes(store.getTotalSpace()));
+    facts.add(SHM, "free", bytes(store.getUsableSpace()));
+    try {
+      Path file = Files.createTempFile(folder, "gradient-sync-doctor-", "");
+      try {
+        Files.write(file, new byte[PROBE_BYTES]);
+      } finally {
+        Files.delete(file);
+      }
+    } catch (IOException e) {
+      facts.add(SHM, "usable", "no: writing failed: " + e);
+    }
+  }
+
+  static void settings(DoctorFacts facts) {
+    settings(System.getenv(), facts);
+    new TreeMap<>(System.getProperties())
+        .forEach(
+            (key, value) -> {
+              if (key.toString().startsWith("gradientsync.")) {
+                facts.add(SETTINGS, "-D" + key, value);
+              }
+            });
+  }
+
+  static void settings(Map<String, String> environment, DoctorFacts facts) {
+    Map<String, String> own = new LinkedHashMap<>(new TreeMap<>(environment));
+    MpiTrial.forgetJob(own); // mpirun's own say nothing about what the user chose
+    facts.add(SETTINGS, UCX_SIGNALS, NOT_SET);
+    own.forEach(
+        (name, value) -> {
+          for (String prefix : VARIABLES) {
+            if (name.startsWith(prefix)) {
+              facts.add(SETTINGS, name, value.isEmpty() ? "(empty)" : value);
+            }
+          }
+        });
+  }
+
+  private static String hostName() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "(unknown: " + e.getMessage() + ")";
+    }
+  }
+
+  static String bytes(long bytes) {
+    return bytes < 1L << 30
+        ? String.format(Locale.ROOT, "%.0f MiB", bytes / 1048576.0)
+        : String.format(Locale.ROOT, "%.1f GiB", bytes / 1073741824.0);
+  }
+
+  /** The rest of the first line that begins so, or the empty string. */
+  static String valueIn(Path file, String start) throws IOException {
+    if (!Files.isReadable(file)) {
+      return "";
+    }
+    return Files.readAllLines(file).stream()
+        .filter(line -> line.startsWith(start))
+        .map(line -> line.substring(start.length()).strip())
+        .findFirst()
+        .orElse("");
+  }
+
+  static String firstLine(Path file) throws IOException {
+    return valueIn(file, "");
+  }
+}

@@ -1,0 +1,111 @@
+package org.gradientsync.examples;
+
+import java.io.File;
+import java.net.URL;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Map;
+import org.gradientsync.mpi.MpiTrial;
+import org.gradientsync.spi.Availability;
+
+/** Open MPI: what is installed, and whether its Java bindings work in a process of their own. */
+final class DoctorMpi {
+  static final String MPI = "Open MPI";
+  static final String BINDINGS = "Java bindings";
+  static final String MPIRUN = "mpirun";
+  static final String LIBRARY = "library version";
+  static final String CUDA_AWARE = "CUDA-aware";
+  static final String USABLE = "usable";
+  static final String NOT_FOUND = "not found";
+
+  private static final String FILE = System.mapLibraryName("mpi_java");
+
+  private final Map<String, String> environment;
+  private String libraries = "";
+
+  DoctorMpi(Map<String, String> environment) {
+    this.environment = environment;
+  }
+
+  /** All but whether it takes device memory. */
+  void check(DoctorFacts facts) {
+    Duration limit = Duration.ofSeconds(5);
+    DoctorChild.Result mpirun = DoctorChild.command("mpirun", "--version").run(limit);
+    facts.add(
+        MPI,
+        MPIRUN,
+        mpirun.isGood()
+            ? mpirun.output().lines().findFirst().orElse("") + ", " + onPath("mpirun")
+            : NOT_FOUND);
+    String prefix = ompiInfo("prefix", limit);
+    facts.add(MPI, "prefix", prefix.isEmpty() ? "unknown: ompi_info tells nothing" : prefix);
+    URL jar = DoctorMpi.class.getClassLoader().getResource("mpi/MPI.class");
+    facts.add(MPI, "mpi.jar", jar == null ? NOT_FOUND : fileOf(jar));
+    String path = System.getProperty("java.library.path", "");
+    String found = folderOf(path);
+    if (found.isEmpty()) { // examples/bin/launch does the same under mpirun
+      libraries = ompiInfo("libdir", limit);
+      found = folderOf(libraries);
+      libraries = found;
+    }
+    facts.add(MPI, FILE, found.isEmpty() ? NOT_FOUND : Path.of(found, FILE));
+    Availability files =
+        MpiTrial.files(libraries.isEmpty() ? path : libraries + File.pathSeparator + path);
+    if (!files.usable()) {
+      facts.add(MPI, BINDINGS, files.reason());
+      return;
+    }
+    DoctorChild.Result trial = trial().run(Duration.ofSeconds(15));
+    if (!trial.after("version=").isEmpty()) {
+      facts.add(MPI, LIBRARY, trial.after("version="));
+      facts.add(MPI, "takes device memory, as it says", trial.after("says="));
+    }
+    facts.add(MPI, BINDINGS, trial.isGood() ? USABLE : trial.failure());
+  }
+
+  /** Sends device memory to itself. After {@link #check}. */
+  void checkCudaAware(DoctorFacts facts) {
+    DoctorChild.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
+    facts.add(MPI, CUDA_AWARE, trial.isGood() ? "yes, tried" : "no, tried: " + trial.failure());
+  }
+
+  /** Where the bindings' library is, if the JVM would not find it by itself; otherwise empty. */
+  String libraries() {
+    return libraries;
+  }
+
+  private DoctorChild trial(String... args) {
+    DoctorChild child = DoctorChild.java(MpiTrial.class.getName(), args).libraries(libraries);
+    MpiTrial.forgetJob(child.environment());
+    child.environment().putIfAbsent(DoctorHost.UCX_SIGNALS, "");
+    return child;
+  }
+
+  private static String ompiInfo(String path, Duration limit) {
+    return DoctorChild.command("ompi_info", "--path", path, "--parsable")
+        .run(limit)
+        .after("path:" + path + ":");
+  }
+
+  private static String folderOf(String path) {
+    return Arrays.stream(path.split(File.pathSeparator))
+        .filter(folder -> !folder.isEmpty() && Files.exists(Path.of(folder, FILE)))
+        .findFirst()
+        .orElse("");
+  }
+
+  private String onPath(String program) {
+    return Arrays.stream(environment.getOrDefault("PATH", "").split(File.pathSeparator))
+        .map(folder -> Path.of(folder, program))
+        .filter(Files::isExecutable)
+        .map(Path::toString)
+        .findFirst()
+        .orElse("");
+  }
+
+  private static String fileOf(URL url) {
+    return url.toString().replaceFirst("^jar:", "").replaceFirst("^file:", "").split("!")[0];
+  }
+}

@@ -1,0 +1,87 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.Optional;
+
+/**
+ * Texts that the ranks of one node leave for each other in a folder: for what has to be told where
+ * MPI does not work.
+ */
+final class DoctorNode {
+  private static final Duration PAUSE = Duration.ofMillis(20);
+
+  private final Path folder;
+
+  private DoctorNode(Path folder) {
+    this.folder = folder;
+  }
+
+  /**
+   * The ranks of this node.
+   *
+   * @param folder the same for all of them, which this makes if it is not there
+   * @return empty if there is no such folder, or none of this user's own
+   */
+  static Optional<DoctorNode> in(Path folder) {
+    if (folder == null) {
+      return Optional.empty();
+    }
+    try {
+      Path parent = folder.getParent();
+      if (!Files.isDirectory(parent) || !Files.isWritable(parent)) {
+        return Optional.empty();
+      }
+      if (!Files.isDirectory(folder)) {
+        try {
+          Files.createDirectory(
+              folder,
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        } catch (FileAlreadyExistsException e) {
+          return in(folder); // another rank was faster
+        }
+      }
+      Path own = Files.createTempFile(folder, "owner", "");
+      boolean ours = Files.getOwner(own).equals(Files.getOwner(folder));
+      Files.delete(own);
+      return ours ? Optional.of(new DoctorNode(folder)) : Optional.empty();
+    } catch (IOException | RuntimeException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** Leaves a text; a reader sees all of it or nothing. */
+  void put(String name, String text) {
+    try {
+      Path file = Files.createTempFile(folder, "part", "");
+      Files.writeString(file, text);
+      Files.move(file, folder.resolve(name), StandardCopyOption.ATOMIC_MOVE);
+    } catch (IOException e) {
+      // Who waits for it gives up in time, and says that it did not come.
+    }
+  }
+
+  /** Waits for a text. */
+  Optional<String> get(String name, Duration limit) {
+    long start = System.nanoTime();
+    Path file = folder.resolve(name);
+    while (true) {
+      if (Files.exists(file)) {
+        try {
+          return Optional.of(Files.readString(file));
+        } catch (IOException e) {
+          return Optional.empty();
+        }
+      }
+      if (System.nanoTime() - start >= limit.toNanos() || Thread.currentThread().isInterrupted()) {
+        return Optional.empty();
+      }
+      DoctorClock.sleep(PAUSE);
+    }
+  }
+}

@@ -1,0 +1,150 @@
+package org.gradientsync.examples;
+
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * What all ranks have found out, and what is wrong with it.
+ *
+ * @param size how many ranks there are, those that did not tell anything included
+ * @param note for the reader, above all; may be empty
+ * @param reports of the ranks, in their order
+ * @param findings the verdicts
+ */
+record DoctorPage(int size, String note, List<DoctorReport> reports, List<DoctorFinding> findings) {
+  private static final String INDENT = "  ";
+
+  boolean hasProblems() {
+    return findings.stream().anyMatch(DoctorFinding::isProblem);
+  }
+
+  /** What is equal on all ranks once, and what differs for each. */
+  List<String> lines() {
+    List<String> lines = new ArrayList<>();
+    lines.add("gradient-sync doctor: " + title());
+    if (!note.isEmpty()) {
+      lines.add(note);
+    }
+    for (String section : sections()) {
+      lines.add("");
+      lines.add(section);
+      Set<String> names = names(section);
+      int width = names.stream().mapToInt(String::length).max().orElse(0);
+      for (String name : names) {
+        String key = String.format("%s%-" + width + "s  ", INDENT, name);
+        for (String value : values(section, name)) {
+          for (String line : value.split("\n")) {
+            lines.add((key + line).stripTrailing());
+            key = " ".repeat(key.length());
+          }
+        }
+      }
+    }
+    addFindings(lines, "Worth knowing", false);
+    addFindings(lines, "Problems", true);
+    if (!hasProblems()) {
+      lines.add("");
+      lines.add("No problems found.");
+    }
+    return lines;
+  }
+
+  private String title() {
+    int told = reports.size();
+    String all = size == 1 ? "1 rank" : size + " ranks";
+    return size <= told ? all : "facts of " + ranks(reports) + ", of " + all;
+  }
+
+  private void addFindings(List<String> lines, String heading, boolean problems) {
+    List<DoctorFinding> those =
+        findings.stream().filter(finding -> finding.isProblem() == problems).toList();
+    if (those.isEmpty()) {
+      return;
+    }
+    lines.add("");
+    lines.add(heading);
+    int number = 1;
+    for (DoctorFinding finding : those) {
+      String where =
+          finding.ranks().size() == reports.size() || finding.ranks().isEmpty()
+              ? ""
+              : " (" + DoctorRanks.text(finding.ranks()) + ")";
+      lines.add(INDENT + number++ + ". " + finding.what() + where);
+      lines.add(INDENT + "   " + finding.remedy());
+    }
+  }
+
+  /** One line if all ranks say the same, and otherwise one for each that some say. */
+  private List<String> values(String section, String name) {
+    Map<String, List<DoctorReport>> values = new LinkedHashMap<>();
+    for (DoctorReport report : reports) {
+      if (report.has(section, name)) {
+        values.computeIfAbsent(report.get(section, name), value -> new ArrayList<>()).add(report);
+      }
+    }
+    List<String> lines = new ArrayList<>();
+    values.forEach(
+        (value, those) ->
+            lines.add(those.size() == reports.size() ? value : ranks(those) + ": " + value));
+    return lines;
+  }
+
+  private static String ranks(List<DoctorReport> reports) {
+    return DoctorRanks.text(reports.stream().map(DoctorReport::rank).toList());
+  }
+
+  private Set<String> sections() {
+    Set<String> sections = new LinkedHashSet<>();
+    reports.forEach(report -> sections.addAll(report.facts().copy().keySet()));
+    return sections;
+  }
+
+  private Set<String> names(String section) {
+    Set<String> names = new LinkedHashSet<>();
+    reports.forEach(report -> names.addAll(report.facts().section(section).keySet()));
+    return names;
+  }
+
+  /** The same as JSON. */
+  String json(Instant date) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("program", "doctor");
+    all.put("date", date.truncatedTo(ChronoUnit.SECONDS).toString());
+    all.put("size", size);
+    all.put("note", note);
+    all.put(
+        "ranks",
+        reports.stream()
+            .<Object>map(
+                report -> {
+                  Map<String, Object> members = new LinkedHashMap<>();
+                  members.put("rank", report.rank());
+                  members.put("facts", report.facts().copy());
+                  return members;
+                })
+            .toList());
+    all.put("problems", json(true));
+    all.put("worthKnowing", json(false));
+    return PerfJson.of(all);
+  }
+
+  private List<Object> json(boolean problems) {
+    List<Object> list = new ArrayList<>();
+    for (DoctorFinding finding : findings) {
+      if (finding.isProblem() == problems) {
+        Map<String, Object> members = new LinkedHashMap<>();
+        members.put("what", finding.what());
+        members.put("remedy", finding.remedy());
+        members.put("ranks", List.copyOf(finding.ranks()));
+        list.add(members);
+      }
+    }
+    return list;
+  }
+}

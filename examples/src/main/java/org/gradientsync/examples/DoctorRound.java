@@ -1,0 +1,170 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/**
+ * Brings the ranks' facts together. The ranks of one node tell each other through a folder, so MPI
+ * is not needed; a process of each rank joins the job by MPI, and carries the facts of other nodes.
+ */
+final class DoctorRound {
+  private static final String JOIN = "join";
+  private static final String DONE = "done";
+  private static final String YES = "yes";
+
+  private final DoctorPlace place;
+  private final DoctorClock clock;
+  private final Optional<DoctorNode> node;
+  private final Map<Integer, DoctorFacts> others = new TreeMap<>();
+  private boolean gathered;
+
+  DoctorRound(DoctorPlace place, DoctorClock clock) {
+    this.place = place;
+    this.clock = clock;
+    node = DoctorNode.in(place.folder());
+  }
+
+  /**
+   * Joins the job, unless a rank of this node is known to be unable to: the others would wait for
+   * it in vain.
+   *
+   * @param facts of this rank, to which what was chosen is added
+   * @param libraries where the library of Open MPI's Java bindings is, or the empty string
+   */
+  void join(DoctorFacts facts, String libraries) {
+    node.ifPresent(those -> those.put(place.rank() + ".1", facts.text()));
+    String obstacle = obstacle(facts);
+    if (obstacle.isEmpty()) {
+      tryJob(facts, libraries);
+    } else {
+      facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "not tried: " + obstacle);
+    }
+    node.ifPresent(those -> those.put(place.rank() + ".2", facts.text()));
+  }
+
+  /** Why the ranks of this node do not join, or the empty string. */
+  private String obstacle(DoctorFacts facts) {
+    String own = place.launched() ? obstacleOf(place.rank(), facts) : "";
+    if (node.isEmpty() || place.localSize() == 1) {
+      return own;
+    }
+    if (!place.isFirstOfNode()) {
+      return node.get()
+          .get(JOIN, clock.until(0.72))
+          .map(answer -> answer.equals(YES) ? "" : answer)
+          .orElse("the first rank of this node did not say that all are there");
+    }
+    int here = 0;
+    String obstacle = own;
+    for (int rank = 0; rank < Math.max(place.size(), place.localSize()); rank++) {
+      // On one node these are all ranks. On several nobody knows where the others are.
+      boolean mustBeHere = place.size() == place.localSize();
+      Optional<String> text =
+          node.get().get(rank + ".1", mustBeHere ? clock.until(0.7) : Duration.ZERO);
+      if (text.isPresent()) {
+        here++;
+        if (obstacle.isEmpty()) {
+          obstacle = obstacleOf(rank, DoctorFacts.read(text.get()));
+        }
+      } else if (mustBeHere && obstacle.isEmpty()) {
+        obstacle = "rank " + rank + " has not told anything";
+      }
+    }
+    node.get().put(JOIN, obstacle.isEmpty() ? YES : obstacle);
+    return obstacle;
+  }
+
+  private static String obstacleOf(int rank, DoctorFacts facts) {
+    String bindings = facts.get(DoctorMpi.MPI, DoctorMpi.BINDINGS);
+    return bindings.equals(DoctorMpi.USABLE)
+        ? ""
+        : "Open MPI's Java bindings are not usable on rank " + rank;
+  }
+
+  private void tryJob(DoctorFacts facts, String libraries) {
+    Path folder = null;
+    try {
+      folder = DoctorScratch.open();
+      Path own = folder.resolve("own");
+      Path all = folder.resolve("all");
+      DoctorFacts known = new DoctorFacts();
+      known.addAll(facts);
+      known.add(DoctorJob.JOB, "rank", place.rank());
+      Files.writeString(own, known.text());
+      Duration limit = clock.until(0.86);
+      String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
+      DoctorChild child =
+          DoctorChild.java(DoctorJob.class.getName(), own.toString(), all.toString(), wait)
+              .property("gradientsync.peer.tuning", "off") // measuring takes its time
+              .libraries(libraries);
+      DoctorChild.Result result = child.run(limit);
+      facts.addAll(DoctorFacts.read(result.output()));
+      gathered = result.output().lines().anyMatch(DoctorJob.GATHERED::equals);
+      if (!gathered) {
+        String failure = result.after(DoctorJob.FAILED);
+        String reason = failure.isEmpty() ? result.failure() : failure;
+        facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "none: " + reason);
+      }
+      for (DoctorFacts each : DoctorJob.read(all)) {
+        String rank = each.get(DoctorJob.JOB, "rank");
+        others.put(Integer.parseInt(rank), each.without(DoctorJob.JOB));
+      }
+    } catch (IOException | NumberFormatException e) {
+      facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "none: no trial could be made: " + e);
+    } finally {
+      DoctorScratch.close(folder);
+    }
+  }
+
+  /**
+   * The facts that this rank has to tell, in the order of the ranks; none if another one tells
+   * them.
+   *
+   * @param patient whether there is time to wait for others
+   */
+  List<DoctorReport> toTell(DoctorFacts facts, boolean patient) {
+    boolean first = place.isFirstOfNode();
+    if (place.rank() != 0 && gathered && (node.isEmpty() || first)) {
+      return List.of(); // rank 0 has got them by MPI
+    }
+    if (!first && node.isPresent() && toldByFirst(patient)) {
+      return List.of();
+    }
+    Map<Integer, DoctorFacts> all = new TreeMap<>(others);
+    if (first && node.isPresent()) {
+      Duration limit = patient ? clock.until(0.93) : Duration.ZERO;
+      boolean oneNode = place.size() == place.localSize();
+      for (int rank = 0; rank < place.size(); rank++) {
+        int number = rank;
+        boolean wait = patient && oneNode && !others.containsKey(rank);
+        Optional<String> text =
+            node.get().get(rank + ".2", wait ? clock.until(0.93) : Duration.ZERO);
+        if (text.isEmpty() && !others.containsKey(rank)) { // MPI may have brought more than this
+          text = node.get().get(rank + ".1", Duration.ZERO);
+        }
+        text.ifPresent(found -> all.put(number, DoctorFacts.read(found)));
+      }
+    }
+    all.put(place.rank(), facts);
+    return all.entrySet().stream()
+        .map(entry -> new DoctorReport(entry.getKey(), entry.getValue()))
+        .toList();
+  }
+
+  private boolean toldByFirst(boolean patient) {
+    return node.get().get(DONE, patient ? clock.until(0.97) : Duration.ZERO).isPresent();
+  }
+
+  /** Lets the other ranks of this node end. */
+  void told() {
+    if (place.isFirstOfNode()) {
+      node.ifPresent(those -> those.put(DONE, YES));
+    }
+  }
+}

@@ -1,0 +1,354 @@
+package org.gradientsync.examples;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** What is wrong, and what to do about it: from facts alone. */
+final class DoctorRules {
+  private static final long LEAST_SHARED_MIB = 1024;
+  private static final long LEAST_FREE_MIB = 64;
+
+  private static final Pattern VERSION = Pattern.compile("\\d+\\.\\d+\\.\\d+");
+
+  private final int size;
+  private final boolean launched;
+  private final List<DoctorReport> reports;
+  private final Map<DoctorFinding, List<Integer>> found = new LinkedHashMap<>();
+
+  private DoctorRules(int size, boolean launched, List<DoctorReport> reports) {
+    this.size = size;
+    this.launched = launched;
+    this.reports = reports;
+  }
+
+  /**
+   * The verdicts.
+   *
+   * @param size how many ranks there are
+   * @param launched whether mpirun, or another launcher, started them
+   * @param reports of those that told something
+   */
+  static List<DoctorFinding> of(int size, boolean launched, List<DoctorReport> reports) {
+    DoctorRules rules = new DoctorRules(size, launched, reports);
+    rules.missing();
+    for (DoctorReport report : reports) {
+      rules.checks(report);
+      rules.mpi(report);
+      rules.settings(report);
+      rules.cpus(report);
+      rules.sharedMemory(report);
+      rules.gpus(report);
+      rules.links(report);
+      rules.reducer(report);
+    }
+    rules.sharedGpus();
+    rules.different(DoctorHost.JDK, "version", "start all ranks with the same JDK: set JAVA_HOME");
+    rules.different(
+        DoctorMpi.MPI, DoctorMpi.LIBRARY, "use one Open MPI on all nodes, the one of mpirun");
+    List<DoctorFinding> findings = new ArrayList<>();
+    rules.found.forEach(
+        (finding, ranks) ->
+            findings.add(
+                new DoctorFinding(
+                    finding.isProblem(), finding.what(), finding.remedy(), List.copyOf(ranks))));
+    return findings;
+  }
+
+  private void problem(DoctorReport report, String what, String remedy) {
+    add(true, report, what, remedy);
+  }
+
+  private void hint(DoctorReport report, String what, String remedy) {
+    add(false, report, what, remedy);
+  }
+
+  /** Of several ranks with the same one, all are named. */
+  private void add(boolean problem, DoctorReport report, String what, String remedy) {
+    List<Integer> ranks =
+        found.computeIfAbsent(
+            new DoctorFinding(problem, what, remedy, List.of()), key -> new ArrayList<>());
+    if (report != null && !ranks.contains(report.rank())) {
+      ranks.add(report.rank());
+    }
+  }
+
+  private void missing() {
+    List<Integer> missing = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      int number = rank;
+      if (reports.stream().noneMatch(report -> report.rank() == number)) {
+        missing.add(rank);
+      }
+    }
+    if (!missing.isEmpty()) {
+      add(
+          true,
+          null,
+          "no facts came from " + DoctorRanks.text(missing),
+          "see whether these ranks have printed a page of their own, or have been started at all;"
+              + " on several nodes facts travel by MPI only");
+    }
+  }
+
+  private void checks(DoctorReport report) {
+    report
+        .facts()
+        .section(DoctorClock.CHECKS)
+        .forEach(
+            (name, outcome) -> {
+              if (name.equals(DoctorClock.ITSELF)) {
+                problem(
+                    report,
+                    "doctor " + outcome + ", so facts are missing",
+                    "mpirun ends all ranks when one has failed: read what the others say; otherwise"
+                        + " run doctor again");
+              } else {
+                problem(
+                    report,
+                    "the check of " + name + " " + outcome,
+                    "run doctor again; if it stays so, what it tries hangs or fails in your"
+                        + " programs, too");
+              }
+            });
+  }
+
+  private void mpi(DoctorReport report) {
+    String bindings = report.get(DoctorMpi.MPI, DoctorMpi.BINDINGS);
+    String mpirun = report.get(DoctorMpi.MPI, DoctorMpi.MPIRUN);
+    boolean installed = !mpirun.isEmpty() && !mpirun.equals(DoctorMpi.NOT_FOUND);
+    if (!bindings.isEmpty() && !bindings.equals(DoctorMpi.USABLE)) {
+      String what = "Open MPI's Java bindings cannot be used: " + bindings;
+      String remedy =
+          "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun: script/bootstrap"
+              + " finds or builds them, docs/open-mpi.md says how by hand";
+      if (launched || installed) {
+        problem(report, what, remedy);
+      } else {
+        hint(report, what, "it matters only under mpirun; " + remedy);
+      }
+    }
+    String library = version(report.get(DoctorMpi.MPI, DoctorMpi.LIBRARY));
+    if (installed && !library.isEmpty() && !version(mpirun).equals(library)) {
+      problem(
+          report,
+          "mpirun and the library are of different versions: mpirun="
+              + version(mpirun)
+              + ", library="
+              + library,
+          "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first in"
+              + " LD_LIBRARY_PATH");
+    }
+    String aware = report.get(DoctorMpi.MPI, DoctorMpi.CUDA_AWARE);
+    if (aware.startsWith("no, tried")) {
+      hint(
+          report,
+          "Open MPI does not take device memory: " + aware.substring("no, tried: ".length()),
+          "only the reducer cuda-aware needs it; docs/open-mpi.md says how to build Open MPI with CUDA");
+    }
+  }
+
+  /** For example {@code 4.1.4}, out of a line that says more. */
+  static String version(String text) {
+    Matcher matcher = VERSION.matcher(text);
+    return matcher.find() ? matcher.group() : "";
+  }
+
+  private void settings(DoctorReport report) {
+    if (!launched) {
+      return; // the process alone does not start UCX
+    }
+    String signals = report.get(DoctorHost.SETTINGS, DoctorHost.UCX_SIGNALS);
+    if (signals.equals(DoctorHost.NOT_SET) || signals.contains("SEGV")) {
+      problem(
+          report,
+          "UCX would take signals that the JVM needs for crashes: UCX_ERROR_SIGNALS=" + signals,
+          "export UCX_ERROR_SIGNALS= (empty) before mpirun; examples/bin/launch does it");
+    }
+  }
+
+  private void cpus(DoctorReport report) {
+    String seen = report.get(DoctorHost.CPU, "CPUs that the JVM sees");
+    String online = report.get(DoctorHost.MACHINE, "CPUs");
+    if (seen.equals("1") && online.matches(".*[-,].*")) {
+      problem(
+          report,
+          "the JVM sees only one of this machine's CPUs: online=" + online,
+          "under mpirun give --bind-to none; otherwise see taskset, numactl and the container's"
+              + " limits");
+    }
+  }
+
+  private void sharedMemory(DoctorReport report) {
+    String usable = report.get(DoctorHost.SHM, "usable");
+    String remedy = "in a container give --shm-size=8g, or --ipc=host; otherwise remount /dev/shm";
+    if (usable.startsWith("no")) {
+      problem(report, "/dev/shm cannot be used: " + usable.substring("no: ".length()), remedy);
+      return;
+    }
+    String sized = report.get(DoctorHost.SHM, "size");
+    String free = report.get(DoctorHost.SHM, "free");
+    if (mebibytes(sized) < LEAST_SHARED_MIB) {
+      problem(report, "/dev/shm is small: size=" + sized, remedy);
+    } else if (mebibytes(free) < LEAST_FREE_MIB) {
+      problem(
+          report,
+          "/dev/shm is nearly full: size=" + sized + ", free=" + free,
+          "delete what programs have left behind in /dev/shm");
+    }
+  }
+
+  private static double mebibytes(String text) {
+    String[] parts = text.split(" ");
+    try {
+      return parts.length == 2
+          ? Double.parseDouble(parts[0]) * (parts[1].equals("GiB") ? 1024 : 1)
+          : Double.MAX_VALUE; // not known
+    } catch (NumberFormatException e) {
+      return Double.MAX_VALUE;
+    }
+  }
+
+  private void gpus(DoctorReport report) {
+    String usable = report.get(DoctorGpus.GPUS, DoctorGpus.USABLE);
+    String driver = report.get(DoctorGpus.GPUS, DoctorGpus.DRIVER);
+    String hidden = report.get(DoctorHost.SETTINGS, "CUDA_VISIBLE_DEVICES");
+    boolean wantsNone = hidden.equals("-1") || hidden.equals("(empty)");
+    boolean driven = !driver.isEmpty() && !driver.equals(DoctorGpus.NO_DRIVER) && !wantsNone;
+    boolean crashed = usable.startsWith("no: a trial process");
+    if (usable.startsWith("no: ") && (driven || crashed)) {
+      problem(
+          report,
+          "the GPUs cannot be used: " + usable.substring("no: ".length()),
+          "see whether nvidia-smi works here, and look at CUDA_VISIBLE_DEVICES; in a container give"
+              + " --gpus all");
+    }
+    for (String library : List.of(DoctorGpus.CUBLAS, DoctorGpus.NVRTC)) {
+      String state = report.get(DoctorGpus.GPUS, library);
+      if (state.startsWith("no: ")) {
+        hint(
+            report,
+            library + " cannot be used: " + state.substring("no: ".length()),
+            "only programs that call it need it, averaging does not; put CUDA 12's lib64 folder into"
+                + " LD_LIBRARY_PATH");
+      }
+    }
+  }
+
+  private void links(DoctorReport report) {
+    report
+        .facts()
+        .section(DoctorGpus.LINKS)
+        .forEach(
+            (name, value) -> {
+              String what = name + " " + value;
+              if (name.equals(DoctorGpuLinks.SLOW)) {
+                problem(
+                    report,
+                    "links are slow: " + value,
+                    "run examples/bin/link-perf while nothing else uses the GPUs; if it says the"
+                        + " same, look at nvidia-smi nvlink --status and nvidia-smi topo -m");
+              } else if (value.contains("wrong data")) {
+                problem(
+                    report,
+                    "copies from GPU to GPU give wrong data: " + what,
+                    "switch off the IOMMU, or PCIe's access control (ACS), in BIOS or kernel");
+              } else if (name.endsWith(DoctorGpuLinks.MAPPED) && value.contains("failed")) {
+                problem(
+                    report,
+                    "processes cannot map each other's GPU memory (CUDA IPC): " + what,
+                    "containers need --ipc=host and --pid=host, and all ranks the same"
+                        + " CUDA_VISIBLE_DEVICES");
+              } else if (value.contains("failed") || name.equals("trial")) {
+                problem(
+                    report,
+                    "a trial between GPUs failed: " + what,
+                    "run examples/bin/link-perf while nothing else uses the GPUs");
+              } else if (value.contains("through the host")) {
+                hint(
+                    report,
+                    "there is no peer access: " + what,
+                    "the reducer peer needs NVLink between all GPUs: see nvidia-smi topo -m");
+              }
+            });
+  }
+
+  private void reducer(DoctorReport report) {
+    String chosen = report.get(DoctorJob.REDUCER, DoctorJob.CHOSEN);
+    if (chosen.startsWith("none: ")) {
+      problem(
+          report,
+          "a sync could not be created: " + chosen.substring("none: ".length()),
+          chosen.contains("did not end within")
+              ? "the ranks do not come together: see whether one is missing or has another problem,"
+                  + " and 'create does not return' in docs/troubleshooting.md"
+              : "look for this text in docs/troubleshooting.md");
+    } else if (chosen.startsWith("not tried: ") || chosen.isEmpty()) {
+      return; // for a reason that is told elsewhere
+    }
+    String ranks = report.get(DoctorJob.REDUCER, DoctorJob.RANKS);
+    if (size > 1 && ranks.equals("1")) {
+      problem(
+          report,
+          "each rank takes itself for the only one: ranks=1, started=" + size,
+          "the library is not of the Open MPI whose mpirun started it: compare prefix and mpirun"
+              + " above, and docs/open-mpi.md");
+    }
+    boolean onGpu = report.get(DoctorJob.REDUCER, DoctorJob.DEVICE).startsWith("cuda");
+    if (DoctorGpus.areUsable(report.facts()) && ranks.matches("\\d+") && !onGpu) {
+      problem(
+          report,
+          "this rank sees GPUs, but all work in host memory: device="
+              + report.get(DoctorJob.REDUCER, DoctorJob.DEVICE),
+          "every rank needs a GPU, and gradientsync.device must not be host");
+    }
+    String peer = report.get(DoctorJob.REDUCER, DoctorJob.NOT + "peer");
+    if (onGpu && !peer.isEmpty() && size > 1) {
+      hint(report, "the fastest reducer is not used: peer: " + peer, "see what the reason says");
+    }
+  }
+
+  /** Two ranks on one GPU slow each other down, or run out of its memory. */
+  private void sharedGpus() {
+    Map<String, List<DoctorReport>> users = new TreeMap<>();
+    for (DoctorReport report : reports) {
+      String device = report.get(DoctorJob.REDUCER, DoctorJob.DEVICE);
+      if (device.startsWith("cuda")) {
+        users
+            .computeIfAbsent(
+                report.get(DoctorHost.MACHINE, "host name")
+                    + device.substring(device.lastIndexOf('(')),
+                key -> new ArrayList<>())
+            .add(report);
+      }
+    }
+    users.forEach(
+        (gpu, those) -> {
+          for (DoctorReport report : those) {
+            if (those.size() > 1) {
+              problem(
+                  report,
+                  "ranks share a GPU: " + report.get(DoctorJob.REDUCER, DoctorJob.DEVICE),
+                  "start as many ranks on each node as it has GPUs, and show all GPUs to each rank:"
+                      + " look at CUDA_VISIBLE_DEVICES");
+            }
+          }
+        });
+  }
+
+  private void different(String section, String name, String remedy) {
+    List<String> values =
+        reports.stream()
+            .map(report -> report.get(section, name))
+            .filter(value -> !value.isEmpty())
+            .distinct()
+            .toList();
+    if (values.size() > 1) {
+      add(true, null, "the ranks differ: " + section + " " + name + "=" + values, remedy);
+    }
+  }
+}
