@@ -20,6 +20,7 @@ import java.util.zip.CRC32;
 import java.util.zip.CheckedOutputStream;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.host.OwnFiles;
+import org.gradientsync.host.TemporaryFiles;
 
 /**
  * A file with which training goes on later: the steps that were done and the bits of the weights.
@@ -43,7 +44,7 @@ final class Checkpoint {
   static void write(Path file, int[] widths, long steps, List<DeviceBuffer> weights)
       throws IOException {
     Path folder = file.toAbsolutePath().getParent();
-    Path temporary = Files.createTempFile(folder, file.getFileName() + ".", ".part");
+    Path temporary = new TemporaryFiles(folder, "checkpoint").createFile(".part");
     try {
       CRC32 crc = new CRC32();
       try (FileOutputStream bytes = new FileOutputStream(temporary.toFile());

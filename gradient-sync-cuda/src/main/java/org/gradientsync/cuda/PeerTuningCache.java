@@ -14,6 +14,7 @@ import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Properties;
 import org.gradientsync.host.OwnFiles;
+import org.gradientsync.host.TemporaryFiles;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -84,7 +85,7 @@ final class PeerTuningCache {
       own.requireFolder(file.getParent());
       Properties all = known();
       all.setProperty(key, sizes[0] + "," + sizes[1]);
-      Path fresh = Files.createTempFile(file.getParent(), "peer-tuning", ".new"); // private, too
+      Path fresh = new TemporaryFiles(file.getParent(), "tuning").createFile(".new");
       try {
         try (Writer out = Files.newBufferedWriter(fresh)) {
           all.store(out, "gradient-sync, reducer peer: largest bytes for one_shot, for two_shot");
