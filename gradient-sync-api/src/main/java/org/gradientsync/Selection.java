@@ -287,7 +287,7 @@ final class Selection {
   }
 
   /** Null if all ranks can use it, or why the first one that cannot, cannot. */
-  private static String causeAgainst(String candidate, List<String[]> answers) {
+  static String causeAgainst(String candidate, List<String[]> answers) {
     for (int rank = 0; rank < answers.size(); rank++) {
       String[] answer = answers.get(rank);
       String cause = "not on the class path";
@@ -312,18 +312,9 @@ final class Selection {
     int size = communicator.size();
     long[] lengths = new long[size];
     communicator.allGather(LongBuffer.wrap(new long[] {bytes.length}), LongBuffer.wrap(lengths));
-    int longest = 0;
-    for (long length : lengths) {
-      longest = Math.max(longest, (int) length);
-    }
-    ByteBuffer all = ByteBuffer.allocate(size * longest);
+    int longest = Answers.longest(lengths);
+    ByteBuffer all = ByteBuffer.allocate(Math.multiplyExact(size, longest));
     communicator.allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, longest)), all);
-    List<String[]> answers = new ArrayList<>();
-    for (int rank = 0; rank < size; rank++) {
-      answers.add(
-          new String(all.array(), rank * longest, (int) lengths[rank], StandardCharsets.UTF_8)
-              .split("\0", -1));
-    }
-    return answers;
+    return Answers.parse(all.array(), lengths);
   }
 }

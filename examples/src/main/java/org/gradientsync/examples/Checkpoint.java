@@ -4,18 +4,23 @@ import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.EOFException;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.OutputStream;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.zip.CRC32;
 import java.util.zip.CheckedOutputStream;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.host.OwnFiles;
+import org.gradientsync.host.TemporaryFiles;
 
 /**
  * A file with which training goes on later: the steps that were done and the bits of the weights.
@@ -28,6 +33,10 @@ final class Checkpoint {
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L; // GSYNCMLP
   private static final int VERSION = 1;
   private static final int BUFFER = 1 << 16;
+  private static final int MOST_WIDTHS = 1 << 16;
+
+  /** Everything before the weights but the widths. */
+  private static final int HEADER_BYTES = 28;
 
   private Checkpoint() {}
 
@@ -35,7 +44,7 @@ final class Checkpoint {
   static void write(Path file, int[] widths, long steps, List<DeviceBuffer> weights)
       throws IOException {
     Path folder = file.toAbsolutePath().getParent();
-    Path temporary = Files.createTempFile(folder, file.getFileName() + ".", ".part");
+    Path temporary = new TemporaryFiles(folder, "checkpoint").createFile(".part");
     try {
       CRC32 crc = new CRC32();
       try (FileOutputStream bytes = new FileOutputStream(temporary.toFile());
@@ -69,53 +78,76 @@ final class Checkpoint {
    * Reads the weights, after everything else was found right.
    *
    * @return the steps that were done
-   * @throws IOException if it cannot be read, is damaged, or is another model's: says which
+   * @throws IOException if it cannot be read, is damaged, is another model's, or could have been
+   *     written by another user: says which
    */
   static long read(Path file, int[] widths, List<DeviceBuffer> weights) throws IOException {
-    try (DataInputStream in = open(file)) {
-      if (Files.size(file) < Long.BYTES || in.readLong() != MAGIC) {
+    // Opened once: what is checked is what is read, whatever is put in the file's place meanwhile.
+    try (FileChannel channel =
+        OwnFiles.ofThisUser().open(file, Long.MAX_VALUE, StandardOpenOption.READ)) {
+      DataInputStream in = from(channel, 0);
+      if (channel.size() < Long.BYTES || in.readLong() != MAGIC) {
         throw new IOException(
             "not a checkpoint: file=" + file + "; give a file that --checkpoint has written");
       }
-      requireWhole(file);
-      requireSame(file, "version", VERSION, in.readInt());
-      requireSame(file, "bytes of a weight", elementBytes(weights), in.readInt());
-      int[] read = new int[Math.max(0, Math.min(in.readInt(), BUFFER))];
-      for (int i = 0; i < read.length; i++) {
-        read[i] = in.readInt();
+      long bytes = HEADER_BYTES + (long) widths.length * Integer.BYTES + Long.BYTES;
+      for (DeviceBuffer layer : weights) {
+        bytes += layer.sizeInBytes();
       }
-      requireSame(file, "widths", Arrays.toString(widths), Arrays.toString(read));
-      long steps = in.readLong();
-      Weights.read(weights, in);
-      return steps;
+      // What is larger is another model's, or nobody's: its header says which, so it is looked at,
+      // but not all of it.
+      if (channel.size() <= bytes) {
+        requireWhole(file, channel);
+      }
+      in = from(channel, Long.BYTES);
+      try {
+        requireSame(file, "version", VERSION, in.readInt());
+        requireSame(file, "bytes of a weight", elementBytes(weights), in.readInt());
+        int[] read = new int[Math.max(0, Math.min(in.readInt(), MOST_WIDTHS))];
+        for (int i = 0; i < read.length; i++) {
+          read[i] = in.readInt();
+        }
+        requireSame(file, "widths", Arrays.toString(widths), Arrays.toString(read));
+        if (channel.size() != bytes) {
+          throw damaged(file, channel);
+        }
+        long steps = in.readLong();
+        Weights.read(weights, in);
+        return steps;
+      } catch (EOFException e) {
+        throw damaged(file, channel);
+      }
     }
   }
 
-  private static DataInputStream open(Path file) throws IOException {
-    return new DataInputStream(new BufferedInputStream(Files.newInputStream(file), BUFFER));
+  private static DataInputStream from(FileChannel channel, long position) throws IOException {
+    channel.position(position);
+    return new DataInputStream(new BufferedInputStream(Channels.newInputStream(channel), BUFFER));
   }
 
-  private static void requireWhole(Path file) throws IOException {
+  private static void requireWhole(Path file, FileChannel channel) throws IOException {
     CRC32 crc = new CRC32();
     byte[] piece = new byte[BUFFER];
-    long left = Files.size(file) - Long.BYTES;
-    try (InputStream bytes = Files.newInputStream(file);
-        DataInputStream in = new DataInputStream(bytes)) {
-      while (left > 0) {
-        int count = (int) Math.min(left, BUFFER);
-        in.readFully(piece, 0, count);
-        crc.update(piece, 0, count);
-        left -= count;
-      }
-      if (left < 0 || in.readLong() != crc.getValue()) {
-        throw new IOException(
-            "checkpoint is damaged: file="
-                + file
-                + ", bytes="
-                + Files.size(file)
-                + "; take an earlier one");
-      }
+    long left = channel.size() - Long.BYTES;
+    DataInputStream in = from(channel, 0);
+    while (left > 0) {
+      int count = (int) Math.min(left, BUFFER);
+      in.readFully(piece, 0, count);
+      crc.update(piece, 0, count);
+      left -= count;
     }
+    if (in.readLong() != crc.getValue()) {
+      throw damaged(file, channel);
+    }
+  }
+
+  private static IOException damaged(Path file, FileChannel channel) throws IOException {
+    return new IOException(
+        "checkpoint is damaged: file="
+            + file
+            + ", bytes="
+            + channel.size()
+            + "; take an earlier one");
   }
 
   private static void requireSame(Path file, String what, Object expected, Object found)

@@ -23,30 +23,67 @@ final class IrisData implements MlpData {
   static final int TESTING = 30;
 
   private static final int MEASUREMENTS = 4;
+  private static final int MOST_CENTIMETRES = 1000;
   private static final String RESOURCE = "/iris.dat"; // of deeplearning4j-core
 
   private final double[][] flowers = new double[TRAINING + TESTING][];
   private final int[] kinds = new int[TRAINING + TESTING];
 
   IrisData(long seed) {
-    List<String> lines = lines();
+    this(seed, lines());
+  }
+
+  /**
+   * Data from lines of text: four measurements and a kind each, with commas between them.
+   *
+   * @throws UnavailableException if they are anything else
+   */
+  IrisData(long seed, List<String> lines) {
     if (lines.size() != TRAINING + TESTING) {
-      throw new UnavailableException(
-          "data is not what was expected: resource="
-              + RESOURCE
-              + ", rows="
-              + lines.size()
-              + "; use the deeplearning4j-core that the build asks for");
+      throw unexpected("rows=" + lines.size());
     }
     int[] order = order(MlpData.random(seed, Purpose.ORDER, 0));
     for (int i = 0; i < order.length; i++) {
-      double[] numbers =
-          Arrays.stream(lines.get(order[i]).split(",")).mapToDouble(Double::parseDouble).toArray();
+      double[] numbers = numbers(lines.get(order[i]));
       kinds[i] = (int) numbers[MEASUREMENTS];
       flowers[i] = numbers;
       flowers[i][MEASUREMENTS] = 1;
     }
     standardize();
+  }
+
+  private static double[] numbers(String line) {
+    String[] texts = line.split(",", -1);
+    if (texts.length != MEASUREMENTS + 1) {
+      throw unexpected("row=" + line);
+    }
+    double[] numbers = new double[texts.length];
+    try {
+      for (int i = 0; i < numbers.length; i++) {
+        numbers[i] = Double.parseDouble(texts[i]);
+      }
+    } catch (NumberFormatException e) {
+      throw unexpected("row=" + line);
+    }
+    for (int m = 0; m < MEASUREMENTS; m++) {
+      if (!(Math.abs(numbers[m]) < MOST_CENTIMETRES)) {
+        throw unexpected("row=" + line);
+      }
+    }
+    double kind = numbers[MEASUREMENTS];
+    if (kind != Math.floor(kind) || !(kind >= 0 && kind < KINDS)) {
+      throw unexpected("row=" + line);
+    }
+    return numbers;
+  }
+
+  private static UnavailableException unexpected(String what) {
+    return new UnavailableException(
+        "data is not what was expected: resource="
+            + RESOURCE
+            + ", "
+            + what
+            + "; use the deeplearning4j-core that the build asks for");
   }
 
   private static List<String> lines() {
@@ -87,7 +124,7 @@ final class IrisData implements MlpData {
               .average()
               .orElseThrow();
       for (double[] flower : flowers) {
-        flower[m] = (flower[m] - mean) / Math.sqrt(variance);
+        flower[m] = variance > 0 ? (flower[m] - mean) / Math.sqrt(variance) : 0;
       }
     }
   }

@@ -122,6 +122,7 @@ abstract class Program implements Callable<Integer> {
   static CommandLine commandLine(Program program) {
     return new CommandLine(program)
         .setCaseInsensitiveEnumValuesAllowed(true)
+        .setExpandAtFiles(false) // an argument is what it says, not a file with more of them
         .setParameterExceptionHandler(Program::explain);
   }
 

@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -149,5 +151,35 @@ class CheckpointTest {
     assertTrue(
         widths.getMessage().contains("widths=[300, 301, 2], expected=[300, 301, 3]"),
         widths::toString);
+  }
+
+  @Test
+  void onlyThisUsersOwnFileIsRead() throws IOException {
+    int[] widths = {3, 2};
+    List<DeviceBuffer> weights = weights(DataType.FLOAT64, widths);
+    Checkpoint.write(file, widths, 7, weights);
+    assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
+    Path link = Files.createSymbolicLink(folder.resolve("link"), file);
+    IOException linked =
+        assertThrows(IOException.class, () -> Checkpoint.read(link, widths, weights));
+    assertTrue(linked.getMessage().contains("it is a symbolic link"), linked::toString);
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-rw-rw-"));
+    IOException open =
+        assertThrows(IOException.class, () -> Checkpoint.read(file, widths, weights));
+    assertTrue(open.getMessage().contains("other users can write to it"), open::toString);
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
+    assertEquals(7, Checkpoint.read(file, widths, weights));
+  }
+
+  @Test
+  void ofAHugeFileOnlyTheHeaderIsRead() throws IOException {
+    int[] widths = {3, 2};
+    List<DeviceBuffer> weights = weights(DataType.FLOAT64, widths);
+    Checkpoint.write(file, widths, 7, weights);
+    try (RandomAccessFile huge = new RandomAccessFile(file.toFile(), "rw")) {
+      huge.setLength(1L << 42); // reading all of it would take an hour
+    }
+    IOException e = assertThrows(IOException.class, () -> Checkpoint.read(file, widths, weights));
+    assertTrue(e.getMessage().startsWith("checkpoint is damaged"), e::toString);
   }
 }

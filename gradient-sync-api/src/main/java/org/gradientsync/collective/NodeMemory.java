@@ -9,7 +9,8 @@ import org.gradientsync.host.SharedFiles;
 
 /**
  * A piece of memory for each rank of a node, mapped by all of them. Its names in the file system
- * are gone once every rank has mapped it, so nothing is left behind, however the ranks end.
+ * are gone once every rank has mapped it, so nothing is left behind, however the ranks end. A file
+ * that is another user's or has another size is not mapped.
  */
 public final class NodeMemory {
   private final SharedFiles files;
@@ -71,7 +72,8 @@ public final class NodeMemory {
       secrets[peer] = found[3 * peer + 1];
       if (peer != group.rank() && found[3 * peer + 2] >= 0) {
         try {
-          memory[peer] = SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2]);
+          memory[peer] =
+              SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;

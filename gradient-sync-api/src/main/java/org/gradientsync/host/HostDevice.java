@@ -32,6 +32,9 @@ public final class HostDevice implements BackendDevice {
   private static final Logger log = LoggerFactory.getLogger(HostDevice.class);
   private static final int SEGMENT_BYTES = 1 << 30;
 
+  /** That a buffer may have. */
+  static final int MAX_SEGMENTS = 1 << 20;
+
   private final int segmentBytes;
   private final FiniteScan finiteScan = new FiniteScan();
   private final Map<DataType, Accumulator> accumulators = // one caller at a time
@@ -66,7 +69,7 @@ public final class HostDevice implements BackendDevice {
     requireOpen();
     long bytes = count * type.sizeInBytes();
     long segments = Math.max(1, (bytes - 1) / segmentBytes + 1);
-    if (segments > 1 << 20) {
+    if (segments > MAX_SEGMENTS) {
       throw new IllegalArgumentException(
           "count is too large for host memory: type=" + type + ", count=" + count);
     }

@@ -7,9 +7,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -28,7 +28,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Files are readable by their user alone and have names that cannot be guessed. They are deleted
  * when their buffer is closed, and at the latest when the JVM exits; those of a process that was
- * killed are deleted by the next one of the same user.
+ * killed are deleted by the next one of the same user. Those of other users are neither mapped nor
+ * deleted.
  */
 public final class SharedFiles implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SharedFiles.class);
@@ -47,9 +48,6 @@ public final class SharedFiles implements AutoCloseable {
             new Thread(() -> OPEN.forEach(SharedFiles::delete), "gradient-sync-files"));
   }
 
-  /** Process ids mean something only among processes that number them alike. */
-  private static final String NAMESPACE = namespace();
-
   private final long process = ProcessHandle.current().pid();
   private final long secret = new SecureRandom().nextLong();
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
@@ -57,7 +55,7 @@ public final class SharedFiles implements AutoCloseable {
 
   /** Files of this process. Deletes what killed processes have left behind. */
   public SharedFiles() {
-    deleteStale();
+    MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
   }
 
   /**
@@ -139,7 +137,8 @@ public final class SharedFiles implements AutoCloseable {
    * @return the memory
    */
   static HostMemory open(long ofProcess, long ofSecret, long id, int segmentBytes) {
-    return open(path(ofProcess, ofSecret, id), MapMode.READ_ONLY, segmentBytes, id);
+    long most = (long) segmentBytes * HostDevice.MAX_SEGMENTS;
+    return open(path(ofProcess, ofSecret, id), MapMode.READ_ONLY, 1, most, segmentBytes, id);
   }
 
   /**
@@ -172,11 +171,13 @@ public final class SharedFiles implements AutoCloseable {
    * @param ofProcess its maker's {@link #process()}
    * @param ofSecret its maker's {@link #secret()}
    * @param id its id
+   * @param bytes its size
    * @return the mapped memory
-   * @throws UncheckedIOException if it cannot be mapped
+   * @throws UncheckedIOException if it cannot be mapped, or is not of this user, or of another size
    */
-  public static ByteBuffer openBoard(long ofProcess, long ofSecret, long id) {
-    return open(path(ofProcess, ofSecret, id), MapMode.READ_WRITE, 1 << 30, id).segment(0);
+  public static ByteBuffer openBoard(long ofProcess, long ofSecret, long id, int bytes) {
+    Path path = path(ofProcess, ofSecret, id);
+    return open(path, MapMode.READ_WRITE, bytes, bytes, bytes, id).segment(0);
   }
 
   /**
@@ -205,21 +206,34 @@ public final class SharedFiles implements AutoCloseable {
     own.forEach(this::remove);
   }
 
-  private static HostMemory open(Path path, MapMode mode, int segmentBytes, long id) {
-    Set<java.nio.file.OpenOption> options =
+  /** Maps a file that a process of this user has made, and no other. */
+  private static HostMemory open(
+      Path path, MapMode mode, long least, long most, int segmentBytes, long id) {
+    OpenOption[] options =
         mode == MapMode.READ_ONLY
-            ? Set.of(StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)
-            : Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
-    try (FileChannel channel = FileChannel.open(path, options)) {
-      return new HostMemory(map(channel, mode, channel.size(), segmentBytes), id, () -> {});
+            ? new OpenOption[] {StandardOpenOption.READ}
+            : new OpenOption[] {StandardOpenOption.READ, StandardOpenOption.WRITE};
+    boolean interrupted = Thread.interrupted(); // a channel would close itself for it
+    try (FileChannel channel = OwnFiles.ofThisUser().open(path, most, options)) {
+      long bytes = channel.size();
+      if (bytes < least) {
+        // Mapping more than there is would end in a signal when it is touched.
+        throw new IOException(
+            "file is too short: file=" + path + ", bytes=" + bytes + ", expected=" + least);
+      }
+      return new HostMemory(map(channel, mode, bytes, segmentBytes), id, () -> {});
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory of another rank cannot be mapped: " + e, e);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
-  private static Path path(long process, long secret, long id) {
-    return FOLDER.resolve(
-        PREFIX + NAMESPACE + "-" + process + "-" + Long.toHexString(secret) + "-" + id);
+  /** For tests: where a file lies. */
+  static Path path(long process, long secret, long id) {
+    return FOLDER.resolve(MakerNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
   }
 
   /**
@@ -255,7 +269,8 @@ public final class SharedFiles implements AutoCloseable {
    */
   private void remove(Path path) {
     if (own.remove(path) && !keep) {
-      try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      try (FileChannel channel =
+          FileChannel.open(path, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
         channel.truncate(0);
       } catch (IOException e) {
         log.debug("shared memory file cannot be emptied: file={}", path, e);
@@ -270,40 +285,6 @@ public final class SharedFiles implements AutoCloseable {
       Files.deleteIfExists(path);
     } catch (IOException e) {
       log.warn("shared memory file cannot be deleted: file={}", path, e);
-    }
-  }
-
-  private static String namespace() {
-    try {
-      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("\\D", "");
-    } catch (IOException | RuntimeException e) {
-      return "0";
-    }
-  }
-
-  private static void deleteStale(Path file) {
-    try {
-      if (Files.deleteIfExists(file)) {
-        log.info("deleted shared memory that a killed process left: file={}", file);
-      }
-    } catch (IOException e) {
-      log.debug("shared memory of another user: file={}", file, e);
-    }
-  }
-
-  private static void deleteStale() {
-    try (DirectoryStream<Path> files =
-        Files.newDirectoryStream(FOLDER, PREFIX + NAMESPACE + "-*-*-*")) {
-      for (Path file : files) {
-        String name =
-            file.getFileName().toString().substring(PREFIX.length() + NAMESPACE.length() + 1);
-        long maker = Long.parseLong(name.substring(0, name.indexOf('-')));
-        if (ProcessHandle.of(maker).isEmpty()) {
-          deleteStale(file);
-        }
-      }
-    } catch (IOException | RuntimeException e) {
-      log.debug("stale shared memory files cannot be looked for", e);
     }
   }
 }

@@ -5,13 +5,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.host.TemporaryFiles;
 
 /**
  * A private folder for JCuda's natives.
  *
  * <p>JCuda unpacks them to fixed files in the temporary folder, so ranks that start together
  * overwrite each other's (and end with SIGBUS), and a file that another user put there would be
- * loaded. Here the temporary folder is a fresh private one while JCuda looks for it.
+ * loaded. Here the temporary folder is a fresh private one while JCuda looks for it. It is deleted
+ * when the JVM exits; that of a killed process, by the next one of the same user.
  */
 final class NativeFolder {
   private static final String TEMPORARY = "java.io.tmpdir";
@@ -29,7 +31,7 @@ final class NativeFolder {
     String before = System.getProperty(TEMPORARY);
     Path folder;
     try {
-      folder = Files.createTempDirectory("gradient-sync-cuda-"); // readable by this user alone
+      folder = new TemporaryFiles("cuda").createFolder();
     } catch (IOException e) {
       throw new UnavailableException("no private folder can be made in " + before, e);
     }

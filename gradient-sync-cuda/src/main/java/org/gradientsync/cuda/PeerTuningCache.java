@@ -1,15 +1,20 @@
 package org.gradientsync.cuda;
 
 import java.io.IOException;
-import java.io.Reader;
 import java.io.Writer;
-import java.nio.charset.CharacterCodingException;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Properties;
+import org.gradientsync.host.OwnFiles;
+import org.gradientsync.host.TemporaryFiles;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -17,7 +22,9 @@ import org.slf4j.LoggerFactory;
 /**
  * What was measured on this machine before: a file in the user's cache folder ({@code
  * $XDG_CACHE_HOME/gradient-sync} or {@code ~/.cache/gradient-sync}; setting {@code cache}). Only
- * rank 0 reads and writes it. Whatever is wrong with it, it is as if it were not there.
+ * rank 0 reads and writes it. Whatever is wrong with it, it is as if it were not there; and so is
+ * what another user could have written: a file or a folder that is not this user's, that others can
+ * write to, or that is a symbolic link.
  */
 final class PeerTuningCache {
   private static final Logger log = LoggerFactory.getLogger(PeerTuningCache.class);
@@ -25,10 +32,20 @@ final class PeerTuningCache {
   private static final FileAttribute<?> PRIVATE =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
+  /** Far more than all GPUs that a user has. */
+  private static final int MOST_BYTES = 1 << 20;
+
+  private final OwnFiles own;
   private final Path file;
   private final String key;
 
   PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int part) {
+    this(settings, gpu, driver, ranks, part, OwnFiles.ofThisUser());
+  }
+
+  /** For tests: with another user's eyes. */
+  PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int part, OwnFiles own) {
+    this.own = own;
     file = folder(settings).resolve("peer-tuning.properties");
     key = (gpu + "." + driver + "." + ranks + "-ranks.part-" + part).replace(' ', '_');
   }
@@ -65,9 +82,10 @@ final class PeerTuningCache {
   void write(long[] sizes) {
     try {
       Files.createDirectories(file.getParent(), PRIVATE);
+      own.requireFolder(file.getParent());
       Properties all = known();
       all.setProperty(key, sizes[0] + "," + sizes[1]);
-      Path fresh = Files.createTempFile(file.getParent(), "peer-tuning", ".new"); // private, too
+      Path fresh = new TemporaryFiles(file.getParent(), "tuning").createFile(".new");
       try {
         try (Writer out = Files.newBufferedWriter(fresh)) {
           all.store(out, "gradient-sync, reducer peer: largest bytes for one_shot, for two_shot");
@@ -82,28 +100,29 @@ final class PeerTuningCache {
     }
   }
 
-  /** What other keys have, to be kept; nothing if the file is damaged. */
-  private Properties known() throws IOException {
+  /** What other keys have, to be kept; nothing if the file is damaged or another user's. */
+  private Properties known() {
     try {
       return load();
-    } catch (CharacterCodingException | IllegalArgumentException e) {
+    } catch (IOException | RuntimeException e) {
       return new Properties();
     }
   }
 
   private Properties load() throws IOException {
     Properties all = new Properties();
-    if (!Files.isRegularFile(file) || !Files.getOwner(file).equals(Files.getOwner(own()))) {
-      return all; // another user's file is not trusted
+    if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+      return all;
     }
-    try (Reader in = Files.newBufferedReader(file)) {
-      all.load(in);
+    try {
+      own.requireFolder(file.getParent());
+      try (FileChannel in = own.open(file, MOST_BYTES, StandardOpenOption.READ)) {
+        all.load(Channels.newReader(in, StandardCharsets.UTF_8.newDecoder(), -1));
+      }
+    } catch (IOException | RuntimeException e) {
+      log.info("the tuning that was kept is ignored: file={}, cause={}", file, e.toString());
+      throw e;
     }
     return all;
-  }
-
-  /** A place that is certainly this user's. */
-  private static Path own() {
-    return Path.of("/proc/self");
   }
 }

@@ -14,6 +14,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.gradientsync.host.OwnFiles;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -191,5 +192,72 @@ class PeerTuningCacheTest {
     cache.write(new long[] {30, 40});
     assertArrayEquals(new long[] {30, 40}, cache.read(layout));
     assertFalse(Files.readString(file).contains("other"));
+  }
+
+  @Test
+  void anotherUsersFolderIsNeitherReadNorWritten() throws IOException {
+    put(KEY + "=10,20\n");
+    Path probe = Files.createTempFile("user", "");
+    int user = (int) Files.getAttribute(probe, "unix:uid");
+    Files.delete(probe);
+    Settings settings = new Settings(Map.of("cache", folder.toString()));
+    PeerTuningCache same = new PeerTuningCache(settings, GPU, 12060, 4, 2, OwnFiles.of(user));
+    assertArrayEquals(new long[] {10, 20}, same.read(layout));
+    PeerTuningCache others = new PeerTuningCache(settings, GPU, 12060, 4, 2, OwnFiles.of(user + 1));
+    assertNull(others.read(layout));
+    others.write(new long[] {30, 40});
+    assertEquals(KEY + "=10,20\n", Files.readString(file));
+    assertEquals(List.of("peer-tuning.properties"), files());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"rwxrwxrwx", "rwxrwx---", "rwx----w-"})
+  void aFolderThatOthersCanWriteToIsNeitherReadNorWritten(String mode) throws IOException {
+    put(KEY + "=10,20\n");
+    assertArrayEquals(new long[] {10, 20}, cache.read(layout));
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString(mode));
+    assertNull(cache.read(layout));
+    cache.write(new long[] {30, 40});
+    assertEquals(KEY + "=10,20\n", Files.readString(file));
+  }
+
+  @Test
+  void aFolderBehindALinkIsNeitherReadNorWritten() throws IOException {
+    Path real = Files.createDirectories(folder.resolveSibling("real"));
+    Files.createSymbolicLink(folder, real);
+    Files.writeString(real.resolve("peer-tuning.properties"), KEY + "=10,20\n");
+    assertNull(cache.read(layout));
+    cache.write(new long[] {30, 40});
+    assertEquals(KEY + "=10,20\n", Files.readString(file));
+  }
+
+  @Test
+  void aFileThatOthersCanWriteToIsNotRead() throws IOException {
+    put(KEY + "=10,20\n");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-rw-rw-"));
+    assertNull(cache.read(layout));
+    cache.write(new long[] {30, 40});
+    assertArrayEquals(new long[] {30, 40}, cache.read(layout));
+    assertEquals("rw-------", permissions(file));
+  }
+
+  @Test
+  void aSymbolicLinkIsNotFollowed() throws IOException {
+    Files.createDirectories(folder);
+    Path target = folder.resolve("target");
+    Files.writeString(target, KEY + "=10,20\n");
+    Files.createSymbolicLink(file, target);
+    assertNull(cache.read(layout));
+    cache.write(new long[] {30, 40});
+    assertArrayEquals(new long[] {30, 40}, cache.read(layout));
+    assertEquals(KEY + "=10,20\n", Files.readString(target));
+  }
+
+  @Test
+  void aHugeFileIsNotRead() throws IOException {
+    put(KEY + "=10,20\n#" + "x".repeat(2 << 20));
+    assertNull(cache.read(layout));
+    cache.write(new long[] {30, 40});
+    assertTrue(Files.size(file) < 1000);
   }
 }

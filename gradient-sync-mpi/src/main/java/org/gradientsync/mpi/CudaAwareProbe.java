@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
+import org.gradientsync.host.TemporaryFiles;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Availability;
@@ -63,7 +64,7 @@ final class CudaAwareProbe {
     Path java = Path.of(System.getProperty("java.home"), "bin", "java");
     Path output = null;
     try {
-      output = Files.createTempFile("gradient-sync-probe", ".log");
+      output = new TemporaryFiles("probe").createFile(".log");
       ProcessBuilder builder =
           new ProcessBuilder(
                   java.toString(),

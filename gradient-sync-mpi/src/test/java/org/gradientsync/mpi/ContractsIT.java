@@ -1,20 +1,11 @@
 package org.gradientsync.mpi;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.DynamicTest.dynamicTest;
-
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.DynamicContainer;
 import org.junit.jupiter.api.DynamicNode;
-import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -58,42 +49,11 @@ class ContractsIT {
 
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)
       throws IOException, InterruptedException {
-    Mpirun.require();
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks : CHOSEN == null ? sizes : new int[] {Integer.parseInt(CHOSEN)}) {
-      Path results = Files.createDirectory(folder.resolve(Integer.toString(ranks)));
-      List<String> arguments = new ArrayList<>(List.of(results.toString()));
-      for (Class<?> contract : contracts) {
-        arguments.add(contract.getName());
-      }
-      Mpirun.Result job =
-          Mpirun.run(ranks, List.of(), RankMain.class, arguments.toArray(String[]::new));
-      nodes.add(DynamicContainer.dynamicContainer(ranks + " ranks", tests(ranks, results, job)));
+      nodes.add(
+          RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), List.of(), List.of(contracts)));
     }
     return nodes;
-  }
-
-  private static List<DynamicTest> tests(int ranks, Path results, Mpirun.Result job)
-      throws IOException {
-    Map<String, List<String>> failures = new LinkedHashMap<>();
-    for (int rank = 0; rank < ranks; rank++) {
-      Path file = results.resolve("rank-" + rank);
-      assertTrue(Files.exists(file), () -> "a rank did not finish:\n" + job.output());
-      for (String line : Files.readAllLines(file)) {
-        String name = line.substring(5, line.indexOf(" | "));
-        List<String> causes = failures.computeIfAbsent(name, k -> new ArrayList<>());
-        if (line.startsWith("FAIL")) {
-          causes.add("rank " + rank + line.substring(line.indexOf(" | ")));
-        }
-      }
-    }
-    assertFalse(failures.isEmpty(), job.output());
-    List<DynamicTest> tests = new ArrayList<>();
-    failures.forEach(
-        (name, causes) ->
-            tests.add(dynamicTest(name, () -> assertTrue(causes.isEmpty(), () -> "" + causes))));
-    tests.add(
-        dynamicTest("the job ends well", () -> assertEquals(0, job.exitCode(), job.output())));
-    return tests;
   }
 }

@@ -9,11 +9,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 
 /** Starts Java programs of the test class path under the real mpirun. */
 final class Mpirun {
+  /** After which a job hangs that is not known to take longer. */
+  static final long SECONDS = 240;
+
   /** How a job ended. */
   record Result(int exitCode, String output) {
     /** This result, if the output holds a text. */
@@ -45,6 +49,18 @@ final class Mpirun {
   /** Runs a class on so many ranks, and waits. */
   static Result run(int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
+    return run(ranks, SECONDS, Map.of(), jvmOptions, main, arguments);
+  }
+
+  /** Runs a class on so many ranks, and waits for so many seconds at most. */
+  static Result run(
+      int ranks,
+      long seconds,
+      Map<String, String> environment,
+      List<String> jvmOptions,
+      Class<?> main,
+      String... arguments)
+      throws IOException, InterruptedException {
     require();
     List<String> command = new ArrayList<>();
     command.addAll(
@@ -52,13 +68,13 @@ final class Mpirun {
     // Where the program is called java, mpirun adds its own folders to the library and class path.
     command.add("env");
     command.addAll(java(jvmOptions, main, arguments));
-    return execute(command);
+    return execute(command, environment, seconds);
   }
 
   /** Runs a class without mpirun. */
   static Result alone(List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
-    return execute(java(jvmOptions, main, arguments));
+    return execute(java(jvmOptions, main, arguments), Map.of(), SECONDS);
   }
 
   private static List<String> java(List<String> options, Class<?> main, String... arguments) {
@@ -86,17 +102,19 @@ final class Mpirun {
     return options;
   }
 
-  private static Result execute(List<String> command) throws IOException, InterruptedException {
+  private static Result execute(List<String> command, Map<String, String> environment, long seconds)
+      throws IOException, InterruptedException {
     Path output = Files.createTempFile("mpirun", ".log");
     try {
       ProcessBuilder builder =
           new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+      builder.environment().putAll(environment);
       builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT", "1");
       builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
       builder.environment().put("UCX_ERROR_SIGNALS", ""); // HotSpot uses SIGSEGV itself
       Process process = builder.start();
       process.getOutputStream().close();
-      boolean ended = process.waitFor(240, TimeUnit.SECONDS);
+      boolean ended = process.waitFor(seconds, TimeUnit.SECONDS);
       if (!ended) {
         process.destroy();
         process.waitFor(10, TimeUnit.SECONDS);

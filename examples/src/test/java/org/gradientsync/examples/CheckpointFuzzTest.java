@@ -1,0 +1,61 @@
+package org.gradientsync.examples;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import com.code_intelligence.jazzer.api.FuzzedDataProvider;
+import com.code_intelligence.jazzer.junit.FuzzTest;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.zip.CRC32;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.host.HostDevice;
+
+/** Files of any content as checkpoints, those with a right checksum among them. */
+class CheckpointFuzzTest {
+  private static final int[] WIDTHS = {2, 2};
+  private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L;
+  private static final double[] BEFORE = {1, 2, 3, 4};
+
+  @FuzzTest
+  void anyFileIsReadWholeOrNotAtAll(FuzzedDataProvider data) throws IOException {
+    boolean right = data.consumeBoolean();
+    byte[] rest = data.consumeRemainingAsBytes();
+    ByteBuffer file = ByteBuffer.allocate(rest.length + (right ? 2 * Long.BYTES : 0));
+    if (right) {
+      file.putLong(MAGIC).put(rest);
+      CRC32 crc = new CRC32();
+      crc.update(file.array(), 0, file.position());
+      file.putLong(crc.getValue());
+    } else {
+      file.put(rest);
+    }
+    Path path = Files.createTempFile("fuzz", "");
+    try (HostDevice device = new HostDevice();
+        DeviceBuffer weights = device.allocate(DataType.FLOAT64, 4)) {
+      weights.copyFrom(BEFORE);
+      Files.write(path, file.array());
+      Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
+      double[] after = new double[4];
+      try {
+        long steps = Checkpoint.read(path, WIDTHS, List.of(weights));
+        assertEquals(file.getLong(28), steps);
+        weights.copyTo(after);
+        for (int i = 0; i < 4; i++) {
+          assertEquals(
+              file.getLong(36 + 8 * i), Double.doubleToRawLongBits(after[i]), "weight " + i);
+        }
+      } catch (IOException e) {
+        weights.copyTo(after);
+        assertArrayEquals(BEFORE, after, "weights were changed, then: " + e);
+      }
+    } finally {
+      Files.delete(path);
+    }
+  }
+}

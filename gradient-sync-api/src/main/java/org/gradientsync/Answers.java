@@ -1,0 +1,49 @@
+package org.gradientsync;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Lists of texts that ranks tell each other, as bytes: each rank's are read by all others. */
+final class Answers {
+  /** Of one rank; far more than any rank says, and little enough to make room for. */
+  static final int MOST_BYTES = 1 << 20;
+
+  private Answers() {}
+
+  /** How much room each rank's answer takes. */
+  static int longest(long[] lengths) {
+    int longest = 0;
+    for (int rank = 0; rank < lengths.length; rank++) {
+      if (lengths[rank] < 0 || lengths[rank] > MOST_BYTES) {
+        throw new UnavailableException(
+            "a rank's answer cannot be read: rank="
+                + rank
+                + ", bytes="
+                + lengths[rank]
+                + ", most="
+                + MOST_BYTES
+                + "; run the same version of this library on all ranks");
+      }
+      longest = Math.max(longest, (int) lengths[rank]);
+    }
+    return longest;
+  }
+
+  /**
+   * Takes the texts apart.
+   *
+   * @param all each rank's bytes, in {@link #longest} bytes for each
+   * @param lengths how many of them each rank has used
+   */
+  static List<String[]> parse(byte[] all, long[] lengths) {
+    int longest = longest(lengths);
+    List<String[]> answers = new ArrayList<>();
+    for (int rank = 0; rank < lengths.length; rank++) {
+      answers.add(
+          new String(all, rank * longest, (int) lengths[rank], StandardCharsets.UTF_8)
+              .split("\0", -1));
+    }
+    return answers;
+  }
+}

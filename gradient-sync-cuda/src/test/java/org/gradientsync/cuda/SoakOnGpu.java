@@ -1,0 +1,51 @@
+package org.gradientsync.cuda;
+
+import org.gradientsync.GradientSync;
+import org.gradientsync.contract.RankRunner;
+import org.gradientsync.contract.SoakContract;
+import org.junit.jupiter.api.Nested;
+
+/** Random calls on real GPUs, whose memory is watched, too. */
+class SoakOnGpu {
+  private static final int SECONDS = 30;
+
+  @Nested
+  class Peer extends SoakContract {
+    Peer() {
+      super(SECONDS);
+    }
+
+    @Override
+    protected RankRunner runner() {
+      return new GpuRunner(PeerReducer.NAME);
+    }
+
+    @Override
+    protected long deviceMemory(GradientSync sync) {
+      return used(sync);
+    }
+  }
+
+  @Nested
+  class HostStaged extends SoakContract {
+    HostStaged() {
+      super(SECONDS);
+    }
+
+    @Override
+    protected RankRunner runner() {
+      return new GpuRunner(HostStagedReducer.NAME);
+    }
+
+    @Override
+    protected long deviceMemory(GradientSync sync) {
+      return used(sync);
+    }
+  }
+
+  /** On the rank's GPU, by all who use it. */
+  private static long used(GradientSync sync) {
+    long[] freeAndTotal = ((CudaDevice) sync.device()).api().memoryInfo();
+    return freeAndTotal[1] - freeAndTotal[0];
+  }
+}

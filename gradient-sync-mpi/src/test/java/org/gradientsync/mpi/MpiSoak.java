@@ -1,0 +1,16 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.contract.RankRunner;
+import org.gradientsync.contract.SoakContract;
+
+/** Random calls by messages, run by {@link SoakIT} in each rank of an mpirun job. */
+class MpiSoak extends SoakContract {
+  MpiSoak() {
+    super(SoakIT.SECONDS);
+  }
+
+  @Override
+  protected RankRunner runner() {
+    return new MpiRunner("mpi");
+  }
+}

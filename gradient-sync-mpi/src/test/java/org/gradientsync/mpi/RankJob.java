@@ -1,0 +1,69 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.DynamicContainer;
+import org.junit.jupiter.api.DynamicTest;
+
+/** Runs test classes in all ranks of an mpirun job, and reports each test once for all ranks. */
+final class RankJob {
+  private RankJob() {}
+
+  /** Runs them as {@link RankMain} does, and waits. */
+  static DynamicContainer run(
+      Path folder,
+      int ranks,
+      long seconds,
+      Map<String, String> environment,
+      List<String> jvmOptions,
+      List<Class<?>> classes)
+      throws IOException, InterruptedException {
+    Mpirun.require();
+    Path results = Files.createDirectory(folder.resolve(Integer.toString(ranks)));
+    List<String> arguments = new ArrayList<>(List.of(results.toString()));
+    classes.forEach(c -> arguments.add(c.getName()));
+    Mpirun.Result job =
+        Mpirun.run(
+            ranks,
+            seconds,
+            environment,
+            jvmOptions,
+            RankMain.class,
+            arguments.toArray(String[]::new));
+    return DynamicContainer.dynamicContainer(ranks + " ranks", tests(ranks, results, job));
+  }
+
+  private static List<DynamicTest> tests(int ranks, Path results, Mpirun.Result job)
+      throws IOException {
+    Map<String, List<String>> failures = new LinkedHashMap<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      Path file = results.resolve("rank-" + rank);
+      assertTrue(Files.exists(file), () -> "a rank did not finish:\n" + job.output());
+      for (String line : Files.readAllLines(file)) {
+        String name = line.substring(5, line.indexOf(" | "));
+        List<String> causes = failures.computeIfAbsent(name, k -> new ArrayList<>());
+        if (line.startsWith("FAIL")) {
+          causes.add("rank " + rank + line.substring(line.indexOf(" | ")));
+        }
+      }
+    }
+    assertFalse(failures.isEmpty(), job.output());
+    List<DynamicTest> tests = new ArrayList<>();
+    failures.forEach(
+        (name, causes) ->
+            tests.add(dynamicTest(name, () -> assertTrue(causes.isEmpty(), () -> "" + causes))));
+    tests.add(
+        dynamicTest("the job ends well", () -> assertEquals(0, job.exitCode(), job.output())));
+    return tests;
+  }
+}

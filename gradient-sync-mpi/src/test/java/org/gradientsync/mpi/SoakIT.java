@@ -1,0 +1,65 @@
+package org.gradientsync.mpi;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.DynamicNode;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Random calls for some time in the ranks of real mpirun jobs. {@code -Dsoak.seconds=3600} makes it
+ * an hour for each reducer and number of ranks, {@code -Dsoak.seed=...} repeats one.
+ */
+class SoakIT {
+  static final int SECONDS = 20;
+
+  /**
+   * What is freed goes back to the system at once. By itself the C library keeps memory in pieces
+   * when direct buffers come and go: some hundred KB for each sync, for a while, which is no leak.
+   */
+  private static final Map<String, String> PLAIN_MALLOC =
+      Map.of(
+          "MALLOC_ARENA_MAX", "1",
+          "MALLOC_MMAP_THRESHOLD_", "65536",
+          "MALLOC_TRIM_THRESHOLD_", "131072");
+
+  private static final String[] PROPERTIES = {"soak.seconds", "soak.seed"};
+
+  @TempDir Path folder;
+
+  @TestFactory
+  List<DynamicNode> fourRanks() throws IOException, InterruptedException {
+    return run(4);
+  }
+
+  @TestFactory
+  List<DynamicNode> threeRanks() throws IOException, InterruptedException {
+    return run(3);
+  }
+
+  private List<DynamicNode> run(int ranks) throws IOException, InterruptedException {
+    // A heap that is there from the start, so that what grows is something else; a small one, so
+    // that it is collected often.
+    List<String> options =
+        new ArrayList<>(
+            List.of("-Xms192m", "-Xmx192m", "-XX:+AlwaysPreTouch", "-XX:MaxDirectMemorySize=1g"));
+    for (String property : PROPERTIES) {
+      String value = System.getProperty(property);
+      if (value != null) {
+        options.add("-D" + property + "=" + value);
+      }
+    }
+    long seconds = 240 + 2 * Long.getLong("soak.seconds", SECONDS);
+    return List.of(
+        RankJob.run(
+            folder,
+            ranks,
+            seconds,
+            PLAIN_MALLOC,
+            options,
+            List.of(MpiSoak.class, SharedSoak.class)));
+  }
+}
