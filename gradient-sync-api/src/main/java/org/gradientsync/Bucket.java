@@ -1,7 +1,9 @@
 package org.gradientsync;
 
+import java.util.function.UnaryOperator;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -34,35 +36,47 @@ final class Bucket implements AutoCloseable {
   /** What is being found out about this step's average, or null. */
   Observer.Observation observation;
 
-  private final DeviceBuffer memory;
+  private final Resources resources = new Resources();
 
+  /**
+   * A bucket.
+   *
+   * @param decoration put around what is averaged
+   */
   Bucket(
-      GradientSync sync, BucketLayout.Bucket layout, WorkQueue compute, WorkQueue communication) {
+      GradientSync sync,
+      BucketLayout.Bucket layout,
+      WorkQueue compute,
+      WorkQueue communication,
+      UnaryOperator<DeviceBuffer> decoration) {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
-    memory = device.allocate(layout.type, layout.count);
+    DeviceBuffer given;
     try {
+      DeviceBuffer memory = device.allocate(layout.type, layout.count);
+      resources.add(memory); // and with it the views
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);
-      ready = device.createMoment(false);
-      done = device.createMoment(false);
+      given = decoration.apply(averaged);
+      ready = resources.add(device.createMoment(false));
+      done = resources.add(device.createMoment(false));
       ready.record(device.queue()); // allocating has filled it with zeros there
       compute.waitFor(ready);
       communication.waitFor(ready);
     } catch (RuntimeException | Error e) {
-      memory.close();
+      resources.closeAfter(e);
       throw e;
     }
-    average = () -> average(sync, communication);
+    average = () -> average(sync, communication, given);
   }
 
-  private void average(GradientSync sync, WorkQueue communication) {
+  private void average(GradientSync sync, WorkQueue communication, DeviceBuffer given) {
     communication.waitFor(ready);
     if (observation != null) {
       observation.starts(communication);
     }
     if (averaged.count() > 0) { // the same on all ranks
-      sync.averageBeside(averaged);
+      sync.averageBeside(given);
     }
     if (observation != null) {
       observation.ends(communication);
@@ -77,8 +91,6 @@ final class Bucket implements AutoCloseable {
 
   @Override
   public void close() {
-    memory.close(); // and with it the views
-    ready.close();
-    done.close();
+    resources.close();
   }
 }

@@ -2,6 +2,7 @@ package org.gradientsync;
 
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -23,7 +24,16 @@ final class Flag implements AutoCloseable {
     this.device = device;
     this.place = place;
     memory = device.allocate(place.type(), 1);
-    one = new DeviceBuffer[] {device.on(compute, memory)};
+    try {
+      one = new DeviceBuffer[] {device.on(compute, memory)};
+      begin(compute);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, memory);
+      throw e;
+    }
+  }
+
+  private void begin(WorkQueue compute) {
     try (Moment zeroed = device.createMoment(false)) {
       zeroed.record(device.queue());
       compute.waitFor(zeroed);

@@ -6,9 +6,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import java.util.function.UnaryOperator;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -107,7 +109,7 @@ public final class GradientBuckets implements AutoCloseable {
     try {
       layOut();
     } catch (RuntimeException | Error e) {
-      close();
+      Resources.closeAllAfter(e, this);
       throw e;
     }
   }
@@ -155,7 +157,8 @@ public final class GradientBuckets implements AutoCloseable {
 
   private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
-      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, communication);
+      buckets[i] =
+          new Bucket(sync, layout.buckets.get(i), compute, communication, options.decoration);
     }
     gradients = new DeviceBuffer[parameters.size()];
     for (int i = 0; i < gradients.length; i++) {
@@ -554,15 +557,10 @@ public final class GradientBuckets implements AutoCloseable {
   }
 
   private void closeBuckets() {
-    for (Bucket bucket : buckets) {
-      if (bucket != null) {
-        bucket.close();
-      }
-    }
-    if (flag != null) {
-      flag.close();
-      flag = null;
-    }
+    List<AutoCloseable> all = new ArrayList<>(Arrays.asList(buckets));
+    all.add(flag);
+    flag = null;
+    Resources.closeAll(all);
   }
 
   /**
@@ -580,11 +578,10 @@ public final class GradientBuckets implements AutoCloseable {
     }
     if (buckets != null) {
       forgetObservations();
-      closeBuckets();
     }
-    if (communication != compute) {
-      communication.close();
-    }
+    Resources.closeAll(
+        buckets == null ? null : this::closeBuckets,
+        communication == compute ? null : communication);
   }
 
   /** How gradients are packed and averaged. All ranks build alike. */
@@ -597,6 +594,7 @@ public final class GradientBuckets implements AutoCloseable {
     private boolean unevenSteps;
     private Missing missing = Missing.REFUSE;
     private WorkQueue compute;
+    private UnaryOperator<DeviceBuffer> decoration = UnaryOperator.identity();
 
     private Builder(GradientSync sync, List<Parameter> parameters) {
       this.sync = Objects.requireNonNull(sync, "sync");
@@ -670,6 +668,19 @@ public final class GradientBuckets implements AutoCloseable {
      */
     public Builder computedOn(WorkQueue stream) {
       compute = Objects.requireNonNull(stream, "stream");
+      return this;
+    }
+
+    /**
+     * Puts something around each bucket's memory that has its say when the bucket is averaged: for
+     * tests in which something goes wrong on purpose.
+     *
+     * @param newDecoration gives a {@link org.gradientsync.spi.BufferDecorator} around the buffer,
+     *     or the buffer itself; it stays the buckets' to close
+     * @return this builder
+     */
+    public Builder decorated(UnaryOperator<DeviceBuffer> newDecoration) {
+      decoration = Objects.requireNonNull(newDecoration, "decoration");
       return this;
     }
 

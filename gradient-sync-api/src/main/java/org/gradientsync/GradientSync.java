@@ -15,8 +15,10 @@ import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.BufferDecorator;
 import org.gradientsync.spi.Moment;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
@@ -172,6 +174,10 @@ public final class GradientSync implements AutoCloseable {
    */
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
+    if (buffer instanceof BufferDecorator decorator) {
+      decorator.call(target -> allReduce(target, op));
+      return;
+    }
     awaitBeside();
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
@@ -209,6 +215,10 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void broadcast(DeviceBuffer buffer, int root) {
+    if (buffer instanceof BufferDecorator decorator) {
+      decorator.call(target -> broadcast(target, root));
+      return;
+    }
     awaitBeside();
     synchronized (group) {
       requireOwn(buffer);
@@ -236,6 +246,10 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void register(DeviceBuffer buffer) {
+    if (buffer instanceof BufferDecorator decorator) {
+      decorator.call(this::register);
+      return;
+    }
     awaitBeside();
     synchronized (group) {
       requireOwn(buffer);
@@ -374,16 +388,11 @@ public final class GradientSync implements AutoCloseable {
         return;
       }
       closed = true;
-      try {
-        reducer.close(); // and with it all that has been enqueued
-      } finally {
-        try {
-          report();
-          communicator.close();
-        } finally {
-          device.close();
-        }
-      }
+      Resources.closeAll(
+          reducer, // and with it all that has been enqueued
+          this::report,
+          communicator,
+          device);
     }
   }
 
@@ -441,6 +450,10 @@ public final class GradientSync implements AutoCloseable {
 
   /** {@link #average} in its turn, which the caller has to know. */
   void averageBeside(DeviceBuffer buffer) {
+    if (buffer instanceof BufferDecorator decorator) {
+      decorator.call(this::averageBeside);
+      return;
+    }
     synchronized (group) {
       requireOwn(buffer);
       lookForNotFinite(buffer);

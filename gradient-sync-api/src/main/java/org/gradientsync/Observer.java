@@ -1,12 +1,14 @@
 package org.gradientsync;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -47,10 +49,11 @@ final class Observer implements AutoCloseable {
 
   /** One reduction under way. */
   final class Observation {
-    private final Moment ready = device.createMoment(true);
-    private final Moment started = device.createMoment(true);
-    private final Moment ended = device.createMoment(true);
-    private final Moment wanted = device.createMoment(true);
+    private final Resources moments = new Resources();
+    private final Moment ready;
+    private final Moment started;
+    private final Moment ended;
+    private final Moment wanted;
     private long sequence;
     private int bucket;
     private ReduceOp op;
@@ -58,6 +61,18 @@ final class Observer implements AutoCloseable {
     private long size;
     private boolean beside;
     private boolean complete;
+
+    private Observation() {
+      try {
+        ready = moments.add(device.createMoment(true));
+        started = moments.add(device.createMoment(true));
+        ended = moments.add(device.createMoment(true));
+        wanted = moments.add(device.createMoment(true));
+      } catch (RuntimeException | Error e) {
+        moments.closeAfter(e);
+        throw e;
+      }
+    }
 
     /** The data is there, on the queue that computes. */
     void ready(WorkQueue queue) {
@@ -101,19 +116,17 @@ final class Observer implements AutoCloseable {
     private boolean isOver() {
       return complete && ended.isDone() && (!beside || wanted.isDone());
     }
-
-    private void close() {
-      ready.close();
-      started.close();
-      ended.close();
-      wanted.close();
-    }
   }
 
   /** Tells a listener of the calls from now on. */
   synchronized Moment listen(Consumer<Synchronization> listener) {
     Moment origin = device.createMoment(true);
-    origin.record(device.queue());
+    try {
+      origin.record(device.queue());
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, origin);
+      throw e;
+    }
     listeners.add(new Listener(listener, origin, calls));
     return origin;
   }
@@ -158,22 +171,29 @@ final class Observer implements AutoCloseable {
   private void tell() {
     while (!pending.isEmpty() && pending.peek().isOver() && haveBegun()) {
       Observation o = pending.remove();
-      observed++;
-      double duration = o.started.millisecondsTo(o.ended);
-      double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
-      double queued = Math.max(0, o.ready.millisecondsTo(o.started));
-      totalDuration += duration;
-      totalExposed += exposed;
-      for (Listener listener : listeners) {
-        if (o.sequence > listener.after) {
-          double startedAt = listener.origin.millisecondsTo(o.started);
-          tell(listener, synchronization(o, startedAt, queued, duration, exposed));
-        }
+      try {
+        tell(o);
+      } finally {
+        free.push(o); // also if its times cannot be had
       }
-      if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
-        SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
+    }
+  }
+
+  private void tell(Observation o) {
+    observed++;
+    double duration = o.started.millisecondsTo(o.ended);
+    double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+    double queued = Math.max(0, o.ready.millisecondsTo(o.started));
+    totalDuration += duration;
+    totalExposed += exposed;
+    for (Listener listener : listeners) {
+      if (o.sequence > listener.after) {
+        double startedAt = listener.origin.millisecondsTo(o.started);
+        tell(listener, synchronization(o, startedAt, queued, duration, exposed));
       }
-      free.push(o);
+    }
+    if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
+      SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
     }
   }
 
@@ -233,12 +253,18 @@ final class Observer implements AutoCloseable {
   /** Tells of those that are over; the others are forgotten. */
   @Override
   public synchronized void close() {
-    tell();
-    pending.forEach(Observation::close);
-    free.forEach(Observation::close);
-    listeners.forEach(listener -> listener.origin.close());
-    pending.clear();
-    free.clear();
-    listeners.clear();
+    List<AutoCloseable> all = new ArrayList<>();
+    all.add(this::tell);
+    all.add(() -> pending.forEach(observation -> free.push(observation)));
+    all.add(
+        () -> Resources.closeAll(free.stream().map(observation -> observation.moments).toList()));
+    all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));
+    try {
+      Resources.closeAll(all);
+    } finally {
+      pending.clear();
+      free.clear();
+      listeners.clear();
+    }
   }
 }

@@ -25,6 +25,7 @@ import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 import org.slf4j.Logger;
@@ -67,13 +68,7 @@ final class Selection {
       boolean finite = settings.finite() && !reducer.checksFinite();
       return new GradientSync(group, communicator, device, reducer, wire, finite, others);
     } catch (RuntimeException | Error e) {
-      if (reducer != null) {
-        reducer.close();
-      }
-      if (device != null) {
-        device.close();
-      }
-      communicator.close();
+      Resources.closeAllAfter(e, reducer, device, communicator);
       throw e;
     }
   }

@@ -1,11 +1,14 @@
 package org.gradientsync.collective;
 
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
 
 /**
  * What a reducer has prepared for each buffer. A plan is kept until its buffer is closed, or until
@@ -79,6 +82,8 @@ public final class PlanCache<P> implements AutoCloseable {
   /** Ends all plans. */
   @Override
   public void close() {
-    entries.keySet().stream().toList().forEach(this::forget);
+    List<AutoCloseable> all = new ArrayList<>();
+    entries.keySet().forEach(buffer -> all.add(() -> forget(buffer)));
+    Resources.closeAll(all);
   }
 }

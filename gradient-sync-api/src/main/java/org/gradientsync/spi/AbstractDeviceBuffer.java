@@ -263,19 +263,19 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public final void close() {
-    List<Runnable> listeners;
+    List<AutoCloseable> listeners = new ArrayList<>();
     synchronized (closeListeners) {
       if (closed) {
         return;
       }
       closed = true;
-      listeners = new ArrayList<>(closeListeners);
+      closeListeners.forEach(listener -> listeners.add(listener::run));
       closeListeners.clear();
     }
-    listeners.forEach(Runnable::run);
     if (parent == null) {
-      release();
+      listeners.add(this::release);
     }
+    Resources.closeAll(listeners); // the memory is given back whatever a listener finds
   }
 
   /**

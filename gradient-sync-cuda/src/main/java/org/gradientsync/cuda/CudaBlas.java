@@ -8,6 +8,7 @@ import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Resources;
 
 /**
  * The few operations of cuBLAS that training in Java asks for first, on FLOAT32 and FLOAT64
@@ -266,8 +267,8 @@ public final class CudaBlas implements AutoCloseable {
   @Override
   public synchronized void close() {
     if (!closed && !device.isClosed()) {
-      device.makeCurrent();
-      api.destroy(handle);
+      closed = true;
+      Resources.closeAll(device::makeCurrent, () -> api.destroy(handle));
     }
     closed = true;
   }

@@ -18,6 +18,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -54,9 +55,15 @@ public final class CudaDevice implements BackendDevice {
     pciAddress = api.pciAddress(ordinal);
     context = api.retainContext(ordinal);
     api.useContext(context);
-    stream = new CudaStream(this, api.createStream(), true);
-    staging = new PinnedStaging(this);
-    kernel = new ReduceKernel(this);
+    Resources parts = new Resources();
+    try {
+      stream = parts.add(new CudaStream(this, api.createStream(), true));
+      staging = parts.add(new PinnedStaging(this));
+      kernel = new ReduceKernel(this);
+    } catch (RuntimeException | Error e) {
+      parts.closeAfter(e);
+      throw e;
+    }
   }
 
   @Override
@@ -199,13 +206,21 @@ public final class CudaDevice implements BackendDevice {
     requireOwn(on);
     makeCurrent();
     long bytes = count * type.sizeInBytes();
-    long address = 0;
-    if (bytes > 0) {
-      address = allocateBytes(bytes);
-      allocations.add(address);
-      api.fillZero(address, bytes, on.handle());
-    }
+    long address = bytes == 0 ? 0 : allocateFilled(bytes, on);
     return new CudaBuffer(this, null, type, count, on, address, true);
+  }
+
+  private long allocateFilled(long bytes, CudaStream on) {
+    CUstream handle = on.handle();
+    long address = allocateBytes(bytes);
+    try {
+      api.fillZero(address, bytes, handle);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.free(address));
+      throw e;
+    }
+    allocations.add(address);
+    return address;
   }
 
   /**
@@ -330,20 +345,16 @@ public final class CudaDevice implements BackendDevice {
     if (closed) {
       return;
     }
-    makeCurrent();
-    stream.await();
-    staging.close();
-    kernel.close();
-    if (finite != null) {
-      finite.close();
-    }
-    closed = true;
-    for (long address : allocations) {
-      free(address);
-    }
-    allocations.clear();
-    Leftovers.free(api, context);
-    stream.close();
+    Resources.closeAll(
+        this::makeCurrent,
+        stream::await,
+        staging,
+        kernel,
+        finite,
+        () -> closed = true,
+        this::freeAll,
+        () -> Leftovers.free(api, context),
+        stream);
   }
 
   @Override
@@ -381,7 +392,9 @@ public final class CudaDevice implements BackendDevice {
 
   /** To be called before a stream is closed. */
   void beforeClose(CudaStream closing) {
-    streamWatches.forEach(w -> w.accept(closing));
+    List<AutoCloseable> all = new ArrayList<>();
+    streamWatches.forEach(w -> all.add(() -> w.accept(closing)));
+    Resources.closeAll(all);
   }
 
   /**
@@ -461,12 +474,20 @@ public final class CudaDevice implements BackendDevice {
 
   void free(CudaBuffer buffer, long address) {
     if (allocations.remove(address)) {
-      makeCurrent();
-      if (!buffer.stream().isClosed()) { // freeing waits for what a closed one has left
-        api.awaitStream(buffer.stream().handle());
-      }
-      free(address);
+      Resources.closeAll(
+          this::makeCurrent,
+          buffer.stream().isClosed() // freeing waits for what a closed one has left
+              ? null
+              : () -> api.awaitStream(buffer.stream().handle()),
+          () -> free(address));
     }
+  }
+
+  private void freeAll() {
+    List<AutoCloseable> all = new ArrayList<>();
+    allocations.forEach(address -> all.add(() -> free(address)));
+    allocations.clear();
+    Resources.closeAll(all);
   }
 
   private void free(long address) {
@@ -508,7 +529,7 @@ public final class CudaDevice implements BackendDevice {
       api.fillZero(address, bytes, stream.handle());
       stream.await();
     } catch (RuntimeException | Error e) {
-      api.free(address);
+      Resources.closeAllAfter(e, () -> api.free(address));
       throw e;
     }
     return address;

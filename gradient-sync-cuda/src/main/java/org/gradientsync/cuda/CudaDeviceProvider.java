@@ -38,17 +38,18 @@ public final class CudaDeviceProvider implements DeviceProvider {
   @Override
   public BackendDevice open(DeviceRequest request) {
     CudaApi api = CudaLibrary.api();
-    DeviceMapping mapping = DeviceMapping.of(request, api.deviceCount());
+    int gpus = api.deviceCount(); // once: what throws when the device is open would leave it open
+    DeviceMapping mapping = DeviceMapping.of(request, gpus);
     CudaDevice device = new CudaDevice(api, mapping.ordinal());
     // A rank that is shown one GPU of its own counts one as well; only several ranks on several
     // GPUs are sure.
-    boolean ownGpuShown = api.deviceCount() == 1 && System.getenv("CUDA_VISIBLE_DEVICES") != null;
+    boolean ownGpuShown = gpus == 1 && System.getenv("CUDA_VISIBLE_DEVICES") != null;
     if (mapping.shared() && !ownGpuShown) {
       log.warn(
           "ranks share a GPU: rank={}, localSize={}, gpus={}, device={}",
           request.rank(),
           request.localSize(),
-          api.deviceCount(),
+          gpus,
           device);
     }
     log.info("rank {} takes GPU {}: {}", request.rank(), mapping.ordinal(), device);

@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import jcuda.driver.CUevent;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -84,8 +85,7 @@ public final class CudaEvent implements Moment {
   public void close() {
     if (!closed) {
       closed = true;
-      device.makeCurrent();
-      device.api().destroyEvent(event);
+      Resources.closeAll(device::makeCurrent, () -> device.api().destroyEvent(event));
     }
   }
 }

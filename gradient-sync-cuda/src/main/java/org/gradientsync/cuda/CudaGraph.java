@@ -1,6 +1,8 @@
 package org.gradientsync.cuda;
 
+import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
+import org.gradientsync.spi.Resources;
 
 /**
  * Work that was noted on a stream, from {@link CudaStream#beginCapture()} to {@link
@@ -17,6 +19,24 @@ public final class CudaGraph implements AutoCloseable {
   CudaGraph(CudaDevice device, CUgraphExec graph) {
     this.device = device;
     this.graph = graph;
+  }
+
+  /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
+  static CUgraphExec instantiate(CudaApi api, CUgraph captured) {
+    CUgraphExec ready;
+    try {
+      ready = api.instantiate(captured);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(captured));
+      throw e;
+    }
+    try {
+      api.destroyGraph(captured);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(ready));
+      throw e;
+    }
+    return ready;
   }
 
   /**
@@ -41,8 +61,7 @@ public final class CudaGraph implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      device.makeCurrent();
-      device.api().destroyGraph(graph);
+      Resources.closeAll(device::makeCurrent, () -> device.api().destroyGraph(graph));
     }
   }
 }

@@ -7,6 +7,7 @@ import java.util.TreeSet;
 import jcuda.driver.CUmodule;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Resources;
 
 /**
  * Kernels of the caller's own, loaded on one GPU.
@@ -105,8 +106,8 @@ public final class CudaModule implements AutoCloseable {
   @Override
   public synchronized void close() {
     if (!closed && !device.isClosed()) { // a closed device has given its context back, modules too
-      device.makeCurrent();
-      device.api().unloadModule(module);
+      closed = true;
+      Resources.closeAll(device::makeCurrent, () -> device.api().unloadModule(module));
     }
     closed = true;
   }

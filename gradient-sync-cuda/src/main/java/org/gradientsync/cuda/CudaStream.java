@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
@@ -102,10 +103,11 @@ public final class CudaStream implements WorkQueue {
                 + device
                 + "; enqueue on this stream between beginCapture and endCapture");
       }
-      return new CudaGraph(device, api.instantiate(graph));
-    } finally {
-      api.destroyGraph(graph);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(graph));
+      throw e;
     }
+    return new CudaGraph(device, CudaGraph.instantiate(api, graph));
   }
 
   private CUgraph captured() {
@@ -155,12 +157,11 @@ public final class CudaStream implements WorkQueue {
   @Override
   public void close() {
     if (!closed) {
-      device.beforeClose(this);
-      closed = true;
-      if (own) {
-        device.makeCurrent();
-        device.api().destroyStream(stream);
-      }
+      Resources.closeAll(
+          () -> device.beforeClose(this),
+          () -> closed = true,
+          own ? device::makeCurrent : null,
+          own ? () -> device.api().destroyStream(stream) : null);
     }
   }
 }

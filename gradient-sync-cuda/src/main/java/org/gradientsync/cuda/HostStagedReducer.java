@@ -1,11 +1,13 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 
 /**
  * Reduces GPU memory by way of page-locked host memory. Needs nothing of the GPUs but that each can
@@ -36,7 +38,12 @@ final class HostStagedReducer implements Reducer {
       Group group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
     this.group = group;
     onHost = new StagedOnHost(group, device, host, inner);
-    onGpu = node == null ? null : new StagedOnGpu(group, device, node);
+    try {
+      onGpu = node == null ? null : new StagedOnGpu(group, device, node);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, onHost);
+      throw e;
+    }
   }
 
   @Override
@@ -53,11 +60,22 @@ final class HostStagedReducer implements Reducer {
         return;
       }
       if (onGpu != null && buffer.sizeInBytes() >= GPU_BYTES) {
-        onGpu.reduce((CudaBuffer) buffer, op);
+        run(() -> onGpu.reduce((CudaBuffer) buffer, op));
       } else {
-        onHost.reduce((CudaBuffer) buffer, op);
+        run(() -> onHost.reduce((CudaBuffer) buffer, op));
       }
       group.finished();
+    }
+  }
+
+  /** What fails after the ranks have met leaves the others waiting: the sync is broken then. */
+  private void run(Runnable call) {
+    try {
+      call.run();
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
     }
   }
 
@@ -66,7 +84,7 @@ final class HostStagedReducer implements Reducer {
     synchronized (group) {
       group.meetForBroadcast(buffer, root);
       if (group.size() > 1 && buffer.count() > 0) {
-        onHost.broadcast((CudaBuffer) buffer, root);
+        run(() -> onHost.broadcast((CudaBuffer) buffer, root));
       }
       group.finished();
     }
@@ -75,10 +93,7 @@ final class HostStagedReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      if (onGpu != null) {
-        onGpu.close();
-      }
-      onHost.close();
+      Resources.closeAll(onGpu, onHost);
     }
   }
 }

@@ -1,12 +1,16 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Agreement;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.HostReducers;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.SyncContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -48,6 +52,25 @@ public final class HostStagedReducerProvider implements ReducerProvider {
         log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());
       }
     }
-    return new HostStagedReducer(context.group(), (CudaDevice) context.device(), host, inner, node);
+    return agreed(context.group(), (CudaDevice) context.device(), host, inner, node);
+  }
+
+  /** On all ranks or on none: the others would wait for one that cannot have it. */
+  private static Reducer agreed(
+      Group group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
+    HostStagedReducer reducer = null;
+    String reason = "";
+    try {
+      reducer = new HostStagedReducer(group, device, host, inner, node);
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    try {
+      Agreement.requireAll(new GroupCommunicator(group), reason);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, reducer, inner, host);
+      throw e;
+    }
+    return reducer;
   }
 }

@@ -1,10 +1,13 @@
 package org.gradientsync.cuda;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed. */
 final class PeerKernels implements AutoCloseable {
@@ -69,11 +72,15 @@ final class PeerKernels implements AutoCloseable {
 
   @Override
   public void close() {
+    List<CUmodule> all = new ArrayList<>(modules.values());
     if (goodbye != null) {
-      device.api().unloadModule(goodbye);
+      all.add(goodbye);
     }
-    modules.values().forEach(device.api()::unloadModule);
+    goodbye = null;
     modules.clear();
     functions.clear();
+    CudaApi api = device.api();
+    Resources.closeAll(
+        all.stream().<AutoCloseable>map(module -> () -> api.unloadModule(module)).toList());
   }
 }

@@ -34,7 +34,7 @@ final class PeerMailbox implements AutoCloseable {
       if (all == null) {
         throw new UnavailableException("a rank cannot map another rank's GPU memory");
       }
-    } catch (UnavailableException e) {
+    } catch (RuntimeException | Error e) {
       ledger.closed();
       if (own != 0) {
         device.giveBack(own, ledger.allClosed());

@@ -4,14 +4,18 @@ import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.spi.Resources;
 
 /**
  * The ways to the other ranks' GPU memory. A rank in another process gives handles of its
@@ -171,17 +175,27 @@ final class PeerPaths implements AutoCloseable {
 
   /** Gives up what {@link #share} mapped. Null elements are skipped. */
   void unmap(Mapped[] mapped) {
+    List<Mapping> unused = new ArrayList<>();
     for (Mapped m : mapped) {
       Place place = m == null ? null : new Place(m.rank, m.process, m.allocation);
       Mapping mapping = mappings.get(place);
       if (mapping != null && --mapping.users == 0) {
         mappings.remove(place);
-        if (mapping.imported) {
-          device.makeCurrent();
-          device.api().closeImport(mapping.address);
-        }
+        unused.add(mapping);
       }
     }
+    close(unused);
+  }
+
+  private void close(Collection<Mapping> unused) {
+    List<AutoCloseable> all = new ArrayList<>();
+    for (Mapping mapping : unused) {
+      if (mapping.imported) {
+        all.add(device::makeCurrent);
+        all.add(() -> device.api().closeImport(mapping.address));
+      }
+    }
+    Resources.closeAll(all);
   }
 
   private long[] offer(long address) {
@@ -224,12 +238,8 @@ final class PeerPaths implements AutoCloseable {
   /** Unmaps everything. */
   @Override
   public void close() {
-    device.makeCurrent();
-    for (Mapping mapping : mappings.values()) {
-      if (mapping.imported) {
-        device.api().closeImport(mapping.address);
-      }
-    }
+    List<Mapping> all = List.copyOf(mappings.values());
     mappings.clear();
+    close(all);
   }
 }

@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
+import org.gradientsync.spi.Resources;
 
 /**
  * One buffer and operation, ready to be launched: one kernel, or several one after the other for a
@@ -25,17 +26,14 @@ final class PeerPlan implements AutoCloseable {
     CudaApi api = device.api();
     device.makeCurrent();
     api.beginCapture(capture.handle());
-    CUgraph captured;
     try {
       enqueueEach(capture.handle());
-    } finally {
-      captured = api.endCapture(capture.handle());
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(api.endCapture(capture.handle())));
+      throw e;
     }
-    try {
-      graph = api.instantiate(captured);
-    } finally {
-      api.destroyGraph(captured);
-    }
+    CUgraph captured = api.endCapture(capture.handle());
+    graph = CudaGraph.instantiate(api, captured);
   }
 
   /** Enqueues it; the device's context is current. Allocates nothing. */
@@ -52,7 +50,6 @@ final class PeerPlan implements AutoCloseable {
 
   @Override
   public void close() {
-    device.makeCurrent();
-    device.api().destroyGraph(graph);
+    Resources.closeAll(device::makeCurrent, () -> device.api().destroyGraph(graph));
   }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import jcuda.driver.CUfunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.Resources;
 
 /** Chooses the way that a buffer goes, by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
@@ -119,7 +120,6 @@ final class PeerPlanner implements AutoCloseable {
 
   @Override
   public void close() {
-    capture.close();
-    kernels.close();
+    Resources.closeAll(capture, kernels);
   }
 }

@@ -12,13 +12,14 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.PlanCache;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -94,7 +95,12 @@ final class PeerReducer implements Reducer {
     goodbye = group.size() > 1 ? planner.goodbye() : null;
     ordered = device.createEvent(false);
     this.progress = progress;
-    this.finite = finite ? new PeerFinite(device, group, progress) : null;
+    try {
+      this.finite = finite ? new PeerFinite(device, group, progress) : null;
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, ordered);
+      throw e;
+    }
     vigil = new PeerVigil(group, device, progress, report);
     device.watch(check);
     device.watchStreams(streamCloses);
@@ -107,7 +113,21 @@ final class PeerReducer implements Reducer {
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    CudaBuffer own = (CudaBuffer) buffer;
+    try {
+      reduce((CudaBuffer) buffer, op);
+    } catch (CudaException e) {
+      throw broken(e);
+    }
+  }
+
+  /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
+  private RankLostException broken(CudaException e) {
+    synchronized (group) {
+      return group.lost("the call failed in the middle: " + e, e);
+    }
+  }
+
+  private void reduce(CudaBuffer own, ReduceOp op) {
     synchronized (group) {
       check();
       group.requireUsable();
@@ -126,7 +146,14 @@ final class PeerReducer implements Reducer {
 
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
-    CudaBuffer own = (CudaBuffer) buffer;
+    try {
+      broadcast((CudaBuffer) buffer, root);
+    } catch (CudaException e) {
+      throw broken(e);
+    }
+  }
+
+  private void broadcast(CudaBuffer own, int root) {
     synchronized (group) {
       check();
       requireNoCapture(own);
@@ -155,9 +182,13 @@ final class PeerReducer implements Reducer {
       check();
       requireNoCapture(own);
       group.meetForRegistration(own);
-      if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
-        registrations.forget(own);
-        register(own);
+      try {
+        if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
+          registrations.forget(own);
+          register(own);
+        }
+      } catch (CudaException e) {
+        throw broken(e);
       }
     }
   }
@@ -289,8 +320,8 @@ final class PeerReducer implements Reducer {
     }
     try {
       Agreement.requireAll(communicator, reason);
-    } catch (UnavailableException e) {
-      release(registration);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> release(registration));
       throw e;
     }
     registrations.put(own, registration);
@@ -453,16 +484,25 @@ final class PeerReducer implements Reducer {
     if (registration.captured && !closing) {
       captured.add(registration);
     } else {
-      awaitCalls();
-      release(registration);
+      Resources.closeAll(this::awaitCalls, () -> release(registration));
     }
   }
 
   private void release(PeerRegistration registration) {
-    registration.closePlans();
-    if (registration.mapped != null) {
-      paths.unmap(registration.mapped);
-      ledger.ended(registration.number);
+    PeerPaths.Mapped[] mapped = registration.mapped;
+    Resources.closeAll(
+        registration::closePlans,
+        mapped == null ? null : () -> paths.unmap(mapped),
+        mapped == null ? null : () -> ledger.ended(registration.number));
+  }
+
+  private void sayGoodbye() {
+    if (goodbye != null) {
+      goodbye.enqueue(device.stream().handle());
+      device.api().awaitStream(device.stream().handle());
+    }
+    if (report.failure() != PeerReport.NONE && !told) {
+      log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
     }
   }
 
@@ -473,32 +513,24 @@ final class PeerReducer implements Reducer {
       device.unwatch(check);
       device.unwatchStreams(streamCloses);
       vigil.close();
-      try {
-        if (group.isBroken()) {
-          report.stop(); // nobody comes any more
-        }
-        awaitCalls();
-        if (goodbye != null) {
-          goodbye.enqueue(device.stream().handle());
-          device.api().awaitStream(device.stream().handle());
-        }
-        if (report.failure() != PeerReport.NONE && !told) {
-          log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
-        }
-        registrations.close();
-        captured.forEach(this::release);
-        planner.close();
-        ordered.close();
-        paths.close();
-        if (finite != null) {
-          finite.close();
-        }
-      } finally {
-        ledger.closed(); // whatever happened here, the others may have their memory back
-        share.close();
-        mailbox.close();
-        report.close();
+      if (group.isBroken()) {
+        report.stop(); // nobody comes any more
       }
+      Resources.closeAll(
+          this::awaitCalls,
+          this::sayGoodbye,
+          registrations,
+          () ->
+              Resources.closeAll(
+                  captured.stream().<AutoCloseable>map(r -> () -> release(r)).toList()),
+          planner,
+          ordered,
+          paths,
+          finite,
+          ledger::closed, // whatever happened here, the others may have their memory back
+          share,
+          mailbox,
+          report);
     }
   }
 }

@@ -10,6 +10,7 @@ import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.SyncContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -56,7 +57,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
-    PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
+    PeerMailbox mailbox = mailbox(device, paths, ledger, layout);
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
     PeerReport report = null;
     PeerPlanner planner = null;
@@ -101,20 +102,21 @@ public final class PeerReducerProvider implements ReducerProvider {
       return reducer;
     } catch (RuntimeException | Error e) {
       if (reducer != null) {
-        reducer.close();
+        Resources.closeAllAfter(e, reducer);
       } else {
-        device.makeCurrent();
-        if (planner != null) {
-          planner.close();
-        }
-        if (report != null) {
-          report.close();
-        }
-        paths.close();
-        ledger.closed();
-        mailbox.close();
-        share.close();
+        Resources.closeAllAfter(
+            e, device::makeCurrent, planner, report, paths, ledger::closed, mailbox, share);
       }
+      throw e;
+    }
+  }
+
+  private static PeerMailbox mailbox(
+      CudaDevice device, PeerPaths paths, PeerLedger ledger, PeerLayout layout) {
+    try {
+      return new PeerMailbox(device, paths, ledger, layout);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, paths); // which may have mapped some ranks' memory already
       throw e;
     }
   }

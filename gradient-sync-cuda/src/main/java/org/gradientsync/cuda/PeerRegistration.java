@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.Resources;
 
 /**
  * One buffer on each rank that are reduced together: known by a number on which the ranks have
@@ -57,21 +58,13 @@ final class PeerRegistration {
   }
 
   void keepBroadcast(int root, PeerPlan plan) {
-    if (broadcast != null) {
-      broadcast.close();
-    }
+    PeerPlan before = broadcast;
     broadcast = plan;
     broadcastRoot = root;
+    Resources.closeAll(before);
   }
 
   void closePlans() {
-    for (PeerPlan plan : plans) {
-      if (plan != null) {
-        plan.close();
-      }
-    }
-    if (broadcast != null) {
-      broadcast.close();
-    }
+    Resources.closeAll(() -> Resources.closeAll(plans), broadcast);
   }
 }

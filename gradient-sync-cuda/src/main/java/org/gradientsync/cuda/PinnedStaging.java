@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import jcuda.Pointer;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Resources;
 
 /**
  * Copies between Java's memory and a GPU's by way of two pieces of page-locked memory, so that
@@ -18,14 +19,22 @@ final class PinnedStaging implements AutoCloseable {
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private final Pointer[] pointers = new Pointer[2];
   private final CudaEvent[] done = new CudaEvent[2];
+  private final Resources resources = new Resources();
 
   PinnedStaging(CudaDevice device) {
     this.device = device;
-    for (int i = 0; i < 2; i++) {
-      pieces[i] = HostBuffers.allocate(PIECE_BYTES);
-      device.api().pageLock(pieces[i]);
-      pointers[i] = device.api().pointer(pieces[i], 0);
-      done[i] = device.createEvent(false);
+    try {
+      for (int i = 0; i < 2; i++) {
+        ByteBuffer piece = HostBuffers.allocate(PIECE_BYTES);
+        pieces[i] = piece;
+        device.api().pageLock(piece);
+        resources.add(() -> device.api().pageUnlock(piece));
+        pointers[i] = device.api().pointer(piece, 0);
+        done[i] = resources.add(device.createEvent(false));
+      }
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
     }
   }
 
@@ -91,10 +100,6 @@ final class PinnedStaging implements AutoCloseable {
 
   @Override
   public void close() {
-    for (int i = 0; i < 2; i++) {
-      done[i].await();
-      done[i].close();
-      device.api().pageUnlock(pieces[i]);
-    }
+    Resources.closeAll(done[0]::await, done[1]::await, resources);
   }
 }

@@ -11,6 +11,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code reduce.cu}: one for each type and operation, and for conversions. */
 final class ReduceKernel implements AutoCloseable {
@@ -40,6 +41,17 @@ final class ReduceKernel implements AutoCloseable {
     this.device = device;
     CudaApi api = device.api();
     module = api.loadModule(resource("reduce.ptx"));
+    try {
+      find(api);
+      arguments = api.arguments(memory, new int[] {0});
+      mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
+    }
+  }
+
+  private void find(CudaApi api) {
     for (DataType type : DataType.values()) {
       for (ReduceOp op : ReduceOp.values()) {
         if (op != ReduceOp.AVERAGE || type.isFloatingPoint()) {
@@ -52,8 +64,6 @@ final class ReduceKernel implements AutoCloseable {
       fromFloat[half.ordinal()] = api.function(module, "convert_FLOAT32_" + half);
       toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
     }
-    arguments = api.arguments(memory, new int[] {0});
-    mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
   }
 
   static String resource(String name) {

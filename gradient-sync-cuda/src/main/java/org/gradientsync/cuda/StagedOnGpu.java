@@ -13,6 +13,7 @@ import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.collective.PlanCache;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
 
 /**
  * Host-staging in which the GPUs add. Each rank owns a shard of the buffer, worked off in pieces; a
@@ -44,7 +45,7 @@ final class StagedOnGpu implements AutoCloseable {
 
   private final Group group;
   private final CudaDevice device;
-  private final NodeMemory node;
+  private final Resources resources = new Resources();
   private final int rank;
   private final int size;
   private final CudaStream down;
@@ -88,27 +89,36 @@ final class StagedOnGpu implements AutoCloseable {
   StagedOnGpu(Group group, CudaDevice device, NodeMemory node) {
     this.group = group;
     this.device = device;
-    this.node = node;
     rank = group.rank();
     size = group.size();
-    down = device.createStream();
-    up = device.createStream();
-    work = device.createStream();
-    ready = device.createEvent(false);
-    finished = device.createEvent(false);
-    for (int slot = 0; slot < SLOTS; slot++) {
-      copiedDown[slot] = device.createEvent(false);
-      gathered[slot] = device.createEvent(false);
-      reduced[slot] = device.createEvent(false);
-      resultDown[slot] = device.createEvent(false);
-      copiedUp[slot] = device.createEvent(false);
-    }
     staging = new Pointer[size][SLOTS][size];
     counters = new Counter[size][COUNTERS];
     plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers and views
+    try {
+      down = resources.add(device.createStream());
+      up = resources.add(device.createStream());
+      work = resources.add(device.createStream());
+      ready = resources.add(device.createEvent(false));
+      finished = resources.add(device.createEvent(false));
+      for (int slot = 0; slot < SLOTS; slot++) {
+        copiedDown[slot] = resources.add(device.createEvent(false));
+        gathered[slot] = resources.add(device.createEvent(false));
+        reduced[slot] = resources.add(device.createEvent(false));
+        resultDown[slot] = resources.add(device.createEvent(false));
+        copiedUp[slot] = resources.add(device.createEvent(false));
+      }
+      lockMemory(node);
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
+    }
+  }
+
+  private void lockMemory(NodeMemory node) {
     for (int owner = 0; owner < size; owner++) {
       ByteBuffer memory = node.of(owner);
       device.api().pageLock(memory);
+      resources.add(() -> device.api().pageUnlock(memory));
       for (int slot = 0; slot < SLOTS; slot++) {
         for (int target = 0; target < size; target++) {
           staging[owner][slot][target] =
@@ -276,7 +286,8 @@ final class StagedOnGpu implements AutoCloseable {
   private CudaBuffer scratch(DataType type) {
     CudaBuffer room = scratch.get(type);
     if (room == null) {
-      room = device.allocate(type, (long) SLOTS * size * LARGEST_PIECE / type.sizeInBytes(), work);
+      long elements = (long) SLOTS * size * LARGEST_PIECE / type.sizeInBytes();
+      room = resources.add(device.allocate(type, elements, work));
       work.await(); // the zeros must be in before another stream copies something over them
       scratch.put(type, room);
     }
@@ -285,25 +296,6 @@ final class StagedOnGpu implements AutoCloseable {
 
   @Override
   public void close() {
-    device.makeCurrent();
-    down.await();
-    up.await();
-    work.await();
-    plans.close();
-    scratch.values().forEach(DeviceBuffer::close);
-    for (int owner = 0; owner < size; owner++) {
-      device.api().pageUnlock(node.of(owner));
-    }
-    for (CudaEvent[] events :
-        new CudaEvent[][] {
-          copiedDown, gathered, reduced, resultDown, copiedUp, {ready, finished}
-        }) {
-      for (CudaEvent event : events) {
-        event.close();
-      }
-    }
-    down.close();
-    up.close();
-    work.close();
+    Resources.closeAll(device::makeCurrent, down::await, up::await, work::await, plans, resources);
   }
 }

@@ -1,9 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.EnumMap;
-import java.util.List;
 import java.util.Map;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -15,6 +13,7 @@ import org.gradientsync.collective.PlanCache;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 
 /**
  * Host-staging for small buffers and for ranks on several nodes: in chunks, each copied down to
@@ -39,7 +38,7 @@ final class StagedOnHost implements AutoCloseable {
   private final CudaEvent[] arrived = new CudaEvent[SLOTS];
   private final CudaEvent[] left = new CudaEvent[SLOTS];
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
-  private final List<ByteBuffer> pageLocked = new ArrayList<>();
+  private final Resources resources = new Resources();
   private final PlanCache<Plan> plans;
 
   /** Each chunk's place on the GPU; on the host each slot's, full and for the last chunk. */
@@ -57,13 +56,18 @@ final class StagedOnHost implements AutoCloseable {
     this.host = host;
     this.inner = inner;
     plans = new PlanCache<>(group, StagedOnHost::end);
-    down = device.createStream();
-    up = device.createStream();
-    ready = device.createEvent(false);
-    finished = device.createEvent(false);
-    for (int slot = 0; slot < SLOTS; slot++) {
-      arrived[slot] = device.createEvent(false);
-      left[slot] = device.createEvent(false);
+    try {
+      down = resources.add(device.createStream());
+      up = resources.add(device.createStream());
+      ready = resources.add(device.createEvent(false));
+      finished = resources.add(device.createEvent(false));
+      for (int slot = 0; slot < SLOTS; slot++) {
+        arrived[slot] = resources.add(device.createEvent(false));
+        left[slot] = resources.add(device.createEvent(false));
+      }
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
     }
   }
 
@@ -145,10 +149,10 @@ final class StagedOnHost implements AutoCloseable {
   private AbstractDeviceBuffer staging(DataType type, int chunk) {
     AbstractDeviceBuffer memory = staging.get(type);
     if (memory == null) {
-      memory = host.allocate(type, (long) SLOTS * chunk);
+      memory = resources.add(host.allocate(type, (long) SLOTS * chunk));
       ByteBuffer view = memory.nativeView(0, memory.count());
       device.api().pageLock(view);
-      pageLocked.add(view);
+      resources.add(() -> device.api().pageUnlock(view));
       staging.put(type, memory);
     }
     return memory;
@@ -164,23 +168,8 @@ final class StagedOnHost implements AutoCloseable {
   @Override
   public void close() {
     synchronized (group) {
-      device.makeCurrent();
-      down.await();
-      up.await();
-      plans.close();
-      pageLocked.forEach(device.api()::pageUnlock);
-      pageLocked.clear();
-      staging.values().forEach(DeviceBuffer::close);
-      inner.close();
-      host.close();
-      for (int slot = 0; slot < SLOTS; slot++) {
-        arrived[slot].close();
-        left[slot].close();
-      }
-      ready.close();
-      finished.close();
-      down.close();
-      up.close();
+      Resources.closeAll(
+          device::makeCurrent, down::await, up::await, plans, resources, inner, host);
     }
   }
 }

@@ -1,11 +1,14 @@
 package org.gradientsync.cuda;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -100,26 +103,108 @@ public final class PlayedGpu implements AutoCloseable {
     private final List<Runnable> steps = new ArrayList<>();
   }
 
-  private final TreeMap<Long, ByteBuffer> memory = new TreeMap<>();
+  /** Each is another one: JCuda's own are all equal until the driver has filled them. */
+  private static final class Context extends CUcontext {
+    @Override
+    public boolean equals(Object other) {
+      return this == other;
+    }
+
+    @Override
+    public int hashCode() {
+      return System.identityHashCode(this);
+    }
+  }
+
+  /** Memory that is there once it is looked at: it may be a large mailbox that nobody uses. */
+  private static final class Allocation {
+    private final int bytes;
+    private ByteBuffer buffer;
+
+    private Allocation(int bytes) {
+      this.bytes = bytes;
+    }
+
+    private ByteBuffer buffer() {
+      if (buffer == null) {
+        buffer = ByteBuffer.allocate(bytes).order(ByteOrder.nativeOrder());
+      }
+      return buffer;
+    }
+  }
+
+  private static final class Captured extends CUgraph {
+    private final Graph graph;
+
+    private Captured(Graph graph) {
+      this.graph = graph;
+    }
+  }
+
+  private final TreeMap<Long, Allocation> memory = new TreeMap<>();
   private final Map<String, Kernel> kernels = new HashMap<>();
   private final List<String> enqueued = new ArrayList<>();
+  private final Map<Object, String> taken = new IdentityHashMap<>();
+  private final Map<Long, byte[]> imports = new HashMap<>();
+  private final List<String> wrong = new ArrayList<>();
+  private final CUcontext[] contexts = {new Context(), new Context()};
+  private final CudaApi api;
   private final CudaDevice device;
+  private Kernel otherKernels;
   private long next = 1L << 32;
-  private Graph capturing;
+  private final Map<CUstream, Graph> capturing = new IdentityHashMap<>();
 
   public PlayedGpu() {
-    CudaApi api =
+    this(true);
+  }
+
+  private PlayedGpu(boolean open) {
+    api =
         (CudaApi)
             Proxy.newProxyInstance(
                 PlayedGpu.class.getClassLoader(),
                 new Class<?>[] {CudaApi.class},
-                (proxy, method, arguments) -> answer(method, arguments));
-    device = new CudaDevice(api, 0);
+                (proxy, method, arguments) -> answer(proxy, method, arguments));
+    device = open ? new CudaDevice(api, 0) : null;
     enqueued.clear();
+  }
+
+  /** One that nobody has opened; for what opens it itself. There are two GPUs in its machine. */
+  static PlayedGpu unopened() {
+    return new PlayedGpu(false);
   }
 
   public CudaDevice device() {
     return device;
+  }
+
+  /** The driver. */
+  CudaApi api() {
+    return api;
+  }
+
+  CUcontext context(int ordinal) {
+    return contexts[ordinal];
+  }
+
+  /** cuBLAS, for a device on this driver. */
+  BlasApi blasApi() {
+    return new Blas();
+  }
+
+  /** What kernels do that it has not been taught. */
+  void otherKernels(Kernel body) {
+    otherKernels = body;
+  }
+
+  /** All that was taken and not given back, by kind. */
+  synchronized Map<String, Integer> holds() {
+    assertEquals(List.of(), wrong);
+    Map<String, Integer> holds = new TreeMap<>();
+    taken.values().forEach(kind -> holds.merge(kind, 1, Integer::sum));
+    memory.keySet().forEach(address -> holds.merge("memory", 1, Integer::sum));
+    imports.keySet().forEach(address -> holds.merge("import", 1, Integer::sum));
+    return holds;
   }
 
   /** cuBLAS, played too. */
@@ -144,35 +229,84 @@ public final class PlayedGpu implements AutoCloseable {
     device.close();
   }
 
-  private Object answer(Method method, Object[] a) {
+  private synchronized Object answer(Object proxy, Method method, Object[] a) {
     switch (method.getName()) {
-      case "deviceName", "pciAddress":
+      case "equals":
+        return proxy == a[0];
+      case "hashCode":
+        return System.identityHashCode(proxy);
+      case "toString":
+        return "played driver";
+      case "driverVersion":
+        return 12040;
+      case "deviceCount":
+        return contexts.length;
+      case "deviceName":
         return "played";
-      case "multiprocessors":
+      case "pciAddress":
+        return "0000:0" + a[0] + ":00.0";
+      case "multiprocessors", "blocksPerMultiprocessor":
         return 2;
       case "capability":
         return 90;
+      case "canAccessPeer", "hasNativeLink":
+        return true;
       case "retainContext":
-        return new CUcontext();
+        return contexts[(int) a[0]];
+      case "memoryInfo":
+        return new long[] {1L << 30, 1L << 31};
       case "createStream", "createUrgentStream":
-        return new CUstream();
+        return take(new CUstream(), "stream");
       case "createEvent":
-        return new CUevent();
+        return take(new CUevent(), "event");
       case "isDone":
         return true;
+      case "milliseconds":
+        return 1f;
+      case "pageLock":
+        take(a[0], "page-locked memory");
+        return null;
+      case "pageUnlock", "destroyEvent", "unloadModule", "destroyGraph":
+        give(a[0], method.getName());
+        return null;
+      case "destroyStream":
+        capturing.remove(a[0]);
+        give(a[0], method.getName());
+        return null;
+      case "deviceAddress":
+        return next += 1 << 20;
+      case "allocationOf":
+        return new long[] {
+          memory.floorKey((long) a[0]), memory.floorEntry((long) a[0]).getValue().bytes
+        };
+      case "allocationId":
+        return (long) a[0];
+      case "exportMemory":
+        return new byte[CudaApi.HANDLE_BYTES];
+      case "importMemory":
+        next += 1 << 20;
+        imports.put(next, (byte[]) a[0]);
+        return next;
+      case "closeImport":
+        note(imports.remove((Long) a[0]) != null, "closed, but not imported");
+        return null;
       case "loadModule":
-        return new CUmodule();
+        return take(new CUmodule(), "module");
       case "function":
         return new Function((String) a[1]);
       case "allocate":
         return allocate((long) a[0]);
       case "free":
-        memory.remove((Long) a[0]);
+        note(memory.remove((Long) a[0]) != null, "freed, but not allocated");
         return null;
       case "fillZero":
         enqueue(
+            (CUstream) a[2],
             "fillZero",
             () -> {
+              if (memory.floorEntry((long) a[0]).getValue().buffer == null) {
+                return; // it will be zero
+              }
               Floats target = at((long) a[0]);
               target.memory.put(target.offset, new byte[(int) (long) a[1]]);
             });
@@ -191,18 +325,16 @@ public final class PlayedGpu implements AutoCloseable {
         launch(a);
         return null;
       case "beginCapture":
-        capturing = new Graph();
+        capturing.put((CUstream) a[0], new Graph());
         return null;
       case "isCapturing":
-        return capturing != null;
+        return capturing.containsKey(a[0]);
       case "endCapture":
-        return new CUgraph();
+        return take(new Captured(capturing.remove(a[0])), "graph");
       case "nodes":
-        return (long) capturing.steps.size();
+        return (long) ((Captured) a[0]).graph.steps.size();
       case "instantiate":
-        Graph captured = capturing;
-        capturing = null;
-        return captured;
+        return take(((Captured) a[0]).graph, "executable graph");
       default:
         if (method.getReturnType() == void.class) {
           return null;
@@ -211,16 +343,31 @@ public final class PlayedGpu implements AutoCloseable {
     }
   }
 
+  private <T> T take(T made, String kind) {
+    taken.put(made, kind);
+    return made;
+  }
+
+  private void give(Object given, String call) {
+    note(taken.remove(given) != null, call + " of what was not taken: " + given.getClass());
+  }
+
+  private void note(boolean right, String what) {
+    if (!right) {
+      wrong.add(what);
+    }
+  }
+
   private long allocate(long bytes) {
     long address = next;
     next += (bytes + (1 << 20)) >> 9 << 9;
-    memory.put(address, ByteBuffer.allocate((int) bytes).order(ByteOrder.nativeOrder()));
+    memory.put(address, new Allocation((int) bytes));
     return address;
   }
 
   private Floats at(long address) {
-    Map.Entry<Long, ByteBuffer> allocation = memory.floorEntry(address);
-    return new Floats(allocation.getValue(), (int) (address - allocation.getKey()));
+    Map.Entry<Long, Allocation> allocation = memory.floorEntry(address);
+    return new Floats(allocation.getValue().buffer(), (int) (address - allocation.getKey()));
   }
 
   private void copyToDevice(Address to, Host from, int bytes) {
@@ -245,12 +392,14 @@ public final class PlayedGpu implements AutoCloseable {
     copy.put(0, arguments.memory, 0, copy.capacity()).order(ByteOrder.nativeOrder());
     int blocks = ((int[]) a[1])[0];
     Arguments own = new Arguments(copy, arguments.offsets);
-    enqueue(name, () -> kernels.get(name).run(own, blocks));
+    Kernel kernel = kernels.getOrDefault(name, otherKernels);
+    enqueue((CUstream) a[4], name, () -> kernel.run(own, blocks));
   }
 
-  private void enqueue(String name, Runnable work) {
-    if (capturing != null) {
-      capturing.steps.add(work);
+  private void enqueue(CUstream stream, String name, Runnable work) {
+    Graph graph = capturing.get(stream);
+    if (graph != null) {
+      graph.steps.add(work);
     } else {
       enqueued.add(name);
       work.run();
@@ -259,16 +408,26 @@ public final class PlayedGpu implements AutoCloseable {
 
   /** BLAS as its specification has it: matrices lie column by column. */
   private final class Blas implements BlasApi {
+    private CUstream current;
+
     @Override
     public cublasHandle create() {
-      return new cublasHandle();
+      synchronized (PlayedGpu.this) {
+        return take(new cublasHandle(), "cuBLAS");
+      }
     }
 
     @Override
-    public void destroy(cublasHandle handle) {}
+    public void destroy(cublasHandle handle) {
+      synchronized (PlayedGpu.this) {
+        give(handle, "cublasDestroy");
+      }
+    }
 
     @Override
-    public void useStream(cublasHandle handle, CUstream stream) {}
+    public void useStream(cublasHandle handle, CUstream stream) {
+      current = stream;
+    }
 
     @Override
     public void useWorkspace(cublasHandle handle, long address, long bytes) {}
@@ -300,6 +459,7 @@ public final class PlayedGpu implements AutoCloseable {
         throw new CudaException("cublasSgemm failed: CUBLAS_STATUS_INVALID_VALUE (7)", 7);
       }
       enqueue(
+          current,
           "multiply",
           () -> {
             Floats inA = at(a);
@@ -324,6 +484,7 @@ public final class PlayedGpu implements AutoCloseable {
     @Override
     public void scale(cublasHandle handle, DataType type, int count, double factor, long x) {
       enqueue(
+          current,
           "scale",
           () -> {
             Floats values = at(x);
@@ -337,6 +498,7 @@ public final class PlayedGpu implements AutoCloseable {
     public void addScaled(
         cublasHandle handle, DataType type, int count, double factor, long x, long y) {
       enqueue(
+          current,
           "addScaled",
           () -> {
             Floats in = at(x);

@@ -1,0 +1,445 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.Parameter;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.Group;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * What happens if a call of the driver fails, for each call that a piece of work makes: a clear
+ * exception, nothing that stays taken, and no rank that waits for ever. GPUs are played. Of calls
+ * that come from the very same lines, the first and the last one fail in turn.
+ */
+class EveryCudaCallFailsTest {
+  private static final Duration HANGS = Duration.ofSeconds(60);
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
+
+  private static PrintStream before;
+
+  /** What one rank has. */
+  private record Played(PlayedGpu gpu, FaultyCudaApi faulty) {
+    Played() {
+      this(PlayedGpu.unopened());
+      gpu.otherKernels((arguments, blocks) -> {});
+    }
+
+    private Played(PlayedGpu gpu) {
+      this(gpu, new FaultyCudaApi(gpu.api()));
+    }
+
+    CudaDevice open() {
+      return new CudaDevice(faulty.api(), 0);
+    }
+  }
+
+  /** Some work on one GPU. */
+  private interface OnGpu {
+    void run(Played played) throws Exception;
+  }
+
+  /** Some work of a rank. */
+  private interface OnRank {
+    void run(GradientSync sync) throws Exception;
+  }
+
+  /**
+   * Some work, on one rank or several.
+   *
+   * @param forgiven methods, as Class.method, in which a failure is no more than logged, or is
+   *     answered in another way than by an exception
+   */
+  private record Scenario(int ranks, Set<String> forgiven, Work work) {
+    boolean alone() {
+      return ranks == 1 && forgiven.isEmpty();
+    }
+  }
+
+  /** Runs, and notes what comes out of each rank. */
+  private interface Work {
+    void run(Played[] ranks, Throwable[] outcomes);
+  }
+
+  private static final Map<String, Scenario> SCENARIOS = new LinkedHashMap<>();
+
+  static {
+    on("device", EveryCudaCallFailsTest::openAndClose);
+    on("memory", EveryCudaCallFailsTest::memory);
+    on("streams", EveryCudaCallFailsTest::streams);
+    on("graphs", EveryCudaCallFailsTest::graphs);
+    on("kernels", EveryCudaCallFailsTest::kernels);
+    on("blas", EveryCudaCallFailsTest::blas);
+    on(
+        "observed",
+        1,
+        "host-staged",
+        Set.of("GradientSync.report"),
+        EveryCudaCallFailsTest::observed);
+    on("host-staged alone", 1, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
+    on("host-staged", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
+    on("host-staged buckets", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::buckets);
+    Set<String> peer = Set.of("PeerPaths.offer", "PeerPaths.map", "Leftovers.free");
+    on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
+    on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
+    on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
+    SCENARIOS.put(
+        "peer paths of processes",
+        new Scenario(
+            2,
+            Set.of("PeerPaths.offer", "PeerPaths.map"),
+            (played, outcomes) -> onRanks(2, outcomes, sync -> shares(sync, played[sync.rank()]))));
+  }
+
+  private static void on(String name, OnGpu work) {
+    SCENARIOS.put(
+        name,
+        new Scenario(
+            1,
+            Set.of(),
+            (ranks, outcomes) -> {
+              try {
+                work.run(ranks[0]);
+              } catch (Throwable t) {
+                outcomes[0] = t;
+              }
+            }));
+  }
+
+  private static void on(
+      String name, int ranks, String reducer, Set<String> forgiven, OnRank work) {
+    SCENARIOS.put(
+        name,
+        new Scenario(
+            ranks,
+            forgiven,
+            (played, outcomes) -> {
+              PlayedDeviceProvider.use(rank -> played[rank].faulty().api());
+              onRanks(
+                  ranks,
+                  outcomes,
+                  outer -> {
+                    try (GradientSync sync =
+                        GradientSync.builder()
+                            .device(PlayedDeviceProvider.KIND)
+                            .reducer(reducer)
+                            .set("peer.tuning", "off")
+                            .timeout(TIMEOUT)
+                            .create()) {
+                      work.run(sync);
+                    }
+                  });
+            }));
+  }
+
+  /** The first exception of each rank; what LocalRanks makes of them is of no interest. */
+  private static void onRanks(int ranks, Throwable[] outcomes, OnRank work) {
+    try {
+      LocalRanks.run(
+          ranks,
+          b -> b.device("host").reducer("local"),
+          outer -> {
+            try {
+              work.run(outer);
+            } catch (Throwable t) {
+              outcomes[outer.rank()] = t;
+              throw t; // which ends the other's waiting
+            }
+          });
+    } catch (GradientSyncException e) {
+      assertTrue(Arrays.stream(outcomes).anyMatch(o -> o != null), e::toString);
+    }
+  }
+
+  private static void openAndClose(Played played) {
+    played.open().close();
+  }
+
+  private static void memory(Played played) {
+    try (CudaDevice device = played.open();
+        CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1_500_000); // three pieces
+        CudaBuffer other = device.allocate(DataType.FLOAT32, 1_500_000);
+        CudaBuffer half = device.allocate(DataType.BFLOAT16, 1_500_000)) {
+      device.allocate(DataType.INT64, 7); // the device gives it back
+      float[] values = new float[1_500_000];
+      buffer.copyFrom(values);
+      try (DeviceBuffer part = buffer.slice(3, 4)) {
+        part.fillZero();
+      }
+      device.reduce(new DeviceBuffer[] {buffer, other}, other, ReduceOp.AVERAGE);
+      device.convert(buffer, half);
+      device.await(half);
+      other.copyTo(values);
+    }
+  }
+
+  private static void streams(Played played) {
+    try (CudaDevice device = played.open();
+        CudaStream stream = device.createStream();
+        CudaStream urgent = device.createQueue();
+        CudaEvent start = device.createEvent(true);
+        CudaEvent end = device.createEvent(true);
+        CudaBuffer buffer = device.allocate(DataType.INT32, 10, stream)) {
+      start.record(stream);
+      buffer.fillZero();
+      urgent.waitFor(start);
+      end.record(urgent);
+      end.await();
+      assertTrue(start.isDone());
+      start.millisecondsTo(end);
+      stream.await();
+    }
+  }
+
+  private static void graphs(Played played) {
+    try (CudaDevice device = played.open();
+        CudaStream stream = device.createStream();
+        CudaBuffer buffer = device.allocate(DataType.INT32, 10, stream)) {
+      stream.beginCapture();
+      buffer.fillZero();
+      try (CudaGraph graph = stream.endCapture()) {
+        graph.launch(stream);
+        graph.launch(device.stream());
+        stream.await();
+      }
+    }
+  }
+
+  private static void kernels(Played played) throws IOException {
+    try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("user.ptx");
+        CudaDevice device = played.open();
+        CudaModule module =
+            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+        CudaBuffer buffer = device.allocate(DataType.INT32, 10)) {
+      CudaKernel kernel = module.kernel("slow");
+      kernel.launch(device.stream(), Grid.of(1, 128), buffer, 10, 0L);
+      kernel.prepare(Grid.of(1, 128), buffer, 10, 0L).launch(device.stream());
+      device.stream().await();
+    }
+  }
+
+  private static void blas(Played played) {
+    try (CudaDevice device = played.open();
+        CudaBlas blas = new CudaBlas(device, played.faulty().blas(played.gpu().blasApi()));
+        CudaStream stream = device.createStream();
+        CudaBuffer workspace = device.allocate(DataType.INT32, 8192, stream);
+        CudaBuffer a = device.allocate(DataType.FLOAT32, 4, stream);
+        CudaBuffer b = device.allocate(DataType.FLOAT32, 4, stream)) {
+      blas.setMathMode(CudaBlas.MathMode.TF32);
+      blas.setWorkspace(stream, workspace);
+      blas.multiply(stream, a, a, b, 2, 2, 2);
+      blas.scale(stream, 2, a);
+      blas.addScaled(device.stream(), 2, a, b);
+      stream.await();
+    }
+  }
+
+  private static void observed(GradientSync sync) {
+    try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 10)) {
+      sync.observe(synchronization -> {});
+      sync.average(buffer);
+      sync.average(buffer);
+    }
+  }
+
+  private static void reduces(GradientSync sync) {
+    float[] values = new float[200_000];
+    try (DeviceBuffer small = sync.allocate(DataType.FLOAT32, 10);
+        DeviceBuffer large = sync.allocate(DataType.FLOAT32, values.length)) {
+      together(sync, () -> sync.broadcast(large, 0));
+      together(sync, () -> sync.average(small));
+      together(sync, () -> sync.average(large));
+      together(sync, () -> sync.average(large));
+      large.copyTo(values);
+    }
+  }
+
+  private static void shares(GradientSync sync, Played played) {
+    Group world = LocalRanks.current().orElseThrow();
+    try (Group group = world.split(0, sync.rank(), TIMEOUT);
+        CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
+        PeerPaths paths = PeerPaths.open(group, device, sync.rank());
+        CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
+        CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
+      PeerPaths.Mapped[] mapped = paths.share(one.address());
+      paths.share(other.address());
+      if (mapped != null) {
+        paths.unmap(mapped);
+      }
+    }
+  }
+
+  private static void buckets(GradientSync sync) {
+    List<Parameter> parameters =
+        List.of(new Parameter("a", DataType.FLOAT32, 10), new Parameter("b", DataType.FLOAT32, 10));
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, parameters)
+            .firstBucketBytes(1)
+            .bucketBytes(1)
+            .unevenSteps()
+            .build()) {
+      buckets.ready(1);
+      buckets.ready(0);
+      buckets.finish();
+      buckets.join(() -> {});
+    }
+  }
+
+  /** A call of all ranks: after a failure in its middle the sync is broken. */
+  private static void together(GradientSync sync, Runnable call) {
+    try {
+      call.run();
+    } catch (UnavailableException e) { // agreed by all ranks, which may go on
+      assertTrue(e.getMessage().contains("(rank "), () -> "no rank in: " + e);
+      throw e;
+    } catch (GradientSyncException e) {
+      assertTrue(e.getMessage().contains("rank=" + sync.rank()), () -> "no rank in: " + e);
+      assertThrows(RankLostException.class, call::run);
+      throw e;
+    }
+  }
+
+  static Stream<Arguments> cases() {
+    return SCENARIOS.keySet().stream()
+        .flatMap(
+            name ->
+                Stream.of(
+                        FaultyCudaApi.OUT_OF_MEMORY,
+                        FaultyCudaApi.LAUNCH_FAILED,
+                        FaultyCudaApi.DEVICE_UNAVAILABLE,
+                        FaultyCudaApi.UNKNOWN)
+                    // The last two differ from the first in nothing that ranks could notice.
+                    .limit(SCENARIOS.get(name).alone() ? 4 : 2)
+                    .map(code -> Arguments.of(name, code)));
+  }
+
+  /** Thousands of syncs that begin, end and fail would fill the log. */
+  @BeforeAll
+  static void beQuiet() {
+    before = System.err;
+    System.setErr(new PrintStream(OutputStream.nullOutputStream()));
+  }
+
+  @AfterAll
+  static void restore() {
+    System.setErr(before);
+    PlayedDeviceProvider.use(null);
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void isToldAndLeavesNothing(String name, int code) {
+    Scenario scenario = SCENARIOS.get(name);
+    List<List<Integer>> calls = new ArrayList<>();
+    assertEquals(List.of(), outcome(scenario, -1, 0, code, calls));
+    List<String> problems = new ArrayList<>();
+    for (int rank = 0; rank < scenario.ranks(); rank++) {
+      for (int call : calls.get(rank)) {
+        problems.addAll(outcome(scenario, rank, call, code, new ArrayList<>()));
+      }
+    }
+    assertEquals(
+        0, problems.size(), () -> problems.size() + " problems:\n" + String.join("\n", problems));
+  }
+
+  /** What is wrong if one call of one rank fails. */
+  private static List<String> outcome(
+      Scenario scenario, int failing, int call, int code, List<List<Integer>> calls) {
+    Played[] played = new Played[scenario.ranks()];
+    Arrays.setAll(played, rank -> new Played());
+    Throwable[] outcomes = new Throwable[scenario.ranks()];
+    if (failing >= 0) {
+      played[failing].faulty().failAt(call, code);
+    } else {
+      Arrays.stream(played).forEach(p -> p.faulty().trace());
+    }
+    List<String> problems = new ArrayList<>();
+    try {
+      assertTimeoutPreemptively(HANGS, () -> scenario.work().run(played, outcomes));
+    } catch (AssertionError e) {
+      problems.add(e.getMessage());
+    }
+    for (int rank = 0; rank < played.length; rank++) {
+      if (failing < 0) {
+        calls.add(played[rank].faulty().telling());
+      }
+      CudaApi api = played[rank].faulty().api();
+      for (int gpu = 0; gpu < 2; gpu++) {
+        Leftovers.free(api, played[rank].gpu().context(gpu));
+      }
+      Map<String, Integer> held = played[rank].gpu().holds();
+      if (!held.isEmpty()) {
+        problems.add("rank " + rank + " leaves " + held + trace(outcomes[rank]));
+      }
+      String failed = played[rank].faulty().failed();
+      boolean forgiven = scenario.forgiven().stream().anyMatch(played[rank].faulty()::hasFailedIn);
+      if (rank == failing) {
+        if (failed == null) {
+          problems.add("the call was not reached");
+        } else if (outcomes[rank] == null && !forgiven) {
+          problems.add("nobody was told");
+        }
+      }
+      if (outcomes[rank] != null
+          && !isClear(outcomes[rank], rank == failing && !forgiven ? code : 0)) {
+        problems.add("rank " + rank + " gets " + trace(outcomes[rank]));
+      }
+    }
+    String at =
+        failing < 0
+            ? "nothing fails: "
+            : "rank "
+                + failing
+                + ", call "
+                + call
+                + " ("
+                + played[failing].faulty().failed()
+                + "): ";
+    return problems.stream().map(at::concat).toList();
+  }
+
+  private static boolean isClear(Throwable t, int code) {
+    return t instanceof GradientSyncException
+        && (code == 0 || t.getMessage().contains(FaultyCudaApi.text(code)));
+  }
+
+  private static String trace(Throwable t) {
+    if (t == null) {
+      return "";
+    }
+    StringBuilder text = new StringBuilder(" with ").append(t);
+    Arrays.stream(t.getStackTrace())
+        .filter(f -> f.getClassName().startsWith("org.gradientsync"))
+        .limit(6)
+        .forEach(f -> text.append("\n      at ").append(f));
+    return text.toString();
+  }
+}

@@ -1,0 +1,38 @@
+package org.gradientsync.mpi;
+
+import java.time.Duration;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSync;
+import org.gradientsync.faults.Faults;
+import org.gradientsync.faults.FaultyBuffer;
+
+/** What the ranks of {@link FaultsIT}'s jobs do; the first argument says what goes wrong. */
+final class FaultPrograms {
+  private static final int CALLS = 3;
+
+  private FaultPrograms() {}
+
+  public static void main(String[] args) throws Exception {
+    Faults faults = new Faults();
+    switch (args[0]) {
+      case "die" -> faults.onRank(1).atCall(CALLS).die();
+      case "drop" -> faults.onRank(1).atCall(CALLS).drop();
+      case "late" -> faults.onRank(1).atCall(CALLS).delay(Duration.ofMillis(10));
+      case "never" -> faults.onRank(1).atCall(CALLS + 1).drop();
+      default -> throw new IllegalArgumentException(args[0]);
+    }
+    System.out.println("process=" + ProcessHandle.current().pid() + ".");
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(2)).create();
+        FaultyBuffer buffer = faults.wrap(sync, sync.allocate(DataType.FLOAT32, 100_000))) {
+      for (int call = 1; call <= CALLS; call++) {
+        sync.average(buffer);
+      }
+      if (args[0].equals("drop")) {
+        System.out.println("dropped by " + sync.rank());
+        Thread.sleep(60_000); // the others end the job before
+      }
+    }
+    faults.requireReached();
+    System.out.println("reached");
+  }
+}
