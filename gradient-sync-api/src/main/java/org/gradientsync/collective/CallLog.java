@@ -11,6 +11,7 @@ import java.util.List;
  */
 final class CallLog {
   private static final int LENGTH = 32;
+  private static final long ENQUEUED = -1;
 
   private final ByteBuffer[] calls = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
@@ -37,6 +38,19 @@ final class CallLog {
     ended[last(0)] = System.nanoTime();
   }
 
+  /** The last call has been given to a device, and ends there. */
+  void enqueued() {
+    ended[last(0)] = ENQUEUED;
+  }
+
+  /** The device has done all that was enqueued. */
+  void settled() {
+    long now = System.nanoTime();
+    for (int back = 0; back < Math.min(count, LENGTH) && ended[last(back)] == ENQUEUED; back++) {
+      ended[last(back)] = now;
+    }
+  }
+
   /** Forgets all calls. */
   void clear() {
     count = 0;
@@ -55,7 +69,7 @@ final class CallLog {
   /** The last call that has ended here, as a user reads it, or "none". */
   String lastFinished() {
     for (int back = 0; back < Math.min(count, LENGTH); back++) {
-      if (ended[last(back)] != 0) {
+      if (ended[last(back)] != 0 && ended[last(back)] != ENQUEUED) {
         return Call.describe(calls[last(back)]);
       }
     }
@@ -65,7 +79,8 @@ final class CallLog {
   /** How long ago the last call ended, or began if it has not; in nanoseconds. */
   long sinceLast() {
     int at = last(0);
-    return count == 0 ? 0 : System.nanoTime() - (ended[at] != 0 ? ended[at] : began[at]);
+    boolean over = ended[at] != 0 && ended[at] != ENQUEUED;
+    return count == 0 ? 0 : System.nanoTime() - (over ? ended[at] : began[at]);
   }
 
   /** All calls that are remembered, oldest first. */
@@ -77,13 +92,18 @@ final class CallLog {
       lines.add(
           String.format(
               "%s, began %.3f ms ago, %s",
-              Call.describe(calls[at]),
-              (now - began[at]) / 1e6,
-              ended[at] == 0
-                  ? "has not ended"
-                  : String.format("took %.3f ms", (ended[at] - began[at]) / 1e6)));
+              Call.describe(calls[at]), (now - began[at]) / 1e6, outcome(at)));
     }
     return lines;
+  }
+
+  private String outcome(int at) {
+    if (ended[at] == 0) {
+      return "has not ended";
+    }
+    return ended[at] == ENQUEUED
+        ? "enqueued on the device"
+        : String.format("took %.3f ms", (ended[at] - began[at]) / 1e6);
   }
 
   private int last(int back) {

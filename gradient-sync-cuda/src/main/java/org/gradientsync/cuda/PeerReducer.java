@@ -56,7 +56,7 @@ final class PeerReducer implements Reducer {
   private final PeerProgress progress;
   private final PeerVigil vigil;
   private final PeerFinite finite; // or null
-  private final Runnable check = this::check;
+  private final Runnable check = this::afterWaiting;
   private final Consumer<CudaStream> streamCloses = this::streamCloses;
 
   /** Ended while graphs of the caller's may still hold their addresses. */
@@ -135,6 +135,7 @@ final class PeerReducer implements Reducer {
       if (registration == null) {
         requireNoCapture(own);
         group.meetForAllReduce(own, op);
+        group.finished();
         if (nothingToDo(own)) {
           return;
         }
@@ -158,6 +159,7 @@ final class PeerReducer implements Reducer {
       check();
       requireNoCapture(own);
       group.meetForBroadcast(own, root);
+      group.finished();
       if (nothingToDo(own)) {
         return;
       }
@@ -182,6 +184,7 @@ final class PeerReducer implements Reducer {
       check();
       requireNoCapture(own);
       group.meetForRegistration(own);
+      group.finished();
       try {
         if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
           registrations.forget(own);
@@ -386,6 +389,11 @@ final class PeerReducer implements Reducer {
     } else if (leftStream) {
       device.api().awaitEvent(ordered.handle());
     }
+  }
+
+  private void afterWaiting() {
+    check();
+    group.settled();
   }
 
   /**
