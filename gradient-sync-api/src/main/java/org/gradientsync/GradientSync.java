@@ -567,9 +567,9 @@ public final class GradientSync implements AutoCloseable {
      *
      * <p>With reducers that block the host, every rank gets a {@link NotFiniteException} that names
      * the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU looks
-     * while it averages: the exception comes when the host waits for the device the next time, or
-     * from its next call, on all ranks that look in time, and the averages hold what the elements
-     * made of them. {@code docs/performance.md} has what it costs.
+     * before it averages and the host does not wait: the exception comes when the host waits for
+     * the device the next time, on all ranks, and the averages hold what the elements made of them.
+     * {@code docs/performance.md} has what it costs.
      *
      * @param required true to look
      * @return this builder

@@ -24,7 +24,6 @@ final class AllReducePlan implements AutoCloseable {
   private final Group group;
   private final BackendDevice device;
   private final int chunks;
-  private final int chunkElements;
   private final Message[][] scatterSends;
   private final Message[][] scatterReceives;
   private final Message[][] gatherSends;
@@ -43,7 +42,6 @@ final class AllReducePlan implements AutoCloseable {
     this.group = group;
     this.device = device;
     this.chunks = shards.chunks();
-    this.chunkElements = (int) shards.chunk();
     int size = group.size();
     int rank = group.rank();
     scatterSends = new Message[chunks][size];
@@ -82,38 +80,12 @@ final class AllReducePlan implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends the first chunk before the ranks meet, so that it travels while they do. It goes into the
-   * others' scratch, so no buffer changes; where calls do not match, {@link Group} takes what was
-   * sent, and {@link #endEarly} waits for that.
-   *
-   * @return elements in a chunk, by which the others know what was sent
-   */
-  int beginEarly(DeviceBuffer buffer) {
+  /** Runs; the ranks have met. */
+  void run(DeviceBuffer buffer, ReduceOp op) {
     device.await(buffer);
-    start(scatterSends[0]);
-    return chunkElements;
-  }
-
-  /** Waits until the others have taken what {@link #beginEarly} sent. */
-  void endEarly() {
-    await(scatterSends[0]);
-  }
-
-  /**
-   * Runs; the ranks have met.
-   *
-   * @param early whether {@link #beginEarly} was called
-   */
-  void run(DeviceBuffer buffer, ReduceOp op, boolean early) {
-    if (!early) {
-      device.await(buffer);
-    }
     for (int chunk = 0; chunk < chunks; chunk++) {
       start(scatterReceives[chunk]);
-      if (!early || chunk > 0) {
-        start(scatterSends[chunk]);
-      }
+      start(scatterSends[chunk]);
       if (chunk > 0) {
         reduceAndReturn(chunk - 1, op);
       }

@@ -119,24 +119,6 @@ final class Call {
   }
 
   /**
-   * How many bytes the sender of a call has sent to a rank before it met the others; see {@link
-   * AllReducePlan#beginEarly}. What is no such call gives 0.
-   */
-  static long sentEarly(ByteBuffer call, int receiver, int ranks) {
-    long chunk = memoryOffset(call);
-    long element = element(call);
-    if (memoryId(call) != Group.EARLY
-        || count(call) < 0
-        || chunk <= 0
-        || element < 0
-        || element >= TYPES.length) {
-      return 0;
-    }
-    int size = TYPES[(int) element].sizeInBytes();
-    return Math.max(0, new Shards(count(call), ranks, chunk).length(receiver, 0)) * size;
-  }
-
-  /**
    * Adds what is this rank's own.
    *
    * @param enqueued how many calls this rank has enqueued on its device that did not meet on the

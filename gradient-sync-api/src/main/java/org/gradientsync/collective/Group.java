@@ -23,7 +23,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Patience;
@@ -52,11 +51,6 @@ public final class Group implements AutoCloseable {
 
   /** Instead of a memory's id, for what no other rank can map. */
   static final long NOWHERE = -1;
-
-  /** Instead of a memory's id, where data has been sent before the ranks meet. */
-  static final long EARLY = -2;
-
-  private static final int MOST_EARLY_BYTES = 64 << 20;
 
   private static final int FIXED = 4; // words of a proposal in split, before its bits
   private static final int WORDS = FIXED + Contexts.LIMIT / Long.SIZE;
@@ -413,33 +407,8 @@ public final class Group implements AutoCloseable {
     if (same && finite) {
       return;
     }
-    GradientSyncException failure =
-        same ? new NotFiniteException(notFiniteTable()) : new MismatchedCallException(table());
-    takeWhatWasSentEarly();
     finished();
-    throw failure;
-  }
-
-  /**
-   * Receives what {@link AllReducePlan#beginEarly} of other ranks has sent, so that nothing is left
-   * under way and the group can go on.
-   */
-  private void takeWhatWasSentEarly() {
-    for (int peer = 0; peer < members.length; peer++) {
-      long bytes = peer == rank ? 0 : Call.sentEarly(meeting.call(peer), rank, members.length);
-      if (bytes > MOST_EARLY_BYTES) {
-        throw lost(name(peer) + " claims to have sent too much early, bytes=" + bytes, null);
-      }
-      if (bytes > 0) {
-        Message message = receiver(HostBuffers.allocate((int) bytes), peer, SCATTER);
-        try {
-          message.start();
-          await(message, peer);
-        } finally {
-          message.close();
-        }
-      }
-    }
+    throw same ? new NotFiniteException(notFiniteTable()) : new MismatchedCallException(table());
   }
 
   /** Notes what this rank is about to do. Allocates nothing, but for a thread's first call. */

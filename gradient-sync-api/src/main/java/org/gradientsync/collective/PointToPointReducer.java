@@ -6,8 +6,6 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.MismatchedCallException;
-import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -71,51 +69,18 @@ public final class PointToPointReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
-      AllReducePlan plan = plans.get((AbstractDeviceBuffer) buffer);
-      if (plan == null) {
-        group.meet(kind, buffer, op, Call.NO_ROOT);
-        if (group.size() > 1 && buffer.count() > 0) {
-          reduceMet(buffer, op);
-        }
-      } else {
-        meetAndReduce(plan, kind, buffer, op);
+      group.meet(kind, buffer, op, Call.NO_ROOT);
+      if (group.size() > 1 && buffer.count() > 0) {
+        reduceMet(buffer, op);
       }
       group.finished();
     }
   }
 
-  /** The first chunk travels while the ranks meet. */
-  private void meetAndReduce(AllReducePlan plan, Call.Kind kind, DeviceBuffer buffer, ReduceOp op) {
-    group.requireUsable();
-    int early;
-    try {
-      early = plan.beginEarly(buffer);
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed at its beginning: " + e, e);
-    }
-    try {
-      group.meet(kind, buffer, op, Call.NO_ROOT, Group.EARLY, early);
-    } catch (MismatchedCallException | NotFiniteException e) {
-      plan.endEarly();
-      throw e;
-    }
-    run(plan, buffer, op, true);
-  }
-
   /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
   void reduceMet(DeviceBuffer buffer, ReduceOp op) {
     try {
-      run(plan((AbstractDeviceBuffer) buffer), buffer, op, false);
-    } catch (RankLostException e) {
-      throw e;
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
-    }
-  }
-
-  private void run(AllReducePlan plan, DeviceBuffer buffer, ReduceOp op, boolean early) {
-    try {
-      plan.run(buffer, op, early);
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op);
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {

@@ -70,6 +70,11 @@ record Footprint(
     long halfMegabytes = syncs * (1L << 19);
     compare(grown, "Java heap, bytes", before.heap, heap, halfMegabytes / 4);
     compare(grown, "resident memory, bytes", before.resident, resident, halfMegabytes);
+    if (!grown.isEmpty()) {
+      for (String kind : List.of("RssAnon:", "RssFile:", "RssShmem:")) {
+        grown.add(kind + " " + status(kind) + " KiB now");
+      }
+    }
     compare(grown, "mappings", before.mappings, mappings, syncs / 2);
     compare(grown, "open files", before.descriptors, descriptors, syncs / 4);
     compare(grown, "threads of Java", before.threads, threads, 4);

@@ -393,7 +393,6 @@ public abstract class ReducerContract {
                           NotFiniteException.class,
                           () -> {
                             sync.allReduce(buffer, ReduceOp.MAX);
-                            sync.barrier(); // so that all have looked where that takes time
                             buffer.copyTo(Numbers.memory(type, count));
                           });
                   String message = e.getMessage();

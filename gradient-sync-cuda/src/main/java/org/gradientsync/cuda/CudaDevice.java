@@ -422,9 +422,7 @@ public final class CudaDevice implements BackendDevice {
     } else {
       api.awaitEvent(event);
     }
-    for (Runnable watch : watches) {
-      watch.run();
-    }
+    watches.forEach(Runnable::run); // an iterator would be garbage
   }
 
   private void poll(CUstream of, CUevent event) {

@@ -5,7 +5,7 @@ import org.gradientsync.host.HostBuffers;
 
 /** Looks for what is not finite in a buffer and waits for the answer. */
 final class FiniteCheck implements AutoCloseable {
-  private static final int TIME = Long.BYTES;
+  private static final int CALL = Long.BYTES;
 
   private final CudaDevice device;
   private final FiniteKernel kernel;
@@ -24,10 +24,10 @@ final class FiniteCheck implements AutoCloseable {
 
   /** The index of one such element, or -1. */
   synchronized long first(CudaBuffer buffer) {
-    report.putLong(TIME, 0);
-    kernel.launch(buffer, 0, device.api().deviceAddress(report));
+    report.putLong(CALL, 0);
+    kernel.launch(buffer, 0, 1, device.api().deviceAddress(report));
     buffer.stream().await();
-    return report.getLong(TIME) == 0 ? -1 : FiniteKernel.indexOf(report.getLong(0));
+    return report.getLong(CALL) == 0 ? -1 : FiniteKernel.indexOf(report.getLong(0));
   }
 
   @Override

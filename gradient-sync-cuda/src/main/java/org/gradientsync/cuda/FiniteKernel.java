@@ -9,7 +9,7 @@ import org.gradientsync.host.HostBuffers;
 
 /** The kernels of {@code finite.cu}, which look for elements that are not finite. */
 final class FiniteKernel implements AutoCloseable {
-  /** Size of what a kernel leaves for the host: what was found, and when. */
+  /** Size of what a kernel leaves for the host: what was found, and in which call. */
   static final int REPORT_BYTES = 2 * Long.BYTES;
 
   /** What is found is a number of the host's above, and an index counted from 1 below. */
@@ -18,8 +18,9 @@ final class FiniteKernel implements AutoCloseable {
   private static final int COUNT = Long.BYTES;
   private static final int MASK = 2 * Long.BYTES;
   private static final int NUMBER = 3 * Long.BYTES;
-  private static final int REPORT = 4 * Long.BYTES;
-  private static final int BYTES = 5 * Long.BYTES;
+  private static final int CALL = 4 * Long.BYTES;
+  private static final int REPORT = 5 * Long.BYTES;
+  private static final int BYTES = 6 * Long.BYTES;
   private static final int THREADS = 512;
   private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
   private static final int ELEMENTS_PER_THREAD = 8;
@@ -51,9 +52,10 @@ final class FiniteKernel implements AutoCloseable {
    * Allocates nothing.
    *
    * @param number what the report is to say if something is found, below 2^21
+   * @param call and of which call; 0 for those that nobody counts, which report the time
    * @param report where the GPU finds {@link #REPORT_BYTES} of page-locked memory
    */
-  synchronized void launch(CudaBuffer buffer, long number, long report) {
+  synchronized void launch(CudaBuffer buffer, long number, long call, long report) {
     CUfunction function = functions[buffer.type().ordinal()];
     if (function == null || buffer.count() == 0) {
       return;
@@ -62,6 +64,7 @@ final class FiniteKernel implements AutoCloseable {
     memory.putLong(COUNT, buffer.count());
     memory.putLong(MASK, mask(buffer.type()));
     memory.putLong(NUMBER, number);
+    memory.putLong(CALL, call);
     memory.putLong(REPORT, report);
     long blocks = buffer.count() / (THREADS * ELEMENTS_PER_THREAD) + 1;
     grid[0] = (int) Math.min(mostBlocks, blocks);

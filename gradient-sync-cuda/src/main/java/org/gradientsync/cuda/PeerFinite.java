@@ -10,6 +10,9 @@ import org.gradientsync.collective.Group;
  * and reads what all ranks' GPUs have found.
  */
 final class PeerFinite implements AutoCloseable {
+  /** What is larger is a time. */
+  private static final long MOST_CALLS = 1L << 48;
+
   private final CudaDevice device;
   private final Group group;
   private final PeerProgress progress;
@@ -34,31 +37,35 @@ final class PeerFinite implements AutoCloseable {
     }
   }
 
-  /** Enqueues. Allocates nothing. */
+  /** Enqueues, for the call that {@link Group#enqueued} has counted last. Allocates nothing. */
   void look(CudaBuffer buffer, int registration) {
-    kernel.launch(buffer, registration, address);
+    kernel.launch(buffer, registration, Math.max(0, group.enqueued()), address);
   }
 
   /**
-   * Throws if a rank's GPU has found something since the last time.
+   * Throws if a rank's GPU has found something since the last time, in a call that this rank has
+   * made, too: so all ranks throw where they wait for the same call. To be called after waiting.
    *
    * @param names of the buffers, by the number of their registration
    */
   void check(Map<Integer, String> names) {
     for (int peer = 0; peer < seen.length; peer++) {
-      long time = progress.foundAt(peer);
-      if (time != seen[peer]) {
+      if (isNew(peer)) {
         throw found(names);
       }
     }
   }
 
+  private boolean isNew(int peer) {
+    long call = progress.foundIn(peer);
+    return call != seen[peer] && (call <= group.enqueued() || call > MOST_CALLS);
+  }
+
   private synchronized NotFiniteException found(Map<Integer, String> names) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + group.rank() + ":");
     for (int peer = 0; peer < seen.length; peer++) {
-      long time = progress.foundAt(peer);
-      if (time != seen[peer]) {
-        seen[peer] = time;
+      if (isNew(peer)) {
+        seen[peer] = progress.foundIn(peer);
         long what = progress.foundBy(peer);
         String name = names.getOrDefault(FiniteKernel.numberOf(what), "a buffer");
         text.append("\n  rank ").append(peer).append(": ").append(name);

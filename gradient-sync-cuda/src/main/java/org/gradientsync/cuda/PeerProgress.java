@@ -110,8 +110,8 @@ final class PeerProgress {
     return memory.of(peer).slice(FOUND, FiniteKernel.REPORT_BYTES).order(ByteOrder.nativeOrder());
   }
 
-  /** When a rank's GPU found something last; 0 if it did not. Allocates nothing. */
-  long foundAt(int peer) {
+  /** In which call a rank's GPU found something last; 0 if it did not. Allocates nothing. */
+  long foundIn(int peer) {
     return (long) WORD.getAcquire(memory.of(peer), FOUND + Long.BYTES);
   }
 

@@ -394,6 +394,9 @@ final class PeerReducer implements Reducer {
   private void afterWaiting() {
     check();
     group.settled();
+    if (finite != null) {
+      finite.check(names);
+    }
   }
 
   /**
@@ -401,9 +404,6 @@ final class PeerReducer implements Reducer {
    * is looked at before each call, and when the host has waited.
    */
   private void check() {
-    if (finite != null) {
-      finite.check(names);
-    }
     if (report.failure() == PeerReport.NONE || told) {
       return;
     }

@@ -4,6 +4,7 @@ import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -14,6 +15,8 @@ import org.gradientsync.mpi.binding.OpenMpi;
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
+  private static final int LOOKS = 20;
+  private static final long LOOK_NANOS = 100_000;
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
   private static final Map<String, Runnable> BEFORE_END = new ConcurrentHashMap<>();
@@ -67,7 +70,11 @@ final class JobEnd implements UncaughtExceptionHandler {
    * that rank's words. One rank does it for all, the lowest that is not concerned itself.
    */
   private static void tellCause(OpenMpi mpi, Group world) {
-    String cause = world.endedBy();
+    String cause = "";
+    for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
+      cause = world.endedBy(); // each look lets a message come a little further
+      LockSupport.parkNanos(LOOK_NANOS);
+    }
     int teller = 0;
     while (cause.contains("rank " + teller + " ")) {
       teller++;

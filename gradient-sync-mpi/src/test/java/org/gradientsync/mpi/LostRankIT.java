@@ -95,9 +95,9 @@ class LostRankIT {
         Pattern.compile(regex).matcher(text).find(), () -> "no '" + regex + "' in:\n" + text);
   }
 
-  /** What stays on a user's screen. */
+  /** What stays on a user's screen; stack traces are long. */
   static String lastLines(Mpirun.Result job) {
-    List<String> lines = job.output().lines().toList();
+    List<String> lines = job.output().lines().filter(l -> !l.startsWith("\tat ")).toList();
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
   }
 

@@ -60,7 +60,7 @@ class LostRankOnGpu {
     requireMatch(job.output(), "timed out: .*waited=");
     requireMatch(job.output(), "what each of \\d ranks was doing");
     requireMatch(job.output(), "\n  rank 1 has written no report");
-    requireMatch(lastLines(job), "the job was ended by rank \\d .*timed out: |MPI_ABORT");
+    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: ");
     requireNothingLeft(job);
   }
 
