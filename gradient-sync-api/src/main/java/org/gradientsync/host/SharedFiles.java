@@ -45,7 +45,13 @@ public final class SharedFiles implements AutoCloseable {
   static {
     Runtime.getRuntime()
         .addShutdownHook(
-            new Thread(() -> OPEN.forEach(SharedFiles::delete), "gradient-sync-files"));
+            new Thread(
+                () -> {
+                  OPEN.forEach(SharedFiles::delete);
+                  // Where a rank was killed, the others end soon after, and are its heirs.
+                  MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
+                },
+                "gradient-sync-files"));
   }
 
   private final long process = ProcessHandle.current().pid();

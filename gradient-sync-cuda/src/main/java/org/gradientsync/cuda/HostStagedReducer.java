@@ -59,23 +59,16 @@ final class HostStagedReducer implements Reducer {
         group.finished();
         return;
       }
-      if (onGpu != null && buffer.sizeInBytes() >= GPU_BYTES) {
-        run(() -> onGpu.reduce((CudaBuffer) buffer, op));
-      } else {
-        run(() -> onHost.reduce((CudaBuffer) buffer, op));
+      try {
+        if (onGpu != null && buffer.sizeInBytes() >= GPU_BYTES) {
+          onGpu.reduce((CudaBuffer) buffer, op);
+        } else {
+          onHost.reduce((CudaBuffer) buffer, op);
+        }
+      } catch (RuntimeException | Error e) {
+        throw broken(e);
       }
       group.finished();
-    }
-  }
-
-  /** What fails after the ranks have met leaves the others waiting: the sync is broken then. */
-  private void run(Runnable call) {
-    try {
-      call.run();
-    } catch (RankLostException e) {
-      throw e;
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
     }
   }
 
@@ -83,11 +76,22 @@ final class HostStagedReducer implements Reducer {
   public void broadcast(DeviceBuffer buffer, int root) {
     synchronized (group) {
       group.meetForBroadcast(buffer, root);
-      if (group.size() > 1 && buffer.count() > 0) {
-        run(() -> onHost.broadcast((CudaBuffer) buffer, root));
+      try {
+        if (group.size() > 1 && buffer.count() > 0) {
+          onHost.broadcast((CudaBuffer) buffer, root);
+        }
+      } catch (RuntimeException | Error e) {
+        throw broken(e);
       }
       group.finished();
     }
+  }
+
+  /** What fails after the ranks have met leaves the others waiting: the sync is broken then. */
+  private RankLostException broken(Throwable e) {
+    return e instanceof RankLostException lost
+        ? lost
+        : group.lost("the call failed in the middle: " + e, e);
   }
 
   @Override

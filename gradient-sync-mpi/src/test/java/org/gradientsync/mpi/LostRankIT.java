@@ -44,7 +44,7 @@ class LostRankIT {
     requireMatch(job, "WARN .*rank [02] has waited PT1S for " + NAME);
     requireMatch(job, "timed out: " + NAME + " .* in time, lastFinished=.*waited=PT3S");
     requireMatch(job, "(?s)what each of 3 ranks was doing.*\n  rank 1 has written no report");
-    requireMatch(lastLines(job), "the job was ended by rank \\d .*timed out: " + NAME);
+    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: " + NAME);
     requireNothingLeft(job);
   }
 
@@ -56,7 +56,7 @@ class LostRankIT {
     requireMatch(job, "timed out: " + NAME + " did not join in time");
     requireMatch(job, "\n  rank 0 .* timed out: waits for rank 1 since ");
     requireMatch(job, "\n  rank 1 .*is in no call since .*, thread \"main\" at .*stickInUserCode");
-    requireMatch(lastLines(job), "the job was ended by rank \\d .*timed out: " + NAME);
+    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: " + NAME);
     requireReports();
     requireNothingLeft(job);
   }
