@@ -16,6 +16,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
@@ -646,6 +647,18 @@ public final class Group implements AutoCloseable {
     return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
   }
 
+  /**
+   * Several ranks as {@link #name} calls them, or their numbers if they are many.
+   *
+   * @param peers ranks of the group
+   * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
+   */
+  public String names(List<Integer> peers) {
+    return peers.size() > 4
+        ? "ranks " + peers
+        : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
   /** Who has not come, or has come and not done its part, and what it did last. */
   private String late(int peer) {
     // All ranks finish a call before the next, so what this one has finished, the others have.
@@ -807,7 +820,7 @@ public final class Group implements AutoCloseable {
         missing.add(peer);
       }
     }
-    return missing.size() > 1 ? "ranks " + missing : name(waitedFor);
+    return missing.size() > 1 ? names(missing) : name(waitedFor);
   }
 
   /** What this rank is doing, for the end of an error message. */

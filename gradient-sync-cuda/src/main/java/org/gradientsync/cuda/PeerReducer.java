@@ -466,10 +466,10 @@ final class PeerReducer implements Reducer {
     }
     StringJoiner what = new StringJoiner(", and ");
     if (!missing.isEmpty()) {
-      what.add(ranks(missing) + " did not join in time");
+      what.add(group.names(missing) + " did not join in time");
     }
     if (!gaveUp.isEmpty()) {
-      what.add(ranks(gaveUp) + " gave up the call or closed the sync before");
+      what.add(group.names(gaveUp) + " gave up the call or closed the sync before");
     }
     if (missing.isEmpty() && gaveUp.isEmpty()) {
       what.add("a rank stopped in the middle of the call");
@@ -482,10 +482,6 @@ final class PeerReducer implements Reducer {
         .append(", on the GPU in ")
         .append(describe(report.tagOf(group.rank())))
         .toString();
-  }
-
-  private String ranks(List<Integer> ranks) {
-    return ranks.size() == 1 ? group.name(ranks.get(0)) : "ranks " + ranks;
   }
 
   private void end(PeerRegistration registration) {

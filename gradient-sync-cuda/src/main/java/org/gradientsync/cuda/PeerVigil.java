@@ -93,7 +93,7 @@ final class PeerVigil implements AutoCloseable {
           "rank {} has waited {} for its GPU, which waits for {}: in={}",
           group.rank(),
           group.patience().late(),
-          late.size() == 1 ? group.name(late.get(0)) : "ranks " + late,
+          group.names(late),
           group.currentCall());
     }
   }

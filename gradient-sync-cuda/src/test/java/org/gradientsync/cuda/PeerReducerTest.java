@@ -172,12 +172,15 @@ class PeerReducerTest {
           RankLostException e =
               assertThrows(
                   RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
-          String missing = List.of("[1, 2]", "[0, 2]", "[0, 1]", "[0, 1]").get(rank.rank());
+          int[] late =
+              List.of(new int[] {1, 2}, new int[] {0, 2}, new int[] {0, 1}, new int[] {0, 1})
+                  .get(rank.rank());
           assertTrue(
               e.getMessage()
                   .startsWith(
-                      "stopped: ranks "
-                          + missing
+                      String.format(
+                              "stopped: rank %d (thread=rank-%d) and rank %d (thread=rank-%d)",
+                              late[0], late[0], late[1], late[1])
                           + " did not join in time, and rank "
                           + (rank.rank() == 3 ? 2 : 3)
                           + " (thread=rank-"
