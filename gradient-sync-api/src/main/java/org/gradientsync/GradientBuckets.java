@@ -155,10 +155,19 @@ public final class GradientBuckets implements AutoCloseable {
     begin();
   }
 
+  /** By which errors call a bucket: its number, and its first and last parameter. */
+  private String nameOf(int bucket) {
+    int[] members = buckets[bucket].parameters;
+    String first = parameters.get(members[0]).name();
+    String last = parameters.get(members[members.length - 1]).name();
+    return "bucket " + bucket + ": " + first + (members.length > 1 ? " to " + last : "");
+  }
+
   private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
       buckets[i] =
           new Bucket(sync, layout.buckets.get(i), compute, communication, options.decoration);
+      buckets[i].averaged.named(nameOf(i));
     }
     gradients = new DeviceBuffer[parameters.size()];
     for (int i = 0; i < gradients.length; i++) {

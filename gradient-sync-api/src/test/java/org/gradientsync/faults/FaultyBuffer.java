@@ -57,6 +57,17 @@ public final class FaultyBuffer implements BufferDecorator {
   }
 
   @Override
+  public DeviceBuffer named(String name) {
+    buffer.named(name);
+    return this;
+  }
+
+  @Override
+  public String name() {
+    return buffer.name();
+  }
+
+  @Override
   public DataType type() {
     return buffer.type();
   }
