@@ -187,6 +187,21 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
+   * Opens a file of this object, so that it can be made shorter when its name is gone.
+   *
+   * @param id the file's id
+   * @return a channel that the caller closes
+   * @throws UncheckedIOException if it cannot be opened
+   */
+  public FileChannel channel(long id) {
+    try {
+      return FileChannel.open(path(process, secret, id), StandardOpenOption.WRITE);
+    } catch (IOException e) {
+      throw new UncheckedIOException("shared memory cannot be opened: " + e, e);
+    }
+  }
+
+  /**
    * Deletes a file's name. What is mapped stays as it is.
    *
    * @param id the file's id; one that this object has not made is ignored

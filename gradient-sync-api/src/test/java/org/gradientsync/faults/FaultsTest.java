@@ -122,7 +122,9 @@ class FaultsTest {
             return;
           }
           RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
-          assertTrue(e.getMessage().contains("rank 1 did not join in time"), e.getMessage());
+          assertTrue(
+              e.getMessage().contains("rank 1 (thread=rank-1) did not join in time"),
+              e.getMessage());
           lost.countDown();
         });
   }
@@ -215,7 +217,7 @@ class FaultsTest {
             return;
           }
           RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
-          assertTrue(e.getMessage().contains("rank 0 has left"), e.getMessage());
+          assertTrue(e.getMessage().contains("rank 0 (thread=rank-0) has left"), e.getMessage());
         });
   }
 
@@ -279,7 +281,8 @@ class FaultsTest {
                       }
                     }));
     assertTrue(
-        e.getMessage().contains("ECC") || e.getMessage().contains("rank 1 has left"),
+        e.getMessage().contains("ECC")
+            || e.getMessage().contains("rank 1 (thread=rank-1) has left"),
         e.getMessage());
   }
 

@@ -56,7 +56,7 @@ class FaultsIT {
   void aRankThatDoesNotComeIsNamedAndEndsTheJob() throws Exception {
     Mpirun.Result job = run("drop");
     assertNotEquals(0, job.exitCode());
-    job.expect("dropped by 1").expect("rank 1 did not join in time");
+    job.expect("dropped by 1").expect("rank 1 (host=").expect(") did not join in time");
     assertFalse(job.output().contains("dropped by 0"), job.output());
     assertEquals(0, run("late").exitCode());
     assertEquals(List.of(), leftInSharedMemory());
