@@ -1,15 +1,11 @@
 package org.gradientsync.collective;
 
-import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
-import java.nio.channels.FileChannel;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.host.SharedFiles;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * A piece of memory for each rank of a node, mapped by all of them. Its names in the file system
@@ -17,17 +13,12 @@ import org.slf4j.LoggerFactory;
  * that is another user's or has another size is not mapped.
  */
 public final class NodeMemory {
-  private static final Logger log = LoggerFactory.getLogger(NodeMemory.class);
-
   private final SharedFiles files;
   private final long[] processes;
   private final long[] secrets;
   private final ByteBuffer[] memory;
-  private final FileChannel own; // or null
 
-  private NodeMemory(
-      SharedFiles files, long[] processes, long[] secrets, ByteBuffer[] memory, FileChannel own) {
-    this.own = own;
+  private NodeMemory(SharedFiles files, long[] processes, long[] secrets, ByteBuffer[] memory) {
     this.files = files;
     this.processes = processes;
     this.secrets = secrets;
@@ -57,34 +48,16 @@ public final class NodeMemory {
    * @throws UnavailableException on all ranks if one of them cannot
    */
   public static NodeMemory share(Group group, int bytes) {
-    return share(group, bytes, false);
-  }
-
-  /**
-   * As above, of which most can be given back.
-   *
-   * @param group the ranks, all on one node
-   * @param bytes how much for each rank
-   * @return the memory, all zeros; {@link #giveBackFrom} is to be called
-   * @throws UnavailableException on all ranks if one of them cannot
-   */
-  public static NodeMemory shareForATime(Group group, int bytes) {
-    return share(group, bytes, true);
-  }
-
-  private static NodeMemory share(Group group, int bytes, boolean forATime) {
     int size = group.size();
     GroupCommunicator communicator = new GroupCommunicator(group);
     SharedFiles files = new SharedFiles();
     ByteBuffer[] memory = new ByteBuffer[size];
     String failure = "another rank failed";
     long id = -1;
-    FileChannel channel = null;
     try {
       SharedFiles.Board own = files.createBoard(bytes);
       memory[group.rank()] = own.memory();
       id = own.id();
-      channel = forATime ? files.channel(id) : null;
     } catch (UncheckedIOException e) {
       failure = e.toString();
     }
@@ -110,11 +83,10 @@ public final class NodeMemory {
     communicator.allReduce(LongBuffer.wrap(mapped), ReduceOp.MIN);
     files.release(id);
     if (mapped[0] == 0) {
-      close(channel);
       throw new UnavailableException(
           "shared memory cannot be mapped, rank=" + group.rank() + ": " + failure);
     }
-    return new NodeMemory(files, processes, secrets, memory, channel);
+    return new NodeMemory(files, processes, secrets, memory);
   }
 
   /**
@@ -125,35 +97,6 @@ public final class NodeMemory {
    */
   public ByteBuffer of(int rank) {
     return memory[rank];
-  }
-
-  /**
-   * Gives this rank's memory back, but for its beginning: the mappings of it, this process's and
-   * the others', live until the garbage collector finds them, and would keep it. A second call does
-   * nothing.
-   *
-   * @param kept bytes that stay, because other ranks may still look at them; what is behind them
-   *     must not be touched by the host any more, on any rank
-   */
-  public void giveBackFrom(int kept) {
-    if (own != null && own.isOpen()) {
-      try {
-        own.truncate(kept);
-      } catch (IOException e) {
-        log.debug("shared memory cannot be given back before its mappings end", e);
-      }
-      close(own);
-    }
-  }
-
-  private static void close(FileChannel channel) {
-    try {
-      if (channel != null) {
-        channel.close();
-      }
-    } catch (IOException e) {
-      log.debug("shared memory file cannot be closed", e);
-    }
   }
 
   SharedFiles files() {

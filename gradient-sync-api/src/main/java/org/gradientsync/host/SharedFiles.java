@@ -40,6 +40,8 @@ public final class SharedFiles implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
   private static final AtomicInteger LIVE = new AtomicInteger();
   private static final int MANY = 4096;
+  private static final AtomicLong MAPPED = new AtomicLong(); // bytes, since garbage was collected
+  private static final long MUCH = 1L << 30;
   private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
   static {
@@ -187,21 +189,6 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
-   * Opens a file of this object, so that it can be made shorter when its name is gone.
-   *
-   * @param id the file's id
-   * @return a channel that the caller closes
-   * @throws UncheckedIOException if it cannot be opened
-   */
-  public FileChannel channel(long id) {
-    try {
-      return FileChannel.open(path(process, secret, id), StandardOpenOption.WRITE);
-    } catch (IOException e) {
-      throw new UncheckedIOException("shared memory cannot be opened: " + e, e);
-    }
-  }
-
-  /**
    * Deletes a file's name. What is mapped stays as it is.
    *
    * @param id the file's id; one that this object has not made is ignored
@@ -280,6 +267,10 @@ public final class SharedFiles implements AutoCloseable {
       if (LIVE.incrementAndGet() % MANY == 0) {
         System.gc(); // a process may have 65530 mappings, and unmapping is left to the collector
       }
+    }
+    if (MAPPED.addAndGet(bytes) > MUCH) {
+      MAPPED.set(0);
+      System.gc(); // which does not know how much it would free
     }
     return segments;
   }

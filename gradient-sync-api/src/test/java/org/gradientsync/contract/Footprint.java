@@ -32,14 +32,22 @@ record Footprint(
     long sharedFiles,
     long device) {
   private static final int COLLECTIONS = 6;
+  private static final int MOST_COLLECTIONS = 400;
   private static final Path SHARED = Path.of("/dev/shm");
 
-  /** Collects garbage, several times because what is found the first time is freed by a thread. */
+  /**
+   * Collects garbage until nothing more is freed: what a collection finds is unmapped by a thread,
+   * which takes its time where it is much.
+   */
   static Footprint measure(LongSupplier device) {
     try {
-      for (int i = 0; i < COLLECTIONS; i++) {
+      long least = Long.MAX_VALUE;
+      for (int i = 0, unchanged = 0; i < MOST_COLLECTIONS && unchanged < COLLECTIONS; i++) {
         System.gc();
         Thread.sleep(50);
+        long resident = status("VmRSS:");
+        unchanged = resident < least - least / 200 ? 0 : unchanged + 1;
+        least = Math.min(least, resident);
       }
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);

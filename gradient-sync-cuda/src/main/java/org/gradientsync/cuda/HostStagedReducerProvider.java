@@ -47,7 +47,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
     NodeMemory node = null;
     if (NodeMemory.isPossible(context.group())) {
       try {
-        node = NodeMemory.shareForATime(context.group(), StagedOnGpu.bytes(context.group().size()));
+        node = NodeMemory.share(context.group(), StagedOnGpu.bytes(context.group().size()));
       } catch (UnavailableException e) {
         log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());
       }

@@ -94,8 +94,6 @@ final class StagedOnGpu implements AutoCloseable {
     staging = new Pointer[size][SLOTS][size];
     counters = new Counter[size][COUNTERS];
     plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers and views
-    // Others may wait for this rank's counters; the pieces only GPUs read, which hold them.
-    resources.add(() -> node.giveBackFrom(HEADER));
     try {
       down = resources.add(device.createStream());
       up = resources.add(device.createStream());
