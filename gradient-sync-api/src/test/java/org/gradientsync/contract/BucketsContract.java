@@ -824,17 +824,20 @@ public abstract class BucketsContract {
             }
             long[] threads = threads(sync);
             allocated(bean, threads); // loads classes
-            long before = allocated(bean, threads);
-            for (int step = 0; step < 200; step++) {
-              emptyStep(buckets);
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 5; round++) { // compiling takes longer on a busy machine
+              long before = allocated(bean, threads);
+              for (int step = 0; step < 200; step++) {
+                emptyStep(buckets);
+              }
+              least = Math.min(least, allocated(bean, threads) - before);
             }
-            long after = allocated(bean, threads);
             // Reading the counter allocates a little itself; one object a step is 3200 bytes or
             // more. On newer JDKs a thread that waits for another one, as it does for the
             // communication thread, costs objects of the JDK's.
             boolean waits = overlap && ranks > 1 && !sync.reducer().equals("peer");
             long most = waits && Runtime.version().feature() > 17 ? 200_000 : 2_000;
-            assertTrue(after - before < most, () -> "bytes in 200 steps: " + (after - before));
+            assertTrue(least < most, "bytes in 200 steps: " + least);
             sync.barrier();
           }
         });
