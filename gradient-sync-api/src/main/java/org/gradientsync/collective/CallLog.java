@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * The last calls of a group, for the texts of errors and for reports. The thread that holds the
@@ -41,6 +42,11 @@ final class CallLog {
   /** The last call has been given to a device, and ends there. */
   void enqueued() {
     ended[last(0)] = ENQUEUED;
+  }
+
+  /** Whether the last call was given to a device that may not have done it. */
+  boolean isEnqueued() {
+    return count > 0 && ended[last(0)] == ENQUEUED;
   }
 
   /** The device has done all that was enqueued. */
@@ -91,8 +97,11 @@ final class CallLog {
       int at = last(back);
       lines.add(
           String.format(
+              Locale.ROOT,
               "%s, began %.3f ms ago, %s",
-              Call.describe(calls[at]), (now - began[at]) / 1e6, outcome(at)));
+              Call.describe(calls[at]),
+              (now - began[at]) / 1e6,
+              outcome(at)));
     }
     return lines;
   }
@@ -103,7 +112,7 @@ final class CallLog {
     }
     return ended[at] == ENQUEUED
         ? "enqueued on the device"
-        : String.format("took %.3f ms", (ended[at] - began[at]) / 1e6);
+        : String.format(Locale.ROOT, "took %.3f ms", (ended[at] - began[at]) / 1e6);
   }
 
   private int last(int back) {

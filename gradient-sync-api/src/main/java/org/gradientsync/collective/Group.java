@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -97,6 +98,7 @@ public final class Group implements AutoCloseable {
   private Meeting meeting;
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
+  private boolean pair; // the last call was one with a single other rank
   private long sequence;
   private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
@@ -382,6 +384,7 @@ public final class Group implements AutoCloseable {
       long memoryOffset,
       byte[] name) {
     requireUsable();
+    pair = false;
     sequence++;
     long found = notFinite;
     notFinite = -1;
@@ -449,6 +452,15 @@ public final class Group implements AutoCloseable {
         op == null ? root : Call.NO_ROOT,
         ((AbstractDeviceBuffer) buffer).nameBytes());
     calls.enqueued();
+  }
+
+  /**
+   * Whether something that {@link #enqueues} told of may not be done.
+   *
+   * @return false if {@link #settled} came after it
+   */
+  public boolean isUnsettled() {
+    return calls.isEnqueued();
   }
 
   /** Notes that the device has done all that {@link #enqueues} told of. */
@@ -538,6 +550,7 @@ public final class Group implements AutoCloseable {
   /** Notes what this rank is doing with one other, for the messages of exceptions. */
   void beginPair(Call.Kind kind, int element, long count, int tag) {
     requireUsable();
+    pair = true;
     begin(sequence - before, kind, element, count, null, tag, NO_NAME);
   }
 
@@ -619,7 +632,7 @@ public final class Group implements AutoCloseable {
               "rank {} has waited {} for {}, lastFinished={}, {}",
               rank,
               patience.late(),
-              missing(peer),
+              pair ? name(peer) : missing(peer),
               calls.lastFinished(),
               during());
         }
@@ -661,9 +674,12 @@ public final class Group implements AutoCloseable {
 
   /** Who has not come, or has come and not done its part, and what it did last. */
   private String late(int peer) {
+    if (pair) {
+      return name(peer) + " did not join in time, lastFinished=" + calls.lastFinished();
+    }
     // All ranks finish a call before the next, so what this one has finished, the others have.
     return missing(peer)
-        + (meeting.arrival(peer).test() ? " came and did not do its part" : " did not join")
+        + (test(meeting.arrival(peer), peer) ? " came and did not do its part" : " did not join")
         + " in time, lastFinished="
         + calls.lastFinished();
   }
@@ -688,7 +704,11 @@ public final class Group implements AutoCloseable {
     if (reports != null && broken == null) {
       Path folder = reports.ask();
       if (folder != null) {
-        reports.answer(() -> report("timed out"));
+        // By another thread: the device that is asked for its state may be stuck, too.
+        Thread writer =
+            new Thread(() -> reports.answer(() -> report("timed out")), "gradient-sync-report");
+        writer.setDaemon(true);
+        writer.start();
         reports.awaitAll();
         String summary = reports.summary();
         if (!summary.isEmpty()) {
@@ -725,8 +745,11 @@ public final class Group implements AutoCloseable {
     return peer < 0
         ? ""
         : String.format(
+            Locale.ROOT,
             "waits for rank %d since %.1f s in %s",
-            peer, (System.nanoTime() - waitsSince) / 1e9, calls.current());
+            peer,
+            (System.nanoTime() - waitsSince) / 1e9,
+            calls.current());
   }
 
   /** This group in another's report. */
@@ -816,7 +839,7 @@ public final class Group implements AutoCloseable {
   private String missing(int waitedFor) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank && !meeting.arrival(peer).test()) {
+      if (peer != rank && !test(meeting.arrival(peer), peer)) {
         missing.add(peer);
       }
     }
@@ -961,7 +984,11 @@ public final class Group implements AutoCloseable {
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
       Watch.remove(group);
-      group.goodbyes.say(reason);
+      try {
+        group.goodbyes.say(reason);
+      } catch (GradientSyncException e) {
+        sound = false; // and the other groups are told all the same
+      }
     }
     return sound;
   }

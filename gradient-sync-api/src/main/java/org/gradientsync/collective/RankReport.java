@@ -9,12 +9,17 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 
 /** What one rank knows when it is asked why a job does not go on. */
 final class RankReport {
-  /** What may be in the environment that matters here and is no secret. */
+  /** What in the environment matters here. */
   private static final List<String> VARIABLES =
-      List.of("OMPI_", "PMIX_", "UCX_", "CUDA_", "NVIDIA_", "SLURM_", "LD_LIBRARY_PATH", "JAVA_");
+      List.of("OMPI_", "PMIX_", "UCX_", "CUDA_", "NVIDIA_", "SLURM_", "LD_LIBRARY_PATH");
+
+  /** Reports are sent to others. */
+  private static final Pattern SECRET =
+      Pattern.compile("JWT|TOKEN|SECRET|PASS|KEY|CRED|AUTH|PRECONDITION_TRANSPORTS");
 
   private static final Set<String> PROPERTIES =
       Set.of(
@@ -104,8 +109,8 @@ final class RankReport {
     new TreeMap<>(System.getenv())
         .forEach(
             (name, value) -> {
-              boolean key = name.endsWith("precondition_transports"); // of the job's network
-              if (!key && VARIABLES.stream().anyMatch(name::startsWith)) {
+              boolean secret = SECRET.matcher(name.toUpperCase(Locale.ROOT)).find();
+              if (!secret && VARIABLES.stream().anyMatch(name::startsWith)) {
                 lines.add(name + "=" + value);
               }
             });

@@ -2,10 +2,12 @@ package org.gradientsync.collective;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -125,8 +127,7 @@ final class Reports {
   }
 
   /**
-   * What all ranks said in their first lines, if it is this rank that has to tell it: the lowest
-   * that wrote a report.
+   * What all ranks said in their first lines, for the one rank that tells it: the first that asks.
    *
    * @return the summary, which has been left in the folder, too; or an empty text
    */
@@ -134,9 +135,6 @@ final class Reports {
     StringBuilder text = new StringBuilder();
     for (int other = 0; other < size; other++) {
       String line = firstLine(other);
-      if (other < rank && line != null) {
-        return "";
-      }
       text.append("\n  rank ").append(other).append(' ');
       text.append(
           line == null
@@ -144,7 +142,11 @@ final class Reports {
               : line);
     }
     try {
-      write(where().resolve(SUMMARY), text.toString().strip().lines().map(String::strip).toList());
+      List<String> lines = text.toString().strip().lines().map(String::strip).toList();
+      Files.write(
+          where().resolve(SUMMARY), lines, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
+    } catch (FileAlreadyExistsException e) {
+      return ""; // another rank was faster
     } catch (IOException e) {
       log.debug("the summary cannot be written: folder={}", where(), e);
     }

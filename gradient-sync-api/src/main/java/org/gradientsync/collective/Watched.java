@@ -1,5 +1,7 @@
 package org.gradientsync.collective;
 
+import java.util.Locale;
+
 /** The line that sums up what a rank is doing, for all who do not want to read its report. */
 final class Watched {
   private Watched() {}
@@ -23,6 +25,7 @@ final class Watched {
     } else {
       line.append(
           String.format(
+              Locale.ROOT,
               "%s since %.1f s, last finished %s",
               calls.isRunning() ? "in " + calls.current() : "is in no call",
               calls.sinceLast() / 1e9,

@@ -22,6 +22,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   /** How much of a name other ranks are told. */
   public static final int NAME_BYTES = 48;
 
+  private static final byte[] NO_NAME = new byte[NAME_BYTES];
+
   private final BackendDevice device;
   private final AbstractDeviceBuffer parent;
   private final DataType type;
@@ -29,7 +31,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private final Set<Runnable> closeListeners = new LinkedHashSet<>();
   private volatile boolean closed;
   private volatile String name = "";
-  private volatile byte[] nameBytes = new byte[NAME_BYTES];
+  private volatile byte[] nameBytes = NO_NAME;
 
   /**
    * A buffer or a view of one.

@@ -6,6 +6,7 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code finite.cu}, which look for elements that are not finite. */
 final class FiniteKernel implements AutoCloseable {
@@ -38,13 +39,18 @@ final class FiniteKernel implements AutoCloseable {
     this.device = device;
     CudaApi api = device.api();
     module = api.loadModule(ReduceKernel.resource("finite.ptx"));
-    for (DataType type : DataType.values()) {
-      if (type.isFloatingPoint()) {
-        functions[type.ordinal()] = api.function(module, "finite_" + type.sizeInBytes());
+    try {
+      for (DataType type : DataType.values()) {
+        if (type.isFloatingPoint()) {
+          functions[type.ordinal()] = api.function(module, "finite_" + type.sizeInBytes());
+        }
       }
+      arguments = api.arguments(memory, new int[] {0});
+      mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.unloadModule(module));
+      throw e;
     }
-    arguments = api.arguments(memory, new int[] {0});
-    mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
   }
 
   /**

@@ -44,7 +44,8 @@ final class PeerFinite implements AutoCloseable {
 
   /**
    * Throws if a rank's GPU has found something since the last time, in a call that this rank has
-   * made, too: so all ranks throw where they wait for the same call. To be called after waiting.
+   * made, too: ranks that wait for the device at the same places throw at the same places. To be
+   * called after waiting.
    *
    * @param names of the buffers, by the number of their registration
    */
@@ -58,7 +59,8 @@ final class PeerFinite implements AutoCloseable {
 
   private boolean isNew(int peer) {
     long call = progress.foundIn(peer);
-    return call != seen[peer] && (call <= group.enqueued() || call > MOST_CALLS);
+    long own = group.enqueued();
+    return call != seen[peer] && (own < 0 || call <= own || call > MOST_CALLS);
   }
 
   private synchronized NotFiniteException found(Map<Integer, String> names) {

@@ -391,9 +391,20 @@ final class PeerReducer implements Reducer {
     }
   }
 
+  /** Notes that all calls are done, if that is so: something else may have been waited for. */
+  private void settle() {
+    CudaStream last = lastStream;
+    if (group.isUnsettled() && last != null && !last.isClosed()) {
+      CUstream handle = last.handle();
+      if (!device.api().isCapturing(handle) && device.api().isDone(handle)) {
+        group.settled();
+      }
+    }
+  }
+
   private void afterWaiting() {
     check();
-    group.settled();
+    settle();
     if (finite != null) {
       finite.check(names);
     }

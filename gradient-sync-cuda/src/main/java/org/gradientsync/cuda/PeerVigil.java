@@ -72,7 +72,7 @@ final class PeerVigil implements AutoCloseable {
     }
     progress.say("waits for its GPU in " + group.currentCall());
     lookForMismatch();
-    if (Thread.currentThread().isInterrupted()) {
+    if (Thread.currentThread().isInterrupted() && group.size() > 1 && group.isUnsettled()) {
       throw giveUp(group.lost("interrupted while waiting for the GPU", null));
     }
     List<Integer> late = new ArrayList<>();

@@ -88,7 +88,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
     try {
-      String cause = world.endedBy();
+      String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {
         say("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
         pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
@@ -105,9 +105,20 @@ final class JobEnd implements UncaughtExceptionHandler {
         // to say which rank was killed.
         pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
       }
-      world.leaveAll(exception.toString()); // so that the others can say why
+      if (!mpi.isFinished()) {
+        world.leaveAll(exception.toString()); // so that the others can say why
+      }
     } finally {
       mpi.abort(1);
+    }
+  }
+
+  /** What another rank has said, unless that cannot be found out: what is at hand is to be told. */
+  private String cause() {
+    try {
+      return mpi.isFinished() ? "" : world.endedBy();
+    } catch (RuntimeException e) {
+      return "";
     }
   }
 

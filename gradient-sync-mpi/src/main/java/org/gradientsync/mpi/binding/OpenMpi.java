@@ -26,6 +26,7 @@ import org.gradientsync.UnavailableException;
  */
 public final class OpenMpi {
   private static final Object LOCK = new Object();
+  private static FutureTask<Integer> starting;
 
   private final Intracomm world;
   private final int rank;
@@ -97,6 +98,14 @@ public final class OpenMpi {
         }
         boolean owner = !MPI.isInitialized();
         int provided = owner ? start(timeout) : MPI.queryThread();
+        if (owner && provided < MPI.THREAD_SERIALIZED) {
+          throw new UnavailableException(
+              "this Open MPI takes calls of one thread only: threadLevel="
+                  + provided
+                  + ", needed="
+                  + MPI.THREAD_SERIALIZED
+                  + "; build it with support for threads");
+        }
         if (provided < MPI.THREAD_SERIALIZED && !MPI.isThreadMain()) {
           throw new UnavailableException(
               "MPI was started for one thread only and this is another: threadLevel="
@@ -120,11 +129,12 @@ public final class OpenMpi {
    * thread waits, which is left behind where they do not.
    */
   private static int start(Duration timeout) throws MPIException {
-    FutureTask<Integer> starting =
-        new FutureTask<>(() -> MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED));
-    Thread thread = new Thread(starting, "gradient-sync-mpi-start");
-    thread.setDaemon(true);
-    thread.start();
+    if (starting == null) { // otherwise an earlier attempt still waits
+      starting = new FutureTask<>(() -> MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED));
+      Thread thread = new Thread(starting, "gradient-sync-mpi-start");
+      thread.setDaemon(true);
+      thread.start();
+    }
     try {
       return starting.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
     } catch (TimeoutException e) {
