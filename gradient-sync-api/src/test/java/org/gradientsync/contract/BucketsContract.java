@@ -837,7 +837,9 @@ public abstract class BucketsContract {
             // communication thread, costs objects of the JDK's.
             boolean waits = overlap && ranks > 1 && !sync.reducer().equals("peer");
             long most = waits && Runtime.version().feature() > 17 ? 200_000 : 2_000;
-            assertTrue(least < most, "bytes in 200 steps: " + least);
+            assertTrue(
+                least < most,
+                "bytes in 200 steps: " + least + ", of threads: " + Arrays.toString(threads));
             sync.barrier();
           }
         });
