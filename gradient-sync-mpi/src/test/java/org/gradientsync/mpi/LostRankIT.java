@@ -27,7 +27,7 @@ class LostRankIT {
   @TempDir Path reports;
 
   @ParameterizedTest
-  @CsvSource({"before, mpi", "during, mpi", "during, shared", "between, shared"})
+  @CsvSource({"before, mpi", "during, mpi", "during, shared"})
   void aKilledRankIsNamedByTheOthersAndByMpirun(String phase, String reducer) throws Exception {
     Mpirun.Result job = lose("kill", phase, reducer);
     assertNotEquals(0, job.exitCode());
