@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.anyBoolean;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
+import static org.mockito.Mockito.withSettings;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -16,12 +17,14 @@ import org.gradientsync.spi.Moment;
 import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.mockito.MockMakers;
 
 /** The observing of a device that is later than its host, with a clock that the test sets. */
 class ObserverTest {
   private final List<PlayedMoment> made = new ArrayList<>();
   private final List<Synchronization> heard = new ArrayList<>();
-  private final BackendDevice device = mock(BackendDevice.class);
+  private final BackendDevice device =
+      mock(BackendDevice.class, withSettings().mockMaker(MockMakers.SUBCLASS));
   private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
   private final WorkQueue compute = new PlayedQueue();
   private final WorkQueue beside = new PlayedQueue();

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
+import static org.mockito.Mockito.withSettings;
 
 import java.util.HashSet;
 import java.util.Set;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.mockito.MockMakers;
 
 /** Faults as a parameter of a test, and what the extension says at its end. */
 @ExtendWith(Faults.class)
@@ -41,8 +43,10 @@ class FaultsParameterTest {
   @Test
   void theTestFailsIfOneIsNotReached(Faults faults) {
     given.add(faults);
-    ExtensionContext context = mock(ExtensionContext.class);
-    ExtensionContext.Store store = mock(ExtensionContext.Store.class);
+    ExtensionContext context =
+        mock(ExtensionContext.class, withSettings().mockMaker(MockMakers.SUBCLASS));
+    ExtensionContext.Store store =
+        mock(ExtensionContext.Store.class, withSettings().mockMaker(MockMakers.SUBCLASS));
     when(context.getStore(any())).thenReturn(store);
     when(store.get(Faults.class, Faults.class)).thenReturn(faults);
     Faults registered = new Faults();

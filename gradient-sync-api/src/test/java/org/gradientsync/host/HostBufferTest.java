@@ -5,16 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.mockito.ArgumentMatchers.anyInt;
-import static org.mockito.ArgumentMatchers.anyLong;
-import static org.mockito.Mockito.mock;
-import static org.mockito.Mockito.when;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -110,9 +107,12 @@ class HostBufferTest extends DeviceBufferContract {
   }
 
   @Test
-  void fullSharedMemoryIsNoFailure() throws IOException {
-    SharedFiles full = mock(SharedFiles.class);
-    when(full.create(anyLong(), anyInt())).thenThrow(new IOException("No space left on device"));
+  void sharedMemoryThatCannotBeHadIsNoFailure() throws IOException {
+    SharedFiles full = new SharedFiles();
+    HostMemory before = full.create(Integer.BYTES, 1 << 20);
+    Path next = SharedFiles.path(full.process(), full.secret(), before.id() + 1);
+    before.release();
+    Files.createFile(next); // in the way of the next one, as a full file system would be
     HostDevice device = new HostDevice();
     device.share(full);
     try (HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3)) {
