@@ -60,14 +60,17 @@ final class Goodbyes implements AutoCloseable {
     return new String(text, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", " ");
   }
 
-  /** Tells all others that this rank leaves; waits for nobody. */
+  /**
+   * Tells all others that this rank leaves; waits for nobody. Those that are gone are not told: the
+   * transport may take it for an error that it ends this process for.
+   */
   void say(String reason) {
     ByteBuffer word = HostBuffers.allocate(BYTES);
     word.putLong(0, generation);
     byte[] text = reason.getBytes(StandardCharsets.UTF_8);
     word.put(REASON, Arrays.copyOf(text, BYTES - REASON));
     for (int peer = 0; peer < words.length; peer++) {
-      if (peer != group.rank()) {
+      if (peer != group.rank() && group.isAlive(peer) && !has(peer)) {
         Message message = group.sender(word, peer, channel);
         message.start();
         message.close();

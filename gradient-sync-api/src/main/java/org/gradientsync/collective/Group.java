@@ -2,23 +2,16 @@ package org.gradientsync.collective;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
-import java.nio.LongBuffer;
 import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.BitSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
-import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -54,8 +47,6 @@ public final class Group implements AutoCloseable {
   /** Instead of a memory's id, for what no other rank can map. */
   static final long NOWHERE = -1;
 
-  private static final int FIXED = 4; // words of a proposal in split, before its bits
-  private static final int WORDS = FIXED + Contexts.LIMIT / Long.SIZE;
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
@@ -73,9 +64,6 @@ public final class Group implements AutoCloseable {
 
   private static final int CHANNEL_BITS = 13;
   private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
-  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
-  private static final SecureRandom RANDOM = new SecureRandom();
-  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
   private final Transport transport;
@@ -89,12 +77,10 @@ public final class Group implements AutoCloseable {
   private final CallLog calls = new CallLog();
   private final MessageMeeting messages;
   private final Goodbyes goodbyes;
+  private final Wait wait;
   private final Reports reports; // or null
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
-  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private WeakReference<Thread> caller = new WeakReference<>(null);
-  private volatile int waitsFor = -1;
-  private volatile long waitsSince;
   private Meeting meeting;
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
@@ -124,6 +110,7 @@ public final class Group implements AutoCloseable {
     messages = new MessageMeeting(this, CALLS);
     meeting = messages;
     goodbyes = new Goodbyes(this, GOODBYE, generation);
+    wait = new Wait(this, goodbyes);
     Path folder = patience.reports().orElse(null);
     reports = size == 1 || folder == null ? null : new Reports(folder, id, rank, size);
     contexts.opened(this, context);
@@ -230,95 +217,20 @@ public final class Group implements AutoCloseable {
     if (context == 0) {
       patience = newPatience; // the world has none of its own
     }
-    // Another thread may be splitting another group of the same ranks, and the ranks may run the
-    // two in
-    // different orders. So a tag range is proposed, taken by each rank if it is still free there,
-    // and given
-    // back by all if it was not free on all.
-    while (true) {
-      long[] all = proposals(color, key);
-      int context = lowestFree(all);
-      boolean taken = contexts.tryTake(context);
-      long[] outcomes = allGather(new long[] {taken ? 1 : 0});
-      if (Arrays.stream(outcomes).min().getAsLong() == 1) {
-        if (color >= 0) {
-          return part(all, color, context, newPatience);
-        }
-        contexts.giveBack(context);
-        return null;
-      }
-      if (taken) {
-        contexts.giveBack(context);
-      }
-      LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
+    Division.Part part = new Division(this, contexts).agree(color, key);
+    if (part == null) {
+      return null;
     }
-  }
-
-  /**
-   * Of each rank: color, key, its newest generation, a random number, and a bit for each tag range
-   * in use there.
-   */
-  private long[] proposals(int color, int key) {
-    long[] own = new long[WORDS];
-    own[0] = color;
-    own[1] = key;
-    own[2] = contexts.generation();
-    own[3] = RANDOM.nextLong();
-    System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
-    long[] all = allGather(own);
-    finished();
-    return all;
-  }
-
-  private long[] allGather(long[] own) {
-    long[] all = new long[own.length * size()];
-    new Exchange(this).allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    return all;
-  }
-
-  private int lowestFree(long[] all) {
-    long[] used = new long[WORDS - FIXED];
-    for (int i = 0; i < all.length; i++) {
-      if (i % WORDS >= FIXED) {
-        used[i % WORDS - FIXED] |= all[i];
-      }
-    }
-    int free = BitSet.valueOf(used).nextClearBit(0);
-    if (free >= Contexts.LIMIT) {
-      throw new GradientSyncException(
-          "too many communicators are open: rank="
-              + rank
-              + ", limit="
-              + Contexts.LIMIT
-              + "; close some");
-    }
-    return free;
-  }
-
-  private Group part(long[] all, int color, int newContext, Patience newPatience) {
-    long newGeneration = 0;
-    List<long[]> joining = new ArrayList<>();
-    for (int peer = 0; peer < size(); peer++) {
-      newGeneration = Math.max(newGeneration, all[peer * WORDS + 2] + 1);
-      if (all[peer * WORDS] == color) {
-        joining.add(new long[] {all[peer * WORDS + 1], peer});
-      }
-    }
-    contexts.advanceTo(newGeneration);
-    joining.sort((a, b) -> a[0] != b[0] ? Long.compare(a[0], b[0]) : Long.compare(a[1], b[1]));
-    int[] newMembers = new int[joining.size()];
-    int newRank = -1;
-    for (int i = 0; i < newMembers.length; i++) {
-      int peer = (int) joining.get(i)[1];
-      newMembers[i] = members[peer];
-      if (peer == rank) {
-        newRank = i;
-      }
-    }
-    long id = all[(int) joining.get(0)[1] * WORDS + 3];
+    int[] newMembers = Arrays.stream(part.peers()).map(peer -> members[peer]).toArray();
     return new Group(
-        transport, contexts, newContext, newGeneration, newMembers, newRank, newPatience, id);
+        transport,
+        contexts,
+        part.context(),
+        part.generation(),
+        newMembers,
+        part.rank(),
+        newPatience,
+        part.id());
   }
 
   /**
@@ -412,7 +324,9 @@ public final class Group implements AutoCloseable {
       return;
     }
     finished();
-    throw same ? new NotFiniteException(notFiniteTable()) : new MismatchedCallException(table());
+    throw same
+        ? new NotFiniteException(CallTable.ofNotFinite(meeting, rank, size()))
+        : new MismatchedCallException(CallTable.ofMismatch(meeting, rank, size()));
   }
 
   /** Notes what this rank is about to do. Allocates nothing, but for a thread's first call. */
@@ -563,90 +477,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if that rank does not do its part in time
    */
   public void await(Message message, int peer) {
-    // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
-    for (int spin = 0; spin < 2000; spin++) {
-      if (test(message, peer)) {
-        return;
-      }
-      Thread.onSpinWait();
-    }
-    awaitLong(message, peer);
-  }
-
-  private void awaitLong(Message message, int peer) {
-    long start = System.nanoTime();
-    waitsSince = start;
-    waitsFor = peer;
-    try {
-      boolean warned = false;
-      long left = 0;
-      long checked = start;
-      while (true) {
-        for (int spin = 0; spin < 20; spin++) {
-          if (test(message, peer)) {
-            return;
-          }
-          Thread.yield();
-        }
-        long now = System.nanoTime();
-        long waited = now - start;
-        if (Thread.currentThread().isInterrupted()) {
-          throw fail(
-              new RankLostException(
-                  "interrupted while waiting: rank="
-                      + rank
-                      + ", waitingFor="
-                      + peer
-                      + ", "
-                      + during()));
-        }
-        if (meeting.abandoned(peer)) {
-          throw lost(name(peer) + " gave up in the middle of a call", null);
-        }
-        if (left == 0 && goodbyes.has(peer)) {
-          left = now;
-        } else if (left != 0 && now - left > GRACE_NANOS && !test(message, peer)) {
-          throw lost(name(peer) + " has left: " + reasonOf(peer), null);
-        }
-        if (now - checked > CHECK_NANOS) {
-          checked = now;
-          for (Runnable check : checks) {
-            check.run();
-          }
-          if (!transport.isAlive(members[peer]) && !test(message, peer)) {
-            throw lost(
-                name(peer)
-                    + " has died, lastFinished="
-                    + calls.lastFinished()
-                    + ", waited="
-                    + millis(start),
-                null);
-          }
-        }
-        if (waited > patience.timeoutNanos() && !test(message, peer)) {
-          throw timedOut(late(peer) + ", waited=" + timeout());
-        }
-        if (!warned && waited > patience.lateNanos()) {
-          warned = true;
-          log.warn(
-              "rank {} has waited {} for {}, lastFinished={}, {}",
-              rank,
-              patience.late(),
-              pair ? name(peer) : missing(peer),
-              calls.lastFinished(),
-              during());
-        }
-        if (waited > 50_000_000) {
-          LockSupport.parkNanos(100_000);
-        }
-      }
-    } finally {
-      waitsFor = -1;
-    }
-  }
-
-  private static String millis(long start) {
-    return (System.nanoTime() - start) / 1_000_000 + " ms";
+    wait.await(message, peer);
   }
 
   /**
@@ -673,7 +504,7 @@ public final class Group implements AutoCloseable {
   }
 
   /** Who has not come, or has come and not done its part, and what it did last. */
-  private String late(int peer) {
+  String late(int peer) {
     if (pair) {
       return name(peer) + " did not join in time, lastFinished=" + calls.lastFinished();
     }
@@ -684,7 +515,8 @@ public final class Group implements AutoCloseable {
         + calls.lastFinished();
   }
 
-  private String reasonOf(int peer) {
+  /** Why a rank has left. */
+  String reasonOf(int peer) {
     String reason = goodbyes.reason(peer);
     if (reason.isEmpty()) {
       reason = contexts.reasonOf(members[peer]);
@@ -702,25 +534,7 @@ public final class Group implements AutoCloseable {
   public RankLostException timedOut(String message) {
     String text = "timed out: " + message + ", rank=" + rank + ", " + during();
     if (reports != null && broken == null) {
-      Path folder = reports.ask();
-      if (folder != null) {
-        // By another thread: the device that is asked for its state may be stuck, too.
-        Thread writer =
-            new Thread(() -> reports.answer(() -> report("timed out")), "gradient-sync-report");
-        writer.setDaemon(true);
-        writer.start();
-        reports.awaitAll();
-        String summary = reports.summary();
-        if (!summary.isEmpty()) {
-          log.error(
-              "{}; what each of {} ranks was doing:{}\n  reports: {}",
-              text,
-              size(),
-              summary,
-              folder);
-        }
-        text += "; reports=" + folder;
-      }
+      text += reports.collect(text, () -> report("timed out"));
     }
     return fail(new RankLostException(text));
   }
@@ -734,27 +548,14 @@ public final class Group implements AutoCloseable {
 
   private List<String> report(String why) {
     return RankReport.of(
-        Watched.line(transport.placeOf(members[rank]), why, waiting(), calls, caller.get()),
+        Watched.line(transport.placeOf(members[rank]), why, wait.state(), calls, caller.get()),
         calls.lines(),
         contexts.states(this, states));
   }
 
-  /** For whom this rank waits, or an empty text. */
-  private String waiting() {
-    int peer = waitsFor;
-    return peer < 0
-        ? ""
-        : String.format(
-            Locale.ROOT,
-            "waits for rank %d since %.1f s in %s",
-            peer,
-            (System.nanoTime() - waitsSince) / 1e9,
-            calls.current());
-  }
-
   /** This group in another's report. */
   List<String> lines() {
-    String waiting = waiting();
+    String waiting = wait.state();
     List<String> lines = new ArrayList<>();
     lines.add("");
     lines.add(
@@ -785,7 +586,7 @@ public final class Group implements AutoCloseable {
    * @param check throws what {@link #lost} or {@link #mismatched} give, if waiting is in vain
    */
   public void addCheck(Runnable check) {
-    checks.add(check);
+    wait.addCheck(check);
   }
 
   /**
@@ -794,7 +595,7 @@ public final class Group implements AutoCloseable {
    * @param check what was given there
    */
   public void removeCheck(Runnable check) {
-    checks.remove(check);
+    wait.removeCheck(check);
   }
 
   /**
@@ -826,7 +627,7 @@ public final class Group implements AutoCloseable {
     return transport.isAlive(members[peer]);
   }
 
-  private boolean test(Message message, int peer) {
+  boolean test(Message message, int peer) {
     try {
       return message.test();
     } catch (RankLostException e) {
@@ -834,6 +635,21 @@ public final class Group implements AutoCloseable {
     } catch (GradientSyncException e) {
       throw lost(e.getMessage(), e);
     }
+  }
+
+  /** For whom a call waits that waits for a rank. */
+  String awaited(int peer) {
+    return pair ? name(peer) : missing(peer);
+  }
+
+  /** Whether a rank has given up in the middle of a call. */
+  boolean isAbandoned(int peer) {
+    return meeting.abandoned(peer);
+  }
+
+  /** The last call that has ended here, as a user reads it, or "none". */
+  String lastFinished() {
+    return calls.lastFinished();
   }
 
   private String missing(int waitedFor) {
@@ -847,36 +663,8 @@ public final class Group implements AutoCloseable {
   }
 
   /** What this rank is doing, for the end of an error message. */
-  private String during() {
+  String during() {
     return "in=" + calls.current() + " of communicator " + context + " with " + size() + " ranks";
-  }
-
-  private String table() {
-    StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
-    boolean counted = true;
-    for (int peer = 0; peer < members.length; peer++) {
-      counted &= Call.sameEnqueued(meeting.call(rank), meeting.call(peer));
-    }
-    for (int peer = 0; peer < members.length; peer++) {
-      ByteBuffer call = meeting.call(peer);
-      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
-      if (!counted) {
-        text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
-      }
-    }
-    return text.toString();
-  }
-
-  private String notFiniteTable() {
-    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
-    for (int peer = 0; peer < members.length; peer++) {
-      ByteBuffer call = meeting.call(peer);
-      if (Call.notFinite(call) >= 0) {
-        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
-        text.append(", first at index=").append(Call.notFinite(call));
-      }
-    }
-    return text.append("\n  no buffer was changed").toString();
   }
 
   /**

@@ -11,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -49,6 +50,32 @@ final class Reports {
     this.size = size;
   }
 
+  /**
+   * Asks all ranks for reports, writes this one's, and waits for the others' as long as is worth
+   * while. The first rank to do so logs what they say.
+   *
+   * @param text what is wrong
+   * @param own this rank's report
+   * @return where the reports are, for the end of a message, or an empty text if nowhere
+   */
+  String collect(String text, Supplier<List<String>> own) {
+    Path where = ask();
+    if (where == null) {
+      return "";
+    }
+    // By another thread: the device that is asked for its state may be stuck, too.
+    Thread writer = new Thread(() -> answer(own), "gradient-sync-report");
+    writer.setDaemon(true);
+    writer.start();
+    awaitAll();
+    String summary = summary();
+    if (!summary.isEmpty()) {
+      log.error(
+          "{}; what each of {} ranks was doing:{}\n  reports: {}", text, size, summary, where);
+    }
+    return "; reports=" + where;
+  }
+
   /** Whether a rank, this one or another, has asked for reports. */
   boolean isAsked() {
     return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
@@ -60,7 +87,7 @@ final class Reports {
    *
    * @return the folder, or null if none can be made
    */
-  Path ask() {
+  private Path ask() {
     if (isAsked()) {
       return where();
     }
@@ -89,7 +116,7 @@ final class Reports {
    *
    * @param report the first line sums it up; made only if it is needed
    */
-  synchronized void answer(java.util.function.Supplier<List<String>> report) {
+  synchronized void answer(Supplier<List<String>> report) {
     if (written) {
       return;
     }
@@ -112,7 +139,7 @@ final class Reports {
   }
 
   /** Waits for the others' reports, as long as is worth while. */
-  void awaitAll() {
+  private void awaitAll() {
     long start = System.nanoTime();
     while (System.nanoTime() - start < PATIENCE_NANOS) {
       int there = 0;
@@ -131,7 +158,7 @@ final class Reports {
    *
    * @return the summary, which has been left in the folder, too; or an empty text
    */
-  String summary() {
+  private String summary() {
     StringBuilder text = new StringBuilder();
     for (int other = 0; other < size; other++) {
       String line = firstLine(other);

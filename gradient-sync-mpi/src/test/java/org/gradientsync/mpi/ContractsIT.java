@@ -51,8 +51,8 @@ class ContractsIT {
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks : CHOSEN == null ? sizes : new int[] {Integer.parseInt(CHOSEN)}) {
-      nodes.add(
-          RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), List.of(), List.of(contracts)));
+      List<String> options = ranks == 2 ? List.of(Mpirun.OPTIMIZED) : List.of();
+      nodes.add(RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), options, List.of(contracts)));
     }
     return nodes;
   }

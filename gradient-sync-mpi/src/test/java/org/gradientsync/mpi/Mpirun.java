@@ -18,6 +18,9 @@ final class Mpirun {
   /** After which a job hangs that is not known to take longer. */
   static final long SECONDS = 240;
 
+  /** An option for jobs whose code is to be compiled as in long runs. */
+  static final String OPTIMIZED = "-XX:TieredStopAtLevel=4";
+
   /** How a job ended. */
   record Result(int exitCode, String output) {
     /** This result, if the output holds a text. */
@@ -98,6 +101,9 @@ final class Mpirun {
       options.add("-Dgradientsync.reports=off");
     }
     options.add("-XX:+UseSerialGC"); // several JVMs share few cores here
+    if (given.stream().noneMatch(OPTIMIZED::equals)) {
+      options.add("-XX:TieredStopAtLevel=1"); // most are short, and compiling is what they would do
+    }
     options.addAll(given);
     return options;
   }

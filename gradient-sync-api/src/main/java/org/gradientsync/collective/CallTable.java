@@ -1,0 +1,38 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+
+/** Who asked for what, as a user reads it, after a meeting. */
+final class CallTable {
+  private CallTable() {}
+
+  /** All calls, because they do not match. */
+  static String ofMismatch(Meeting meeting, int rank, int size) {
+    StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
+    boolean counted = true;
+    for (int peer = 0; peer < size; peer++) {
+      counted &= Call.sameEnqueued(meeting.call(rank), meeting.call(peer));
+    }
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = meeting.call(peer);
+      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+      if (!counted) {
+        text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
+      }
+    }
+    return text.toString();
+  }
+
+  /** The calls of the ranks whose gradients are not finite. */
+  static String ofNotFinite(Meeting meeting, int rank, int size) {
+    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = meeting.call(peer);
+      if (Call.notFinite(call) >= 0) {
+        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+        text.append(", first at index=").append(Call.notFinite(call));
+      }
+    }
+    return text.append("\n  no buffer was changed").toString();
+  }
+}

@@ -1,0 +1,136 @@
+package org.gradientsync.collective;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Patience;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * How a rank waits for another one: until that has done its part, is known to be gone, or has taken
+ * too long.
+ */
+final class Wait {
+  private static final int SPINS = 2000;
+  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
+  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
+  private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
+  private static final long PARK_NANOS = 100_000;
+  private static final Logger log = LoggerFactory.getLogger(Wait.class);
+
+  private final Group group;
+  private final Goodbyes goodbyes;
+  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  private volatile int waitsFor = -1;
+  private volatile long waitsSince;
+
+  Wait(Group group, Goodbyes goodbyes) {
+    this.group = group;
+    this.goodbyes = goodbyes;
+  }
+
+  /** See {@link Group#addCheck}. */
+  void addCheck(Runnable check) {
+    checks.add(check);
+  }
+
+  /** See {@link Group#removeCheck}. */
+  void removeCheck(Runnable check) {
+    checks.remove(check);
+  }
+
+  /** Waits for a started message. */
+  void await(Message message, int peer) {
+    // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
+    for (int spin = 0; spin < SPINS; spin++) {
+      if (group.test(message, peer)) {
+        return;
+      }
+      Thread.onSpinWait();
+    }
+    waitsSince = System.nanoTime();
+    waitsFor = peer;
+    try {
+      awaitLong(message, peer, waitsSince);
+    } finally {
+      waitsFor = -1;
+    }
+  }
+
+  private void awaitLong(Message message, int peer, long start) {
+    Patience patience = group.patience();
+    boolean warned = false;
+    long left = 0;
+    long checked = start;
+    while (true) {
+      for (int spin = 0; spin < 20; spin++) {
+        if (group.test(message, peer)) {
+          return;
+        }
+        Thread.yield();
+      }
+      long now = System.nanoTime();
+      long waited = now - start;
+      if (Thread.currentThread().isInterrupted()) {
+        throw group.lost("interrupted while waiting for " + group.name(peer), null);
+      }
+      if (group.isAbandoned(peer)) {
+        throw group.lost(group.name(peer) + " gave up in the middle of a call", null);
+      }
+      if (left == 0 && goodbyes.has(peer)) {
+        left = now;
+      } else if (left != 0 && now - left > GRACE_NANOS && !group.test(message, peer)) {
+        throw group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
+      }
+      if (now - checked > CHECK_NANOS) {
+        checked = now;
+        for (Runnable check : checks) {
+          check.run();
+        }
+        if (!group.isAlive(peer) && !group.test(message, peer)) {
+          throw group.lost(
+              group.name(peer)
+                  + " has died, lastFinished="
+                  + group.lastFinished()
+                  + ", waited="
+                  + waited / 1_000_000
+                  + " ms",
+              null);
+        }
+      }
+      if (waited > patience.timeoutNanos() && !group.test(message, peer)) {
+        throw group.timedOut(group.late(peer) + ", waited=" + patience.timeout());
+      }
+      if (!warned && waited > patience.lateNanos()) {
+        warned = true;
+        log.warn(
+            "rank {} has waited {} for {}, lastFinished={}, {}",
+            group.rank(),
+            patience.late(),
+            group.awaited(peer),
+            group.lastFinished(),
+            group.during());
+      }
+      if (waited > SPIN_NANOS) {
+        LockSupport.parkNanos(PARK_NANOS);
+      }
+    }
+  }
+
+  /** For whom this rank waits, or an empty text. Called by any thread. */
+  String state() {
+    int peer = waitsFor;
+    return peer < 0
+        ? ""
+        : String.format(
+            Locale.ROOT,
+            "waits for rank %d since %.1f s in %s",
+            peer,
+            (System.nanoTime() - waitsSince) / 1e9,
+            group.currentCall());
+  }
+}

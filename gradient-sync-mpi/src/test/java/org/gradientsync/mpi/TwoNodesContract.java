@@ -1,0 +1,69 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.UnavailableException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What a rank of {@link TwoNodesIT}'s jobs finds: rank 0 is alone on its node. */
+class TwoNodesContract {
+  @Test
+  void ranksAreCountedOnTheirNode() {
+    try (GradientSync sync = GradientSync.create()) {
+      assertEquals(sync.rank() == 0 ? 0 : sync.rank() - 1, sync.localRank());
+      assertEquals(sync.rank() == 0 ? 1 : sync.size() - 1, sync.localSize());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 4_099, 300_001})
+  void averagesHaveTheBitsOfTheSumInRankOrder(int count) {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, count + 3L);
+        DeviceBuffer slice = gradient.slice(1, count)) {
+      float[] values = new float[count];
+      float[] expected = new float[count];
+      for (int i = 0; i < count; i++) {
+        for (int rank = 0; rank < sync.size(); rank++) {
+          float value = (rank + 1) / 3f + i * 0.7f;
+          expected[i] = rank == 0 ? value : expected[i] + value;
+          values[i] = rank == sync.rank() ? value : values[i];
+        }
+        expected[i] /= sync.size();
+      }
+      for (int call = 0; call < 3; call++) {
+        slice.copyFrom(values);
+        sync.average(slice);
+        float[] result = new float[count];
+        slice.copyTo(result);
+        assertArrayEquals(expected, result);
+      }
+    }
+  }
+
+  @Test
+  void whatNeedsOneNodeIsNotChosen() {
+    try (GradientSync sync = GradientSync.create()) {
+      assertEquals("mpi", sync.reducer());
+      assertTrue(
+          sync.alternatives().get("shared").contains("several nodes"),
+          () -> "" + sync.alternatives());
+    }
+  }
+
+  @Test
+  void whatNeedsOneNodeSaysSoWhereItIsAskedFor() {
+    UnavailableException e =
+        assertThrows(
+            UnavailableException.class, () -> GradientSync.builder().reducer("shared").create());
+    assertTrue(e.getMessage().contains("several nodes"), e::toString);
+  }
+}

@@ -1,0 +1,96 @@
+package org.gradientsync.mpi;
+
+import static org.gradientsync.mpi.LostRankIT.lastLines;
+import static org.gradientsync.mpi.LostRankIT.requireMatch;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DynamicNode;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Jobs on two nodes: rank 0 on the first, the others on the second. */
+@Tag("nodes")
+class TwoNodesIT {
+  private static final int RANKS = 3;
+  private static final String LOST = "rank 1 \\(host=node2, process=\\d+\\)";
+
+  @TempDir Path folder;
+  private Map<String, String> nodes;
+
+  @BeforeEach
+  void makeNodes() throws IOException, InterruptedException {
+    TwoNodes.require();
+    nodes = TwoNodes.environment(folder, 1);
+  }
+
+  @TestFactory
+  DynamicNode contractsHold() throws IOException, InterruptedException {
+    return RankJob.run(
+        folder,
+        RANKS,
+        Mpirun.SECONDS,
+        nodes,
+        List.of(),
+        List.of(TwoNodesContract.class, MpiCommunicatorContract.class));
+  }
+
+  @Test
+  void aKilledRankIsNamedWithItsHost() throws Exception {
+    Mpirun.Result job = lose("kill", "during", folder.toString());
+    assertNotEquals(0, job.exitCode());
+    requireMatch(lastLines(job), "process rank 1 .*on node node2 exited on signal 9");
+  }
+
+  @Test
+  void aStuckRankIsNamedWithItsHostAndReportsOnItsNode() throws Exception {
+    Mpirun.Result job = lose("stick", "between", "/dev/shm/reports"); // each node has its own
+    assertNotEquals(0, job.exitCode());
+    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: .*" + LOST);
+    requireMatch(job.output(), "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
+    requireMatch(job.output(), "\n  rank 1 has written no report: .* sees another folder");
+    requireMatch(job.output(), "\n  rank 1 .*is in no call since .*stickInUserCode");
+  }
+
+  @Test
+  void anExceptionIsTheLastThingThatIsRead() throws Exception {
+    Mpirun.Result job = lose("throw", "between", folder.toString());
+    assertNotEquals(0, job.exitCode());
+    requireMatch(
+        lastLines(job), "ended by " + LOST + ": .*IllegalStateException: the data ran out");
+  }
+
+  private Mpirun.Result lose(String manner, String phase, String reports) throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(
+            RANKS,
+            Mpirun.SECONDS,
+            nodes,
+            List.of(),
+            LosingRanks.class,
+            manner,
+            phase,
+            "mpi",
+            reports,
+            "host");
+    requireNothingRuns();
+    return job;
+  }
+
+  /** The numbers of the nodes' processes mean nothing here, but their arguments can be seen. */
+  private static void requireNothingRuns() {
+    String main = LosingRanks.class.getName();
+    assertEquals(
+        List.of(),
+        ProcessHandle.allProcesses()
+            .filter(p -> p.info().commandLine().orElse("").contains(main))
+            .toList());
+  }
+}
