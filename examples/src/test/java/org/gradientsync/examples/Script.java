@@ -28,7 +28,7 @@ final class Script {
       environment.remove(name); // whoever runs the tests may have set them
     }
     environment.put("JAVA_HOME", System.getProperty("java.home"));
-    environment.put("JAVA_OPTS", "-XX:TieredStopAtLevel=1"); // starts faster, and ends soon
+    environment.put("JAVA_OPTS", "-XX:TieredStopAtLevel=1"); // short programs: C2 does not pay
     // mpirun refuses to run for root unless told so twice; in a container there is nobody else.
     environment.put("OMPI_ALLOW_RUN_AS_ROOT", "1");
     environment.put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

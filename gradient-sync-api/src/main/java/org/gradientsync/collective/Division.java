@@ -29,7 +29,7 @@ final class Division {
   private final Group group;
   private final Contexts contexts;
 
-  /** Of one group; its lock is held. */
+  /** Divides one group; the caller holds its lock. */
   Division(Group group, Contexts contexts) {
     this.group = group;
     this.contexts = contexts;
@@ -39,7 +39,7 @@ final class Division {
    * What a rank joins.
    *
    * @param context its tag range
-   * @param generation tells it from earlier owners of that
+   * @param generation tells it from earlier owners of the tag range
    * @param id random, and the same on all its ranks
    * @param peers its ranks in their order, by their numbers in the divided group
    * @param rank this rank's number in it

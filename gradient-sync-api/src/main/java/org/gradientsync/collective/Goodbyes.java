@@ -3,6 +3,8 @@ package org.gradientsync.collective;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.function.IntPredicate;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Message;
 
@@ -10,6 +12,7 @@ import org.gradientsync.spi.Message;
 final class Goodbyes implements AutoCloseable {
   private static final int REASON = Long.BYTES;
   private static final int BYTES = 512;
+  private static final long NOBODY = -1; // instead of a generation
 
   private final Group group;
   private final int channel;
@@ -32,6 +35,7 @@ final class Goodbyes implements AutoCloseable {
     for (int peer = 0; peer < words.length; peer++) {
       if (peer != group.rank()) {
         words[peer] = HostBuffers.allocate(BYTES);
+        words[peer].putLong(0, NOBODY);
         receives[peer] = group.receiver(words[peer], peer, channel);
         receives[peer].start();
       }
@@ -61,20 +65,30 @@ final class Goodbyes implements AutoCloseable {
   }
 
   /**
-   * Tells all others that this rank leaves; waits for nobody. Those that are gone are not told: the
-   * transport may take it for an error that it ends this process for.
+   * Tells the others that this rank leaves; waits for nobody. Sending to a rank that is gone can
+   * make MPI end this process.
+   *
+   * @param deaf who need not be told
    */
-  void say(String reason) {
+  void say(String reason, IntPredicate deaf) {
     ByteBuffer word = HostBuffers.allocate(BYTES);
     word.putLong(0, generation);
     byte[] text = reason.getBytes(StandardCharsets.UTF_8);
     word.put(REASON, Arrays.copyOf(text, BYTES - REASON));
+    GradientSyncException failure = null;
     for (int peer = 0; peer < words.length; peer++) {
-      if (peer != group.rank() && group.isAlive(peer) && !has(peer)) {
-        Message message = group.sender(word, peer, channel);
-        message.start();
-        message.close();
+      try {
+        if (peer != group.rank() && !deaf.test(peer)) {
+          Message message = group.sender(word, peer, channel);
+          message.start();
+          message.close();
+        }
+      } catch (GradientSyncException e) {
+        failure = failure == null ? e : failure; // and the others are told all the same
       }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 

@@ -627,6 +627,13 @@ public final class Group implements AutoCloseable {
     return transport.isAlive(members[peer]);
   }
 
+  /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
+  boolean isGone(int peer) {
+    return !isAlive(peer)
+        || !goodbyes.reason(peer).isEmpty()
+        || !contexts.reasonOf(members[peer]).isEmpty();
+  }
+
   boolean test(Message message, int peer) {
     try {
       return message.test();
@@ -739,7 +746,7 @@ public final class Group implements AutoCloseable {
     closed = true;
     Watch.remove(this);
     try {
-      goodbyes.say("");
+      goodbyes.say("", peer -> goodbyes.has(peer) || isGone(peer)); // who left does not listen
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank, e); // MPI is over already
     }
@@ -753,7 +760,7 @@ public final class Group implements AutoCloseable {
 
   /**
    * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
-   * no lock and waits for nobody: for the end of the process.
+   * no group's lock and waits for nobody: for the end of the process.
    *
    * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */
@@ -773,7 +780,7 @@ public final class Group implements AutoCloseable {
       sound &= group.broken == null;
       Watch.remove(group);
       try {
-        group.goodbyes.say(reason);
+        group.goodbyes.say(reason, group::isGone);
       } catch (GradientSyncException e) {
         sound = false; // and the other groups are told all the same
       }

@@ -108,14 +108,15 @@ class HostBufferTest extends DeviceBufferContract {
 
   @Test
   void sharedMemoryThatCannotBeHadIsNoFailure() throws IOException {
-    SharedFiles full = new SharedFiles();
-    HostMemory before = full.create(Integer.BYTES, 1 << 20);
-    Path next = SharedFiles.path(full.process(), full.secret(), before.id() + 1);
+    SharedFiles files = new SharedFiles();
+    HostMemory before = files.create(Integer.BYTES, 1 << 20);
+    Path next = SharedFiles.path(files.process(), files.secret(), before.id() + 1);
     before.release();
-    Files.createFile(next); // in the way of the next one, as a full file system would be
+    Files.createFile(next); // so that the next one cannot be made
     HostDevice device = new HostDevice();
-    device.share(full);
-    try (HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3)) {
+    device.share(files);
+    try (files;
+        HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3)) {
       assertEquals(HostMemory.PRIVATE, buffer.memoryId());
       buffer.copyFrom(new int[] {1, 2, 3});
     }

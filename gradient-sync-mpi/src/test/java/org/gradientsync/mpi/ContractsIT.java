@@ -51,6 +51,7 @@ class ContractsIT {
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks : CHOSEN == null ? sizes : new int[] {Integer.parseInt(CHOSEN)}) {
+      // Orders of memory accesses may show with optimized code only, where each rank has a core.
       List<String> options = ranks == 2 ? List.of(Mpirun.OPTIMIZED) : List.of();
       nodes.add(RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), options, List.of(contracts)));
     }

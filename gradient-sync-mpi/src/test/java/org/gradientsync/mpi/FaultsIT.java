@@ -67,6 +67,7 @@ class FaultsIT {
     Mpirun.Result job = run("never");
     assertNotEquals(0, job.exitCode());
     job.expect("planned faults were never reached: onRank(1).atCall(4).drop()").expect("reached");
-    assertEquals(2, job.output().split("were never reached", -1).length, job.output());
+    // Thrown by one rank; whether the other one repeats it depends on who is first.
+    assertEquals(2, job.output().split("\njava.lang.AssertionError: planned", -1).length);
   }
 }

@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import org.gradientsync.DataType;
@@ -24,7 +25,7 @@ final class LosingRanks {
                 .reducer(args[2])
                 .timeout(Duration.ofSeconds(3))
                 .late(Duration.ofSeconds(1))
-                .reports(Path.of(args[3]))
+                .reports(Path.of(args[3].replace("HOST", host())))
                 .device(args[4])
                 .create();
         DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 3_000_000).named("layer3");
@@ -45,6 +46,10 @@ final class LosingRanks {
       }
       System.out.println("rank " + sync.rank() + " has come to the end");
     }
+  }
+
+  private static String host() throws java.io.IOException {
+    return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
   }
 
   private static void loseInAMoment(String manner) {

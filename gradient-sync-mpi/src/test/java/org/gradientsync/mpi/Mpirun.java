@@ -102,7 +102,7 @@ final class Mpirun {
     }
     options.add("-XX:+UseSerialGC"); // several JVMs share few cores here
     if (given.stream().noneMatch(OPTIMIZED::equals)) {
-      options.add("-XX:TieredStopAtLevel=1"); // most are short, and compiling is what they would do
+      options.add("-XX:TieredStopAtLevel=1"); // most are short: C2 does not pay
     }
     options.addAll(given);
     return options;

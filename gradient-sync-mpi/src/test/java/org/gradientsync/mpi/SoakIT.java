@@ -47,7 +47,12 @@ class SoakIT {
     // that it is collected often.
     List<String> options =
         new ArrayList<>(
-            List.of("-Xms192m", "-Xmx192m", "-XX:+AlwaysPreTouch", "-XX:MaxDirectMemorySize=1g"));
+            List.of(
+                Mpirun.OPTIMIZED,
+                "-Xms192m",
+                "-Xmx192m",
+                "-XX:+AlwaysPreTouch",
+                "-XX:MaxDirectMemorySize=1g"));
     for (String property : PROPERTIES) {
       String value = System.getProperty(property);
       if (value != null) {
