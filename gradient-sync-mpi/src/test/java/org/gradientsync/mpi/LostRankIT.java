@@ -37,7 +37,7 @@ class LostRankIT {
   }
 
   @ParameterizedTest
-  @CsvSource({"during, mpi", "during, shared", "between, shared"})
+  @CsvSource({"during, mpi", "during, shared"})
   void aStoppedRankIsNamedAfterTheTimeout(String phase, String reducer) throws Exception {
     Mpirun.Result job = lose("stop", phase, reducer);
     assertNotEquals(0, job.exitCode());
