@@ -1,8 +1,6 @@
 package org.gradientsync.examples;
 
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -372,16 +370,12 @@ public class AllReducePerf extends Example {
     String line =
         String.format(
             "#  Rank %2d Pid %6d on %s %s%s",
-            sync.rank(), ProcessHandle.current().pid(), hostName(), place, sync.device().name());
+            sync.rank(),
+            ProcessHandle.current().pid(),
+            HostName.get(),
+            place,
+            sync.device().name());
     gatherLines(sync, line).forEach(one -> print(sync, "%s", one));
-  }
-
-  private static String hostName() {
-    try {
-      return InetAddress.getLocalHost().getHostName();
-    } catch (UnknownHostException e) {
-      return "localhost";
-    }
   }
 
   private void printHostCost(GradientSync sync, PerfResult result) {

@@ -2,8 +2,6 @@ package org.gradientsync.examples;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -54,7 +52,7 @@ final class DoctorHost {
   }
 
   static void machine(DoctorFacts facts) throws IOException {
-    facts.add(MACHINE, "host name", hostName());
+    facts.add(MACHINE, "host name", HostName.get());
     facts.add(
         MACHINE,
         "operating system",
@@ -122,14 +120,6 @@ final class DoctorHost {
             }
           }
         });
-  }
-
-  private static String hostName() {
-    try {
-      return InetAddress.getLocalHost().getHostName();
-    } catch (UnknownHostException e) {
-      return "(unknown: " + e.getMessage() + ")";
-    }
   }
 
   static String bytes(long bytes) {

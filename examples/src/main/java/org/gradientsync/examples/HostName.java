@@ -1,0 +1,21 @@
+package org.gradientsync.examples;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** The name of this machine, as it calls itself: no network is asked, which may not know it. */
+final class HostName {
+  private static final Path KERNEL = Path.of("/proc/sys/kernel/hostname");
+
+  private HostName() {}
+
+  /** The name, or "localhost" where it cannot be found out. */
+  static String get() {
+    try {
+      return Files.readString(KERNEL).strip();
+    } catch (IOException | RuntimeException e) {
+      return "localhost";
+    }
+  }
+}
