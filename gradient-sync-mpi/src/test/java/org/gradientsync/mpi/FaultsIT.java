@@ -66,7 +66,7 @@ class FaultsIT {
   void onlyTheRanksOwnFaultsHaveToBeReached() throws Exception {
     Mpirun.Result job = run("never");
     assertNotEquals(0, job.exitCode());
-    job.expect("planned faults were never reached: onRank(1).atCall(4).drop()").expect("reached");
+    job.expect("planned faults were never reached: onRank(1).atCall(4).drop()");
     // Thrown by one rank; whether the other one repeats it depends on who is first.
     assertEquals(2, job.output().split("\njava.lang.AssertionError: planned", -1).length);
   }
