@@ -64,14 +64,14 @@ abstract class Example extends Program {
   abstract void checkOptions();
 
   @Override
-  final void checkCommandLine() {
+  protected final void checkCommandLine() {
     checkLocal();
     checkDevice();
     checkOptions();
   }
 
   @Override
-  final int runProgram() {
+  protected final int runProgram() {
     Integer embedded = embeddedRanks();
     return embedded == null ? runLaunched() : runEmbedded(embedded);
   }

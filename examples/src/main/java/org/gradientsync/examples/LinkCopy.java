@@ -15,11 +15,16 @@ import jcuda.driver.JCudaDriver;
  * @param throughHost whether it goes from GPU to GPU for want of peer access
  * @param step enqueues it
  */
-record LinkCopy(LinkGpu gpu, String from, String to, boolean throughHost, Step step) {
+public record LinkCopy(LinkGpu gpu, String from, String to, boolean throughHost, Step step) {
   private static final String HOST = "host";
 
   /** Enqueues a copy while its GPU's context is current. */
-  interface Step {
+  public interface Step {
+    /**
+     * Enqueues it.
+     *
+     * @param stream of that GPU
+     */
     void enqueue(CUstream stream);
   }
 

@@ -12,7 +12,7 @@ import jcuda.driver.JCudaDriver;
  * One GPU with memory to copy from and to. Its primary context is left as it is at the end: other
  * libraries of the process may use it.
  */
-final class LinkGpu implements AutoCloseable {
+public final class LinkGpu implements AutoCloseable {
   // The driver's error codes.
   private static final int UNSUPPORTED = 217;
   private static final int ALREADY_ENABLED = 704;
@@ -24,8 +24,13 @@ final class LinkGpu implements AutoCloseable {
   private final CUdeviceptr source;
   private final CUdeviceptr target;
 
-  /** Opens a GPU; JCuda's natives have been loaded by {@code CudaGpu.visible()}. */
-  LinkGpu(int ordinal, long bytes) {
+  /**
+   * Opens a GPU; JCuda's natives have been loaded by {@code CudaGpu.visible()}.
+   *
+   * @param ordinal which one of those that this process sees
+   * @param bytes of each of its two pieces of memory
+   */
+  public LinkGpu(int ordinal, long bytes) {
     this.ordinal = ordinal;
     check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", what());
     check(
@@ -40,29 +45,54 @@ final class LinkGpu implements AutoCloseable {
     }
   }
 
-  String name() {
+  /**
+   * How people call it.
+   *
+   * @return for example {@code GPU 0}
+   */
+  public String name() {
     return "GPU " + ordinal;
   }
 
-  CUcontext context() {
+  /**
+   * Its primary context.
+   *
+   * @return retained for as long as this object is open
+   */
+  public CUcontext context() {
     return context;
   }
 
-  CUdeviceptr source() {
+  /**
+   * The memory to copy from.
+   *
+   * @return where it begins
+   */
+  public CUdeviceptr source() {
     return source;
   }
 
-  CUdeviceptr target() {
+  /**
+   * The memory to copy to.
+   *
+   * @return where it begins
+   */
+  public CUdeviceptr target() {
     return target;
   }
 
   /** The driver's calls go to the calling thread's current context. */
-  void makeCurrent() {
+  public void makeCurrent() {
     check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent", what());
   }
 
-  /** Opens the way straight to another GPU's memory, where there is one. */
-  boolean enableAccess(LinkGpu peer) {
+  /**
+   * Opens the way straight to another GPU's memory, where there is one.
+   *
+   * @param peer the other GPU
+   * @return whether there is one
+   */
+  public boolean enableAccess(LinkGpu peer) {
     int[] can = new int[1];
     check(
         JCudaDriver.cuDeviceCanAccessPeer(can, device, peer.device),
@@ -82,7 +112,12 @@ final class LinkGpu implements AutoCloseable {
     return true;
   }
 
-  String what() {
+  /**
+   * How errors call it.
+   *
+   * @return for example {@code gpu=0}
+   */
+  public String what() {
     return "gpu=" + ordinal;
   }
 

@@ -15,7 +15,7 @@ import java.util.function.Function;
  * @param higherIsBetter whether it is a bandwidth, not a time
  * @param links what was measured where
  */
-record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> links) {
+public record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> links) {
   /** A link that has less than this share of its kind's median is slow. */
   static final double SLOW = 0.8;
 
@@ -27,14 +27,19 @@ record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> lin
    * @param value the figure
    * @param throughHost whether it had to go through the host, for want of peer access
    */
-  record Link(String from, String to, double value, boolean throughHost) {
+  public record Link(String from, String to, double value, boolean throughHost) {
     @Override
     public String toString() {
       return from + " to " + to;
     }
   }
 
-  double median() {
+  /**
+   * The middle one of the figures.
+   *
+   * @return in their unit
+   */
+  public double median() {
     return median(links.stream().mapToDouble(Link::value).toArray());
   }
 
@@ -59,8 +64,12 @@ record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> lin
     return higherIsBetter ? value / median : median / value;
   }
 
-  /** One line for each slow link. */
-  List<String> complaints() {
+  /**
+   * Which links are slow.
+   *
+   * @return one line for each
+   */
+  public List<String> complaints() {
     double median = links.isEmpty() ? 0 : median();
     return slow().stream()
         .map(

@@ -10,7 +10,7 @@ import jcuda.Pointer;
 import jcuda.driver.JCudaDriver;
 
 /** Measures the links of all GPUs that this process sees. */
-final class LinkMeter implements AutoCloseable {
+public final class LinkMeter implements AutoCloseable {
   /** Of the copies whose latency is taken. */
   static final int SMALL_BYTES = 4;
 
@@ -29,8 +29,14 @@ final class LinkMeter implements AutoCloseable {
   private final Pointer host = new Pointer();
   private boolean hostAllocated;
 
-  /** Opens GPUs 0 to {@code count} - 1. */
-  LinkMeter(int count, long bytes, int repeats) {
+  /**
+   * Opens GPUs 0 to {@code count} - 1.
+   *
+   * @param count how many
+   * @param bytes of each copy whose bandwidth is taken
+   * @param repeats of which the median is taken
+   */
+  public LinkMeter(int count, long bytes, int repeats) {
     this.bytes = bytes;
     this.repeats = repeats;
     access = new boolean[count][count];
@@ -59,12 +65,23 @@ final class LinkMeter implements AutoCloseable {
     }
   }
 
-  int count() {
+  /**
+   * How many GPUs there are.
+   *
+   * @return as many as were asked for
+   */
+  public int count() {
     return gpus.size();
   }
 
-  /** A large copy from one GPU to another. */
-  LinkCopy between(int from, int to) {
+  /**
+   * A large copy from one GPU to another.
+   *
+   * @param from the GPU that sends
+   * @param to the GPU that receives
+   * @return the copy, not yet enqueued
+   */
+  public LinkCopy between(int from, int to) {
     return between(from, to, bytes);
   }
 
@@ -73,22 +90,33 @@ final class LinkMeter implements AutoCloseable {
     return LinkCopy.between(gpus.get(from), gpus.get(to), throughHost, size);
   }
 
-  /** A copy from the first half of the host's memory. */
-  LinkCopy toDevice(int gpu) {
+  /**
+   * A copy from the first half of the host's memory.
+   *
+   * @param gpu the GPU that receives
+   * @return the copy, not yet enqueued
+   */
+  public LinkCopy toDevice(int gpu) {
     return LinkCopy.toDevice(host, gpus.get(gpu), bytes);
   }
 
-  /** A copy to the second half of the host's memory. */
-  LinkCopy toHost(int gpu) {
+  /**
+   * A copy to the second half of the host's memory.
+   *
+   * @param gpu the GPU that sends
+   * @return the copy, not yet enqueued
+   */
+  public LinkCopy toHost(int gpu) {
     return LinkCopy.toHost(gpus.get(gpu), host.withByteOffset(bytes), bytes);
   }
 
   /**
    * The bandwidth of copies that run at the same time.
    *
+   * @param copies no two of them alike
    * @return GB/s of each: the median of all repeats
    */
-  List<LinkKind.Link> bandwidth(List<LinkCopy> copies) {
+  public List<LinkKind.Link> bandwidth(List<LinkCopy> copies) {
     double[][] rates = new double[copies.size()][repeats];
     try (Lanes opened = Lanes.of(copies)) {
       List<LinkLane> lanes = opened.lanes();

@@ -70,7 +70,7 @@ public class LinkPerf extends Program {
   }
 
   @Override
-  void checkCommandLine() {
+  protected void checkCommandLine() {
     requireAtLeast(LinkMeter.SMALL_BYTES, "--bytes", bytes);
     requireAtMost(MOST_BYTES, "--bytes", bytes);
     requireAtLeast(1, "--repeats", repeats);
@@ -81,7 +81,7 @@ public class LinkPerf extends Program {
   }
 
   @Override
-  int runProgram() {
+  protected int runProgram() {
     List<CudaGpu> gpus = CudaGpu.visible();
     stage("opening the GPUs");
     List<LinkKind> kinds;

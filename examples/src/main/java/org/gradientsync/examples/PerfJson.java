@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What {@link AllReducePerf} and {@link TrainMlp} have measured, as JSON. */
-final class PerfJson {
+/** What programs have found out or measured, as JSON. */
+public final class PerfJson {
   private PerfJson() {}
 
   /**
@@ -25,8 +25,13 @@ final class PerfJson {
     return of(all);
   }
 
-  /** One object of numbers, strings, booleans, lists and maps. */
-  static String of(Map<String, Object> all) {
+  /**
+   * One object.
+   *
+   * @param all its members: numbers, strings, booleans, lists and maps
+   * @return its text, which ends with a newline
+   */
+  public static String of(Map<String, Object> all) {
     StringBuilder text = new StringBuilder();
     append(text, all);
     return text.append('\n').toString();

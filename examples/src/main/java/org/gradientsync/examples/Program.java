@@ -20,11 +20,18 @@ import picocli.CommandLine.Spec;
     sortOptions = false,
     exitCodeOnExecutionException = Program.CANNOT_RUN,
     exitCodeListHeading = "%nExit codes:%n")
-abstract class Program implements Callable<Integer> {
-  static final int RIGHT = 0;
-  static final int WRONG = 1;
-  static final int BAD_USE = 2;
-  static final int CANNOT_RUN = 3;
+public abstract class Program implements Callable<Integer> {
+  /** Exit code: all is as it should be. */
+  public static final int RIGHT = 0;
+
+  /** Exit code: it ran, and found something wrong. */
+  public static final int WRONG = 1;
+
+  /** Exit code: the command line asks for something that cannot be. */
+  public static final int BAD_USE = 2;
+
+  /** Exit code: it could not run here. */
+  public static final int CANNOT_RUN = 3;
 
   private static final Logger log = LoggerFactory.getLogger(Program.class);
 
@@ -39,14 +46,14 @@ abstract class Program implements Callable<Integer> {
   private Progress progress;
 
   /** Refuses option values that make no sense, with {@link #badUse}. */
-  abstract void checkCommandLine();
+  protected abstract void checkCommandLine();
 
   /**
    * Does what the options say.
    *
    * @return the exit code
    */
-  abstract int runProgram();
+  protected abstract int runProgram();
 
   @Override
   public final Integer call() {
@@ -73,20 +80,39 @@ abstract class Program implements Callable<Integer> {
     return new ParameterException(spec.commandLine(), sentence + ".");
   }
 
-  final void requireAtLeast(long minimum, String option, long value) {
+  /**
+   * Refuses a value that is too small.
+   *
+   * @param minimum the smallest that can be
+   * @param option as the user writes it
+   * @param value as it was given
+   */
+  protected final void requireAtLeast(long minimum, String option, long value) {
     if (value < minimum) {
       throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
     }
   }
 
-  final void requireAtMost(long maximum, String option, long value) {
+  /**
+   * Refuses a value that is too large.
+   *
+   * @param maximum the largest that can be
+   * @param option as the user writes it
+   * @param value as it was given
+   */
+  protected final void requireAtMost(long maximum, String option, long value) {
     if (value > maximum) {
       throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
     }
   }
 
-  /** Prints a line of the program's output. */
-  final void print(String format, Object... values) {
+  /**
+   * Prints a line of the program's output.
+   *
+   * @param format as {@link String#format} takes it
+   * @param values for it
+   */
+  protected final void print(String format, Object... values) {
     spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
   }
 
@@ -108,8 +134,12 @@ abstract class Program implements Callable<Integer> {
     return true;
   }
 
-  /** Says what is being done, for those who wait long enough to wonder. */
-  final void stage(String stage) {
+  /**
+   * Says what is being done, for those who wait long enough to wonder.
+   *
+   * @param stage for example {@code averaging}
+   */
+  protected final void stage(String stage) {
     progress.stage(stage);
   }
 
@@ -126,8 +156,13 @@ abstract class Program implements Callable<Integer> {
         .setParameterExceptionHandler(Program::explain);
   }
 
-  /** Runs a program and ends the JVM with its exit code. */
-  static void start(Program program, String... args) {
+  /**
+   * Runs a program and ends the JVM with its exit code.
+   *
+   * @param program what to run
+   * @param args the command line
+   */
+  protected static void start(Program program, String... args) {
     System.exit(commandLine(program).execute(args));
   }
 

@@ -30,21 +30,6 @@ class AllReducePerfTest {
         .toList();
   }
 
-  /** Whether a text is one value of JSON: what is known to be right is replaced, from within. */
-  static void assertJson(String text) {
-    String rest =
-        text.replaceAll("\"(?:[^\"\\\\\\p{Cntrl}]|\\\\[\"\\\\/bfnrt]|\\\\u[0-9a-f]{4})*\"", "s")
-            .replaceAll("-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?|true|false|null", "v")
-            .replaceAll("\\s", "");
-    String before = "";
-    while (!rest.equals(before)) {
-      before = rest;
-      rest = rest.replaceAll("\\[(?:[vs](?:,[vs])*)?]", "v");
-      rest = rest.replaceAll("\\{(?:s:[vs](?:,s:[vs])*)?}", "v");
-    }
-    assertEquals("v", rest, text);
-  }
-
   @Test
   void tableIsThatOfAllReducePerf() {
     Run run =
@@ -174,7 +159,7 @@ class AllReducePerfTest {
             "--plot=" + plot)
         .exits(0);
     String text = Files.readString(json);
-    assertJson(text);
+    Json.assertJson(text);
     for (String part :
         List.of(
             "{\"program\": \"allreduce-perf\", \"date\": \"20",

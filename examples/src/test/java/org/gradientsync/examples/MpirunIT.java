@@ -157,7 +157,7 @@ class MpirunIT {
     run.prints("# Reducer: shared", "# Reducer: mpi", "# Out of bounds values : 0 OK");
     run.printsLike("# Skipped: reducer local is not available, rank=0: local: .*");
     assertEquals(2 * 3, AllReducePerfTest.rows(run).size(), run::toString);
-    AllReducePerfTest.assertJson(Files.readString(folder.resolve("r.json")));
+    Json.assertJson(Files.readString(folder.resolve("r.json")));
   }
 
   @Test

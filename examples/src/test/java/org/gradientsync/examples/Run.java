@@ -8,8 +8,8 @@ import java.io.StringWriter;
 import java.util.List;
 
 /** What a program did: in this JVM, or as a process. */
-record Run(int code, String out, String err) {
-  static Run of(Program program, String... args) {
+public record Run(int code, String out, String err) {
+  public static Run of(Program program, String... args) {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
     int code =
@@ -20,12 +20,12 @@ record Run(int code, String out, String err) {
     return new Run(code, out.toString(), err.toString());
   }
 
-  Run exits(int expected) {
+  public Run exits(int expected) {
     assertEquals(expected, code, this::toString);
     return this;
   }
 
-  Run prints(String... lines) {
+  public Run prints(String... lines) {
     List<String> printed = out.lines().map(String::strip).toList();
     for (String line : lines) {
       assertTrue(printed.contains(line), () -> "no line \"" + line + "\" in " + this);
@@ -34,7 +34,7 @@ record Run(int code, String out, String err) {
   }
 
   /** Some line is as the regular expression says. */
-  Run printsLike(String line) {
+  public Run printsLike(String line) {
     assertTrue(
         out.lines().anyMatch(printed -> printed.matches(line)),
         () -> "no line like \"" + line + "\" in " + this);
@@ -47,7 +47,7 @@ record Run(int code, String out, String err) {
   }
 
   /** All that went to the error output is one line, and nothing went to the other. */
-  Run complainsInOneLine(String part) {
+  public Run complainsInOneLine(String part) {
     assertEquals("", out);
     assertEquals(1, err.lines().count(), this::toString);
     return complains(part);

@@ -13,8 +13,8 @@ import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Assumptions;
 
 /** Runs the launch scripts as a user does: from some folder, alone or under mpirun. */
-final class Script {
-  static final Path BIN = Path.of(System.getProperty("basedir", ""), "bin").toAbsolutePath();
+public final class Script {
+  public static final Path BIN = Path.of(System.getProperty("basedir", ""), "bin").toAbsolutePath();
 
   private static final long TIMEOUT_SECONDS = 180;
 
@@ -35,14 +35,14 @@ final class Script {
   }
 
   /** A program on its own, by its path. */
-  static Script alone(Path program) {
+  public static Script alone(Path program) {
     Script script = new Script();
     script.command.add(program.toString());
     return script;
   }
 
   /** A program under mpirun; skips the test where there is none, unless it must not be missing. */
-  static Script underMpirun(int ranks, String program) {
+  public static Script underMpirun(int ranks, String program) {
     requireMpirun();
     Script script = new Script();
     script.command.addAll(List.of("mpirun", "--oversubscribe", "-np", Integer.toString(ranks)));
@@ -50,7 +50,7 @@ final class Script {
     return script;
   }
 
-  Script set(String variable, String value) {
+  public Script set(String variable, String value) {
     environment.put(variable, value);
     return this;
   }
@@ -60,7 +60,7 @@ final class Script {
    *
    * @param folder where to; the output is kept there, too
    */
-  Run run(Path folder, String... args) throws IOException, InterruptedException {
+  public Run run(Path folder, String... args) throws IOException, InterruptedException {
     command.addAll(Arrays.asList(args));
     // Files, because a process that fills a pipe which nobody empties stops.
     File out = Files.createTempFile(folder, "out", ".txt").toFile();

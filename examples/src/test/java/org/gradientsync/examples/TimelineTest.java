@@ -38,7 +38,7 @@ class TimelineTest {
 
   private static List<Shown> read(Path file) throws IOException {
     String text = Files.readString(file);
-    AllReducePerfTest.assertJson(text);
+    Json.assertJson(text);
     List<Shown> events = new ArrayList<>();
     Matcher event = EVENT.matcher(text);
     while (event.find()) {

@@ -33,7 +33,7 @@ record Trained(String digest, List<Double> losses) {
 
   static Trained read(Path json) throws IOException {
     String text = Files.readString(json);
-    AllReducePerfTest.assertJson(text);
+    Json.assertJson(text);
     Matcher digests = Pattern.compile("\"digests\": \\[([^]]*)]").matcher(text);
     assertTrue(digests.find(), text);
     List<String> all = List.of(digests.group(1).split(", "));

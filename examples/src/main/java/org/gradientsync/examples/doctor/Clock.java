@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -8,14 +8,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Sees that all ends in time: each check at its own limit, and the program at that of all. */
-final class DoctorClock {
+final class Clock {
   /** The section for checks that did not finish, or failed. */
   static final String CHECKS = "Checks";
 
   /** Of those, the program as a whole. */
   static final String ITSELF = "doctor itself";
 
-  private static final Logger log = LoggerFactory.getLogger(DoctorClock.class);
+  private static final Logger log = LoggerFactory.getLogger(Clock.class);
 
   private final long start;
   private final Duration all;
@@ -25,7 +25,7 @@ final class DoctorClock {
    *
    * @param all what may be used of time, that while included
    */
-  DoctorClock(Duration all, Duration used) {
+  Clock(Duration all, Duration used) {
     this.all = all;
     start = System.nanoTime() - used.toNanos();
   }
@@ -42,12 +42,12 @@ final class DoctorClock {
    *
    * @param part of the time, at which all of them are given up
    */
-  DoctorFacts run(List<DoctorCheck> checks, double part) {
+  Facts run(List<Check> checks, double part) {
     List<Running> running = new ArrayList<>();
-    for (DoctorCheck check : checks) {
+    for (Check check : checks) {
       running.add(new Running(check));
     }
-    DoctorFacts facts = new DoctorFacts();
+    Facts facts = new Facts();
     for (Running each : running) {
       each.await(until(part));
       facts.addAll(each.facts);
@@ -77,12 +77,12 @@ final class DoctorClock {
   }
 
   private static final class Running {
-    private final DoctorCheck check;
-    private final DoctorFacts facts = new DoctorFacts();
+    private final Check check;
+    private final Facts facts = new Facts();
     private final Thread thread;
     private final long began = System.nanoTime();
 
-    Running(DoctorCheck check) {
+    Running(Check check) {
       this.check = check;
       thread = new Thread(this::work, "doctor: " + check.name());
       thread.setDaemon(true);

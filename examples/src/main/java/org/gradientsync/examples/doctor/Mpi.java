@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.File;
 import java.net.URL;
@@ -11,7 +11,7 @@ import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 
 /** Open MPI: what is installed, and whether its Java bindings work in a process of their own. */
-final class DoctorMpi {
+final class Mpi {
   static final String MPI = "Open MPI";
   static final String BINDINGS = "Java bindings";
   static final String MPIRUN = "mpirun";
@@ -25,14 +25,14 @@ final class DoctorMpi {
   private final Map<String, String> environment;
   private String libraries = "";
 
-  DoctorMpi(Map<String, String> environment) {
+  Mpi(Map<String, String> environment) {
     this.environment = environment;
   }
 
   /** All but whether it takes device memory. */
-  void check(DoctorFacts facts) {
+  void check(Facts facts) {
     Duration limit = Duration.ofSeconds(5);
-    DoctorChild.Result mpirun = DoctorChild.command("mpirun", "--version").run(limit);
+    Child.Result mpirun = Child.command("mpirun", "--version").run(limit);
     facts.add(
         MPI,
         MPIRUN,
@@ -41,7 +41,7 @@ final class DoctorMpi {
             : NOT_FOUND);
     String prefix = ompiInfo("prefix", limit);
     facts.add(MPI, "prefix", prefix.isEmpty() ? "unknown: ompi_info tells nothing" : prefix);
-    URL jar = DoctorMpi.class.getClassLoader().getResource("mpi/MPI.class");
+    URL jar = Mpi.class.getClassLoader().getResource("mpi/MPI.class");
     facts.add(MPI, "mpi.jar", jar == null ? NOT_FOUND : fileOf(jar));
     String path = System.getProperty("java.library.path", "");
     String found = folderOf(path);
@@ -57,7 +57,7 @@ final class DoctorMpi {
       facts.add(MPI, BINDINGS, files.reason());
       return;
     }
-    DoctorChild.Result trial = trial().run(Duration.ofSeconds(15));
+    Child.Result trial = trial().run(Duration.ofSeconds(15));
     if (!trial.after("version=").isEmpty()) {
       facts.add(MPI, LIBRARY, trial.after("version="));
       facts.add(MPI, "takes device memory, as it says", trial.after("says="));
@@ -66,8 +66,8 @@ final class DoctorMpi {
   }
 
   /** Sends device memory to itself. After {@link #check}. */
-  void checkCudaAware(DoctorFacts facts) {
-    DoctorChild.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
+  void checkCudaAware(Facts facts) {
+    Child.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
     facts.add(MPI, CUDA_AWARE, trial.isGood() ? "yes, tried" : "no, tried: " + trial.failure());
   }
 
@@ -76,15 +76,15 @@ final class DoctorMpi {
     return libraries;
   }
 
-  private DoctorChild trial(String... args) {
-    DoctorChild child = DoctorChild.java(MpiTrial.class.getName(), args).libraries(libraries);
+  private Child trial(String... args) {
+    Child child = Child.java(MpiTrial.class.getName(), args).libraries(libraries);
     MpiTrial.forgetJob(child.environment());
-    child.environment().putIfAbsent(DoctorHost.UCX_SIGNALS, "");
+    child.environment().putIfAbsent(Host.UCX_SIGNALS, "");
     return child;
   }
 
   private static String ompiInfo(String path, Duration limit) {
-    return DoctorChild.command("ompi_info", "--path", path, "--parsable")
+    return Child.command("ompi_info", "--path", path, "--parsable")
         .run(limit)
         .after("path:" + path + ":");
   }

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -10,18 +10,18 @@ import java.util.Map;
  * text each fact is one line, so that what a process wrote before it died can be read. Several
  * threads may write and read.
  */
-final class DoctorFacts {
+final class Facts {
   private final Map<String, Map<String, String>> sections = new LinkedHashMap<>();
 
   /** Adds a fact, or changes it. */
-  synchronized DoctorFacts add(String section, String name, Object value) {
+  synchronized Facts add(String section, String name, Object value) {
     sections
         .computeIfAbsent(section, key -> new LinkedHashMap<>())
         .put(name, String.valueOf(value).strip());
     return this;
   }
 
-  synchronized void addAll(DoctorFacts others) {
+  synchronized void addAll(Facts others) {
     others.copy().forEach((section, facts) -> facts.forEach((k, v) -> add(section, k, v)));
   }
 
@@ -40,8 +40,8 @@ final class DoctorFacts {
   }
 
   /** All of these but a section. */
-  synchronized DoctorFacts without(String section) {
-    DoctorFacts rest = new DoctorFacts();
+  synchronized Facts without(String section) {
+    Facts rest = new Facts();
     rest.addAll(this);
     rest.sections.remove(section);
     return rest;
@@ -68,8 +68,8 @@ final class DoctorFacts {
   }
 
   /** Reads {@link #text}; what is not such a line is left out. */
-  static DoctorFacts read(String text) {
-    DoctorFacts facts = new DoctorFacts();
+  static Facts read(String text) {
+    Facts facts = new Facts();
     for (String line : text.split("\n", -1)) {
       String[] parts = line.split("\t", -1);
       if (parts.length == 3) {

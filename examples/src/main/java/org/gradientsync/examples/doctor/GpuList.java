@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.util.List;
 import jcuda.driver.JCudaDriver;
@@ -7,11 +7,12 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.examples.DriverCall;
 import org.gradientsync.spi.Availability;
 
 /** The process that loads the NVIDIA driver, cuBLAS and NVRTC, and prints what it finds. */
-final class DoctorGpuList {
-  private DoctorGpuList() {}
+final class GpuList {
+  private GpuList() {}
 
   /** Prints facts. */
   public static void main(String[] args) {
@@ -19,24 +20,24 @@ final class DoctorGpuList {
     try {
       gpus = CudaGpu.visible();
     } catch (UnavailableException e) {
-      print(DoctorGpus.GPUS, DoctorGpus.USABLE, "no: " + e.getMessage());
+      print(Gpus.GPUS, Gpus.USABLE, "no: " + e.getMessage());
       return;
     }
-    print(DoctorGpus.GPUS, DoctorGpus.USABLE, "yes");
+    print(Gpus.GPUS, Gpus.USABLE, "yes");
     int[] version = new int[1];
     DriverCall.check(JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion", "gpu=any");
-    print(DoctorGpus.GPUS, "CUDA of the driver", dotted(version[0] / 1000, version[0] % 1000 / 10));
+    print(Gpus.GPUS, "CUDA of the driver", dotted(version[0] / 1000, version[0] % 1000 / 10));
     for (CudaGpu gpu : gpus) {
-      print(DoctorGpus.GPUS, "GPU " + gpu.ordinal(), gpu.name() + " (" + gpu.pciAddress() + ")");
+      print(Gpus.GPUS, "GPU " + gpu.ordinal(), gpu.name() + " (" + gpu.pciAddress() + ")");
     }
-    print(DoctorGpus.GPUS, DoctorGpus.CUBLAS, text(CudaBlas.availability(), ""));
+    print(Gpus.GPUS, Gpus.CUBLAS, text(CudaBlas.availability(), ""));
     Availability compiler = CudaModule.compilerAvailability();
     int[] major = new int[1];
     int[] minor = new int[1];
     if (compiler.usable()) {
       JNvrtc.nvrtcVersion(major, minor);
     }
-    print(DoctorGpus.GPUS, DoctorGpus.NVRTC, text(compiler, ", " + dotted(major[0], minor[0])));
+    print(Gpus.GPUS, Gpus.NVRTC, text(compiler, ", " + dotted(major[0], minor[0])));
   }
 
   private static String text(Availability availability, String more) {
@@ -49,7 +50,7 @@ final class DoctorGpuList {
 
   /** At once, so that it is not lost if this process ends before its time. */
   static void print(String section, String name, Object value) {
-    System.out.println(DoctorFacts.line(section, name, value));
+    System.out.println(Facts.line(section, name, value));
     System.out.flush();
   }
 }

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.nio.file.FileAlreadyExistsException;
@@ -13,12 +13,12 @@ import java.util.Optional;
  * Texts that the ranks of one node leave for each other in a folder: for what has to be told where
  * MPI does not work.
  */
-final class DoctorNode {
+final class Node {
   private static final Duration PAUSE = Duration.ofMillis(20);
 
   private final Path folder;
 
-  private DoctorNode(Path folder) {
+  private Node(Path folder) {
     this.folder = folder;
   }
 
@@ -28,7 +28,7 @@ final class DoctorNode {
    * @param folder the same for all of them, which this makes if it is not there
    * @return empty if there is no such folder, or none of this user's own
    */
-  static Optional<DoctorNode> in(Path folder) {
+  static Optional<Node> in(Path folder) {
     if (folder == null) {
       return Optional.empty();
     }
@@ -49,7 +49,7 @@ final class DoctorNode {
       Path own = Files.createTempFile(folder, "owner", "");
       boolean ours = Files.getOwner(own).equals(Files.getOwner(folder));
       Files.delete(own);
-      return ours ? Optional.of(new DoctorNode(folder)) : Optional.empty();
+      return ours ? Optional.of(new Node(folder)) : Optional.empty();
     } catch (IOException | RuntimeException e) {
       return Optional.empty();
     }
@@ -81,7 +81,7 @@ final class DoctorNode {
       if (System.nanoTime() - start >= limit.toNanos() || Thread.currentThread().isInterrupted()) {
         return Optional.empty();
       }
-      DoctorClock.sleep(PAUSE);
+      Clock.sleep(PAUSE);
     }
   }
 }

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import static org.gradientsync.examples.DriverCall.check;
 
@@ -13,15 +13,16 @@ import jcuda.driver.CUipcMemHandle;
 import jcuda.driver.CUipcMem_flags;
 import jcuda.driver.JCudaDriver;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.examples.LinkGpu;
 
 /** The process that maps the GPU memory of the one that started it, and reads it. */
-final class DoctorGpuImport {
+final class GpuImport {
   /** What lies in the memory of GPU 0; one more in that of the next one. */
   static final int NUMBER = 4711;
 
   private static final int HANDLE_BYTES = 64;
 
-  private DoctorGpuImport() {}
+  private GpuImport() {}
 
   /**
    * Prints facts.
@@ -41,7 +42,7 @@ final class DoctorGpuImport {
           row.add(to.name() + ": " + mapped(args[from], to, NUMBER + from));
         }
       }
-      DoctorGpuList.print(DoctorGpus.LINKS, "GPU " + from + DoctorGpuLinks.MAPPED, row);
+      GpuList.print(Gpus.LINKS, "GPU " + from + GpuLinks.MAPPED, row);
     }
   }
 

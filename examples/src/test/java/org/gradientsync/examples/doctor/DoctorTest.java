@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -16,6 +16,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import jcuda.driver.CUipcMemHandle;
 import org.gradientsync.cuda.PlayedGpu;
+import org.gradientsync.examples.Json;
+import org.gradientsync.examples.LinkKind;
+import org.gradientsync.examples.Run;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -47,12 +50,12 @@ class DoctorTest {
 
   @Test
   void factsSurviveBeingText() {
-    DoctorFacts facts =
-        new DoctorFacts()
+    Facts facts =
+        new Facts()
             .add("JDK", "options", "-Da=\t\\tb\n-Dc=\\n")
             .add("JDK", "version", 17)
             .add("Settings", "X", "");
-    DoctorFacts read = DoctorFacts.read("noise\n" + facts.text() + "a\tb\n");
+    Facts read = Facts.read("noise\n" + facts.text() + "a\tb\n");
     assertEquals(facts.copy(), read.copy());
     assertEquals("", read.get("Settings", "Y"));
     assertFalse(read.has("Settings", "Y"));
@@ -61,10 +64,10 @@ class DoctorTest {
 
   @Test
   void aRankKnowsItsPlaceWithoutMpi() {
-    DoctorPlace alone = DoctorPlace.of(Map.of("PATH", "/bin"));
-    assertEquals(new DoctorPlace(false, 0, 1, 0, 1, null), alone);
-    DoctorPlace rank =
-        DoctorPlace.of(
+    Place alone = Place.of(Map.of("PATH", "/bin"));
+    assertEquals(new Place(false, 0, 1, 0, 1, null), alone);
+    Place rank =
+        Place.of(
             Map.of(
                 "OMPI_COMM_WORLD_RANK", "5",
                 "OMPI_COMM_WORLD_SIZE", "8",
@@ -73,16 +76,15 @@ class DoctorTest {
                 "PMIX_NAMESPACE", "a/../b",
                 "PMIX_SERVER_TMPDIR", "/tmp/session"));
     assertEquals(
-        new DoctorPlace(true, 5, 8, 1, 4, Path.of("/tmp/session/gradient-sync-doctor-a_.._b")),
-        rank);
-    DoctorPlace other = DoctorPlace.of(Map.of("PMIX_RANK", "2", "SLURM_NTASKS", "many"));
-    assertEquals(new DoctorPlace(true, 2, 0, 0, 1, null), other);
+        new Place(true, 5, 8, 1, 4, Path.of("/tmp/session/gradient-sync-doctor-a_.._b")), rank);
+    Place other = Place.of(Map.of("PMIX_RANK", "2", "SLURM_NTASKS", "many"));
+    assertEquals(new Place(true, 2, 0, 0, 1, null), other);
   }
 
   @Test
   void mpirunsOwnVariablesAreNoSettings() {
-    DoctorFacts facts = new DoctorFacts();
-    DoctorHost.settings(
+    Facts facts = new Facts();
+    Host.settings(
         Map.of(
             "OMPI_MCA_btl", "self",
             "OMPI_MCA_orte_hnp_uri", "tcp://somewhere",
@@ -97,12 +99,12 @@ class DoctorTest {
 
   @Test
   void theHostIsDescribed() throws Exception {
-    DoctorFacts facts = new DoctorFacts();
-    DoctorHost.jdk(facts);
-    DoctorHost.machine(facts);
-    DoctorHost.cpus(facts);
-    DoctorHost.sharedMemory(facts);
-    DoctorHost.settings(facts);
+    Facts facts = new Facts();
+    Host.jdk(facts);
+    Host.machine(facts);
+    Host.cpus(facts);
+    Host.sharedMemory(facts);
+    Host.settings(facts);
     assertEquals(Runtime.version().toString(), facts.get("JDK", "version"));
     assertTrue(facts.get("JDK", "max heap").matches("[\\d.]+ [MG]iB"), facts::text);
     assertTrue(facts.get("Machine", "operating system").startsWith("Linux "), facts::text);
@@ -113,15 +115,15 @@ class DoctorTest {
   @ParameterizedTest
   @CsvSource({"0, 0 MiB", "67108864, 64 MiB", "1073741824, 1.0 GiB", "25266143232, 23.5 GiB"})
   void bytesAreWrittenForPeople(long bytes, String text) {
-    assertEquals(text, DoctorHost.bytes(bytes));
+    assertEquals(text, Host.bytes(bytes));
   }
 
   // The page
 
   @Test
   void whatIsEqualIsToldOnce() {
-    DoctorPage page =
-        new DoctorPage(
+    Page page =
+        new Page(
             4,
             "",
             List.of(
@@ -150,14 +152,14 @@ class DoctorTest {
 
   @Test
   void problemsComeLastWithWhatToDo() {
-    DoctorPage page =
-        new DoctorPage(
+    Page page =
+        new Page(
             3,
             "A note.",
             List.of(report(0), report(2)),
             List.of(
-                new DoctorFinding(true, "it burns", "call the fire brigade", List.of(2)),
-                new DoctorFinding(false, "it is warm", "open a window", List.of(0, 2))));
+                new Finding(true, "it burns", "call the fire brigade", List.of(2)),
+                new Finding(false, "it is warm", "open a window", List.of(0, 2))));
     assertEquals(
         List.of(
             "gradient-sync doctor: facts of ranks 0, 2, of 3 ranks",
@@ -173,7 +175,7 @@ class DoctorTest {
         page.lines());
     assertTrue(page.hasProblems());
     String json = page.json(Instant.parse("2026-01-02T03:04:05.6Z"));
-    AllReducePerfTest.assertJson(json);
+    Json.assertJson(json);
     for (String part :
         List.of(
             "{\"program\": \"doctor\", \"date\": \"2026-01-02T03:04:05Z\", \"size\": 3, ",
@@ -184,27 +186,26 @@ class DoctorTest {
 
   @Test
   void jsonHasEveryFact() {
-    DoctorPage page =
-        new DoctorPage(1, "", List.of(report(0, "JDK", "vendor", "\"A\\B\"\n")), List.of());
+    Page page = new Page(1, "", List.of(report(0, "JDK", "vendor", "\"A\\B\"\n")), List.of());
     String json = page.json(Instant.EPOCH);
-    AllReducePerfTest.assertJson(json);
+    Json.assertJson(json);
     assertTrue(json.contains("{\"rank\": 0, \"facts\": {\"JDK\": {\"vendor\": \"\\\"A"), json);
     assertTrue(json.contains("\"problems\": [], \"worthKnowing\": []}"), json);
   }
 
   @Test
   void ranksAreWrittenForPeople() {
-    assertEquals("rank 3", DoctorRanks.text(List.of(3)));
-    assertEquals("ranks 0-2, 5, 7-8", DoctorRanks.text(List.of(0, 1, 2, 5, 7, 8)));
+    assertEquals("rank 3", Ranks.text(List.of(3)));
+    assertEquals("ranks 0-2, 5, 7-8", Ranks.text(List.of(0, 1, 2, 5, 7, 8)));
   }
 
   // Verdicts
 
   @Test
   void aSoundJobHasNoProblems() {
-    List<DoctorReport> reports = new ArrayList<>();
+    List<Report> reports = new ArrayList<>();
     for (int rank = 0; rank < 2; rank++) {
-      DoctorReport report = sound(rank);
+      Report report = sound(rank);
       report
           .facts()
           .add("GPUs", "NVIDIA driver", "NVIDIA UNIX x86_64 Kernel Module 570.1")
@@ -221,7 +222,7 @@ class DoctorTest {
         .add("GPU to GPU", "GPU 0 copies to", "GPU 1: straight")
         .add("GPU to GPU", "GPU 0 is mapped by", "GPU 1: yes")
         .add("GPU to GPU", "host to GPU", "median 50.0 GB/s, slowest 49.0 (host to GPU 1)");
-    assertEquals(List.of(), DoctorRules.of(2, true, reports));
+    assertEquals(List.of(), Rules.of(2, true, reports));
   }
 
   @ParameterizedTest
@@ -248,16 +249,16 @@ class DoctorTest {
         "Checks|GPUs|did not finish within 18 s|the check of GPUs did not finish within 18 s"
       })
   void whatIsWrongIsFound(String section, String name, String value, String expected) {
-    DoctorReport bad = sound(1);
+    Report bad = sound(1);
     bad.facts().add(section, name, value);
     if (name.equals("library version")) { // which also differs from the other rank's
-      DoctorFinding finding = only(DoctorRules.of(2, true, List.of(sound(0), bad)), expected);
+      Finding finding = only(Rules.of(2, true, List.of(sound(0), bad)), expected);
       assertTrue(finding.isProblem());
       return;
     }
-    List<DoctorFinding> findings = DoctorRules.of(2, true, List.of(sound(0), bad));
+    List<Finding> findings = Rules.of(2, true, List.of(sound(0), bad));
     assertEquals(1, findings.size(), findings::toString);
-    DoctorFinding finding = only(findings, expected);
+    Finding finding = only(findings, expected);
     assertTrue(finding.isProblem());
     assertEquals(List.of(1), finding.ranks());
     assertFalse(finding.remedy().isEmpty());
@@ -272,65 +273,63 @@ class DoctorTest {
         "GPU to GPU|GPU 0 copies to|GPU 1: through the host|there is no peer access"
       })
   void whatCouldBeBetterIsNoProblem(String section, String name, String value, String expected) {
-    DoctorReport other = sound(0);
+    Report other = sound(0);
     other.facts().add(section, name, value);
-    assertFalse(only(DoctorRules.of(1, true, List.of(other)), expected).isProblem());
+    assertFalse(only(Rules.of(1, true, List.of(other)), expected).isProblem());
   }
 
   @Test
   void aloneMpiMayBeMissing() {
-    DoctorReport report = sound(0);
+    Report report = sound(0);
     report
         .facts()
         .add("Open MPI", "mpirun", "not found")
         .add("Open MPI", "Java bindings", "mpi.jar is not on the class path")
         .add("Settings", "UCX_ERROR_SIGNALS", "not set");
-    assertFalse(only(DoctorRules.of(1, false, List.of(report)), "mpi.jar is not on").isProblem());
-    assertTrue(only(DoctorRules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
+    assertFalse(only(Rules.of(1, false, List.of(report)), "mpi.jar is not on").isProblem());
+    assertTrue(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
   }
 
   @Test
   void missingRanksAreNamed() {
-    DoctorFinding finding =
-        only(
-            DoctorRules.of(5, true, List.of(sound(0), sound(3))),
-            "no facts came from ranks 1-2, 4");
+    Finding finding =
+        only(Rules.of(5, true, List.of(sound(0), sound(3))), "no facts came from ranks 1-2, 4");
     assertTrue(finding.isProblem());
   }
 
   @Test
   void equalProblemsOfRanksAreOne() {
-    List<DoctorReport> reports = List.of(sound(0), sound(1), sound(2));
-    for (DoctorReport report : reports.subList(1, 3)) {
+    List<Report> reports = List.of(sound(0), sound(1), sound(2));
+    for (Report report : reports.subList(1, 3)) {
       report.facts().add("/dev/shm", "size", "64 MiB");
     }
-    assertEquals(List.of(1, 2), only(DoctorRules.of(3, true, reports), "small").ranks());
+    assertEquals(List.of(1, 2), only(Rules.of(3, true, reports), "small").ranks());
   }
 
   @Test
   void ranksThatDifferAndShareAGpuAreFound() {
-    List<DoctorReport> reports = List.of(sound(0), sound(1));
+    List<Report> reports = List.of(sound(0), sound(1));
     reports.get(1).facts().add("JDK", "version", "21");
-    for (DoctorReport report : reports) {
+    for (Report report : reports) {
       report.facts().add("Reducer", "device", "cuda, H200, GPU 0 (0000:1b:00.0)");
     }
-    List<DoctorFinding> findings = DoctorRules.of(2, true, reports);
+    List<Finding> findings = Rules.of(2, true, reports);
     assertEquals(List.of(0, 1), only(findings, "ranks share a GPU").ranks());
     assertTrue(only(findings, "the ranks differ: JDK version=[17, 21]").isProblem());
     reports.get(1).facts().add("Machine", "host name", "elsewhere");
-    assertFalse(DoctorRules.of(2, true, reports).toString().contains("share"));
+    assertFalse(Rules.of(2, true, reports).toString().contains("share"));
   }
 
   @Test
   void hiddenGpusAreNoProblem() {
-    DoctorReport report = sound(0);
+    Report report = sound(0);
     report
         .facts()
         .add("GPUs", "NVIDIA driver", "NVIDIA UNIX 570")
         .add("GPUs", "usable", "no: there is no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
-    assertTrue(only(DoctorRules.of(1, true, List.of(report)), "GPUs cannot").isProblem());
+    assertTrue(only(Rules.of(1, true, List.of(report)), "GPUs cannot").isProblem());
     report.facts().add("Settings", "CUDA_VISIBLE_DEVICES", "-1");
-    assertEquals(List.of(), DoctorRules.of(1, true, List.of(report)));
+    assertEquals(List.of(), Rules.of(1, true, List.of(report)));
   }
 
   // Time
@@ -338,19 +337,19 @@ class DoctorTest {
   @Test
   void aCheckThatNeverEndsIsNamed() {
     CountDownLatch never = new CountDownLatch(1);
-    DoctorClock clock = new DoctorClock(Duration.ofSeconds(50), Duration.ZERO);
+    Clock clock = new Clock(Duration.ofSeconds(50), Duration.ZERO);
     long start = System.nanoTime();
-    DoctorFacts facts =
+    Facts facts =
         clock.run(
             List.of(
-                new DoctorCheck(
+                new Check(
                     "waiting",
                     Duration.ofMillis(200),
                     into -> {
                       into.add("A", "before", "known");
                       never.await();
                     }),
-                new DoctorCheck("quick", Duration.ofSeconds(30), into -> into.add("B", "b", "c"))),
+                new Check("quick", Duration.ofSeconds(30), into -> into.add("B", "b", "c"))),
             0.9);
     assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(40));
     never.countDown();
@@ -362,21 +361,20 @@ class DoctorTest {
   @Test
   void checksAreGivenUpWhenTheTimeOfAllIsOver() {
     CountDownLatch never = new CountDownLatch(1);
-    DoctorClock clock = new DoctorClock(Duration.ofSeconds(20), Duration.ofSeconds(19));
-    DoctorFacts facts =
-        clock.run(
-            List.of(new DoctorCheck("waiting", Duration.ofHours(1), into -> never.await())), 0.5);
+    Clock clock = new Clock(Duration.ofSeconds(20), Duration.ofSeconds(19));
+    Facts facts =
+        clock.run(List.of(new Check("waiting", Duration.ofHours(1), into -> never.await())), 0.5);
     never.countDown();
     assertTrue(facts.get("Checks", "waiting").startsWith("did not finish"), facts::text);
   }
 
   @Test
   void whatACheckThrowsIsAFact() {
-    DoctorClock clock = new DoctorClock(Duration.ofSeconds(50), Duration.ZERO);
-    DoctorFacts facts =
+    Clock clock = new Clock(Duration.ofSeconds(50), Duration.ZERO);
+    Facts facts =
         clock.run(
             List.of(
-                new DoctorCheck(
+                new Check(
                     "natives",
                     Duration.ofSeconds(30),
                     into -> {
@@ -389,7 +387,7 @@ class DoctorTest {
   @Test
   void theWatchdogComesWhenTheTimeIsOver() throws Exception {
     CountDownLatch came = new CountDownLatch(1);
-    new DoctorClock(Duration.ofSeconds(10), Duration.ofSeconds(9)).guard(came::countDown);
+    new Clock(Duration.ofSeconds(10), Duration.ofSeconds(9)).guard(came::countDown);
     assertTrue(came.await(30, TimeUnit.SECONDS));
   }
 
@@ -397,49 +395,48 @@ class DoctorTest {
 
   @Test
   void aProcessThatDoesNotEndIsEnded() {
-    DoctorChild.Result result =
-        DoctorChild.command("bash", "-c", "echo a; sleep 100").run(Duration.ofSeconds(1));
+    Child.Result result =
+        Child.command("bash", "-c", "echo a; sleep 100").run(Duration.ofSeconds(1));
     assertEquals("a trial process did not end within 1 s", result.failure());
-    DoctorChild.Result none = DoctorChild.command("/no/such/program").run(Duration.ofSeconds(5));
+    Child.Result none = Child.command("/no/such/program").run(Duration.ofSeconds(5));
     assertTrue(none.failure().startsWith("a trial process cannot be started: "), none::toString);
-    DoctorChild.Result bad =
-        DoctorChild.command("bash", "-c", "echo x=1; echo why >&2; exit 7")
-            .run(Duration.ofSeconds(30));
+    Child.Result bad =
+        Child.command("bash", "-c", "echo x=1; echo why >&2; exit 7").run(Duration.ofSeconds(30));
     assertEquals("a trial process ended with code 7: why", bad.failure());
     assertEquals("1", bad.after("x="));
   }
 
   @Test
   void theLineThatSaysMostIsTold() {
-    assertEquals("(no output)", DoctorChild.meaningOf("\n"));
+    assertEquals("(no output)", Child.meaningOf("\n"));
     assertEquals(
         "java.lang.UnsatisfiedLinkError: no mpi_java",
-        DoctorChild.meaningOf(
+        Child.meaningOf(
             "Exception in thread \"main\" java.lang.UnsatisfiedLinkError: no mpi_java\n"
                 + "\tat mpi.MPI.main(MPI.java:1)\n"));
     assertEquals(
         "SIGSEGV (0xb) at pc=0x7f",
-        DoctorChild.meaningOf("#\n# A fatal error\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\nAborted"));
+        Child.meaningOf("#\n# A fatal error\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\nAborted"));
     String dashes = "-".repeat(74);
     assertEquals(
         "No components were able to be opened in the pml framework.",
-        DoctorChild.meaningOf(
+        Child.meaningOf(
             dashes
                 + "\nNo components were able to be opened\nin the pml framework.\n\nThis means\n"
                 + dashes
                 + "\n[vm:1] *** and potentially your job)\n"));
-    assertEquals("last", DoctorChild.meaningOf("first\nlast\n\tat x\n"));
+    assertEquals("last", Child.meaningOf("first\nlast\n\tat x\n"));
   }
 
   @Test
   void temporaryFoldersDoNotStayBehind() throws Exception {
-    Path one = DoctorScratch.open();
-    Path other = DoctorScratch.open();
+    Path one = Scratch.open();
+    Path other = Scratch.open();
     Files.writeString(other.resolve("file"), "text");
-    DoctorScratch.close(one);
-    DoctorScratch.close(null);
+    Scratch.close(one);
+    Scratch.close(null);
     assertFalse(Files.exists(one));
-    DoctorScratch.closeAll();
+    Scratch.closeAll();
     assertFalse(Files.exists(other));
   }
 
@@ -448,8 +445,8 @@ class DoctorTest {
   @Test
   void ranksOfANodeLeaveTextsForEachOther() throws Exception {
     Path session = folder.resolve("job");
-    DoctorNode one = DoctorNode.in(session).orElseThrow();
-    DoctorNode other = DoctorNode.in(session).orElseThrow();
+    Node one = Node.in(session).orElseThrow();
+    Node other = Node.in(session).orElseThrow();
     assertTrue(one.get("0.1", Duration.ofMillis(50)).isEmpty());
     other.put("0.1", "text");
     other.put("0.1", "text\nagain");
@@ -457,8 +454,8 @@ class DoctorTest {
     try (var files = Files.list(session)) {
       assertEquals(1, files.count());
     }
-    assertTrue(DoctorNode.in(null).isEmpty());
-    assertTrue(DoctorNode.in(Path.of("/no/such/folder/job")).isEmpty());
+    assertTrue(Node.in(null).isEmpty());
+    assertTrue(Node.in(Path.of("/no/such/folder/job")).isEmpty());
   }
 
   @Test
@@ -466,12 +463,12 @@ class DoctorTest {
     LocalRanks.run(
         3,
         sync -> {
-          DoctorFacts facts = DoctorJob.facts(sync);
+          Facts facts = Job.facts(sync);
           assertEquals("3", facts.get("Reducer", "ranks"));
           assertEquals("local", facts.get("Reducer", "chosen"));
           assertEquals("host, host memory", facts.get("Reducer", "device"));
           assertTrue(facts.get("Reducer", "not mpi").contains("not started by mpirun"));
-          List<String> all = DoctorJob.gather(sync, "x".repeat(1 + sync.rank()));
+          List<String> all = Job.gather(sync, "x".repeat(1 + sync.rank()));
           assertEquals(sync.rank() == 0 ? List.of("x", "xx", "xxx") : List.of(), all);
         });
   }
@@ -481,7 +478,7 @@ class DoctorTest {
   @Test
   void aGpuIsNamedWithItsAddress() {
     try (PlayedGpu gpu = new PlayedGpu()) {
-      String text = DoctorJob.text(gpu.device());
+      String text = Job.text(gpu.device());
       assertTrue(
           text.startsWith("cuda, ") && text.endsWith(", GPU 0 (" + gpu.device().pciAddress() + ")"),
           text);
@@ -491,10 +488,10 @@ class DoctorTest {
   @Test
   void handlesOfGpuMemoryCanBeReadAndWritten() {
     CUipcMemHandle handle = new CUipcMemHandle();
-    byte[] bytes = DoctorGpuImport.bytes(handle);
+    byte[] bytes = GpuImport.bytes(handle);
     assertEquals(64, bytes.length);
     bytes[3] = 7;
-    assertArrayEquals(bytes, DoctorGpuImport.bytes(handle));
+    assertArrayEquals(bytes, GpuImport.bytes(handle));
   }
 
   @Test
@@ -507,10 +504,10 @@ class DoctorTest {
             List.of(
                 new LinkKind.Link("host", "GPU 0", 50, false),
                 new LinkKind.Link("host", "GPU 1", 48.04, false)));
-    assertEquals("median 49.0 GB/s, slowest 48.0 (host to GPU 1)", DoctorGpuLinks.inBrief(kind));
+    assertEquals("median 49.0 GB/s, slowest 48.0 (host to GPU 1)", GpuLinks.inBrief(kind));
   }
 
-  private static DoctorReport sound(int rank) {
+  private static Report sound(int rank) {
     return report(
         rank,
         "JDK",
@@ -566,16 +563,16 @@ class DoctorTest {
         "shared");
   }
 
-  private static DoctorReport report(int rank, String... facts) {
-    DoctorFacts all = new DoctorFacts();
+  private static Report report(int rank, String... facts) {
+    Facts all = new Facts();
     for (int i = 0; i < facts.length; i += 3) {
       all.add(facts[i], facts[i + 1], facts[i + 2]);
     }
-    return new DoctorReport(rank, all);
+    return new Report(rank, all);
   }
 
-  private static DoctorFinding only(List<DoctorFinding> findings, String part) {
-    List<DoctorFinding> those = findings.stream().filter(f -> f.what().contains(part)).toList();
+  private static Finding only(List<Finding> findings, String part) {
+    List<Finding> those = findings.stream().filter(f -> f.what().contains(part)).toList();
     assertEquals(1, those.size(), () -> "not once: " + part + " in " + findings);
     return those.get(0);
   }

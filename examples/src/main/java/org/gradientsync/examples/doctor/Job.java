@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -13,12 +13,13 @@ import java.util.List;
 import org.gradientsync.Device;
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.examples.Program;
 
 /**
  * The process that joins the job in the place of the one that started it: it makes a sync, says
  * what was chosen, and carries all ranks' facts to rank 0.
  */
-final class DoctorJob {
+final class Job {
   static final String JOB = "Job";
   static final String REDUCER = "Reducer";
   static final String CHOSEN = "chosen";
@@ -35,7 +36,7 @@ final class DoctorJob {
 
   private static final String BETWEEN = "\f";
 
-  private DoctorJob() {}
+  private Job() {}
 
   /**
    * Prints facts.
@@ -46,10 +47,10 @@ final class DoctorJob {
   public static void main(String[] args) {
     try (GradientSync sync =
         GradientSync.builder().timeout(Duration.ofSeconds(Long.parseLong(args[2]))).create()) {
-      DoctorFacts facts = facts(sync);
+      Facts facts = facts(sync);
       System.out.print(facts.text());
       System.out.flush();
-      DoctorFacts own = DoctorFacts.read(Files.readString(Path.of(args[0])));
+      Facts own = Facts.read(Files.readString(Path.of(args[0])));
       own.addAll(facts);
       List<String> all = gather(sync, own.text());
       if (sync.rank() == 0) {
@@ -71,8 +72,8 @@ final class DoctorJob {
     return message.replaceAll("\\s*\\R\\s*", " ");
   }
 
-  static DoctorFacts facts(GradientSync sync) {
-    DoctorFacts facts = new DoctorFacts();
+  static Facts facts(GradientSync sync) {
+    Facts facts = new Facts();
     facts.add(REDUCER, "launcher", sync.launcher());
     facts.add(REDUCER, RANKS, sync.size());
     facts.add(REDUCER, LOCAL_RANK, sync.localRank() + " of " + sync.localSize());
@@ -108,11 +109,11 @@ final class DoctorJob {
   }
 
   /** What rank 0 has written. */
-  static List<DoctorFacts> read(Path file) throws IOException {
-    List<DoctorFacts> all = new ArrayList<>();
+  static List<Facts> read(Path file) throws IOException {
+    List<Facts> all = new ArrayList<>();
     if (Files.exists(file)) {
       for (String text : Files.readString(file).split(BETWEEN)) {
-        all.add(DoctorFacts.read(text));
+        all.add(Facts.read(text));
       }
     }
     return all;

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.util.List;
 
@@ -10,4 +10,4 @@ import java.util.List;
  * @param remedy what to do about it
  * @param ranks of which it holds, ascending
  */
-record DoctorFinding(boolean isProblem, String what, String remedy, List<Integer> ranks) {}
+record Finding(boolean isProblem, String what, String remedy, List<Integer> ranks) {}

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,21 +13,21 @@ import java.util.TreeMap;
  * Brings the ranks' facts together. The ranks of one node tell each other through a folder, so MPI
  * is not needed; a process of each rank joins the job by MPI, and carries the facts of other nodes.
  */
-final class DoctorRound {
+final class Round {
   private static final String JOIN = "join";
   private static final String DONE = "done";
   private static final String YES = "yes";
 
-  private final DoctorPlace place;
-  private final DoctorClock clock;
-  private final Optional<DoctorNode> node;
-  private final Map<Integer, DoctorFacts> others = new TreeMap<>();
+  private final Place place;
+  private final Clock clock;
+  private final Optional<Node> node;
+  private final Map<Integer, Facts> others = new TreeMap<>();
   private boolean gathered;
 
-  DoctorRound(DoctorPlace place, DoctorClock clock) {
+  Round(Place place, Clock clock) {
     this.place = place;
     this.clock = clock;
-    node = DoctorNode.in(place.folder());
+    node = Node.in(place.folder());
   }
 
   /**
@@ -37,19 +37,19 @@ final class DoctorRound {
    * @param facts of this rank, to which what was chosen is added
    * @param libraries where the library of Open MPI's Java bindings is, or the empty string
    */
-  void join(DoctorFacts facts, String libraries) {
+  void join(Facts facts, String libraries) {
     node.ifPresent(those -> those.put(place.rank() + ".1", facts.text()));
     String obstacle = obstacle(facts);
     if (obstacle.isEmpty()) {
       tryJob(facts, libraries);
     } else {
-      facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "not tried: " + obstacle);
+      facts.add(Job.REDUCER, Job.CHOSEN, "not tried: " + obstacle);
     }
     node.ifPresent(those -> those.put(place.rank() + ".2", facts.text()));
   }
 
   /** Why the ranks of this node do not join, or the empty string. */
-  private String obstacle(DoctorFacts facts) {
+  private String obstacle(Facts facts) {
     String own = place.launched() ? obstacleOf(place.rank(), facts) : "";
     if (node.isEmpty() || place.localSize() == 1) {
       return own;
@@ -70,7 +70,7 @@ final class DoctorRound {
       if (text.isPresent()) {
         here++;
         if (obstacle.isEmpty()) {
-          obstacle = obstacleOf(rank, DoctorFacts.read(text.get()));
+          obstacle = obstacleOf(rank, Facts.read(text.get()));
         }
       } else if (mustBeHere && obstacle.isEmpty()) {
         obstacle = "rank " + rank + " has not told anything";
@@ -80,45 +80,45 @@ final class DoctorRound {
     return obstacle;
   }
 
-  private static String obstacleOf(int rank, DoctorFacts facts) {
-    String bindings = facts.get(DoctorMpi.MPI, DoctorMpi.BINDINGS);
-    return bindings.equals(DoctorMpi.USABLE)
+  private static String obstacleOf(int rank, Facts facts) {
+    String bindings = facts.get(Mpi.MPI, Mpi.BINDINGS);
+    return bindings.equals(Mpi.USABLE)
         ? ""
         : "Open MPI's Java bindings are not usable on rank " + rank;
   }
 
-  private void tryJob(DoctorFacts facts, String libraries) {
+  private void tryJob(Facts facts, String libraries) {
     Path folder = null;
     try {
-      folder = DoctorScratch.open();
+      folder = Scratch.open();
       Path own = folder.resolve("own");
       Path all = folder.resolve("all");
-      DoctorFacts known = new DoctorFacts();
+      Facts known = new Facts();
       known.addAll(facts);
-      known.add(DoctorJob.JOB, "rank", place.rank());
+      known.add(Job.JOB, "rank", place.rank());
       Files.writeString(own, known.text());
       Duration limit = clock.until(0.86);
       String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
-      DoctorChild child =
-          DoctorChild.java(DoctorJob.class.getName(), own.toString(), all.toString(), wait)
+      Child child =
+          Child.java(Job.class.getName(), own.toString(), all.toString(), wait)
               .property("gradientsync.peer.tuning", "off") // measuring takes its time
               .libraries(libraries);
-      DoctorChild.Result result = child.run(limit);
-      facts.addAll(DoctorFacts.read(result.output()));
-      gathered = result.output().lines().anyMatch(DoctorJob.GATHERED::equals);
+      Child.Result result = child.run(limit);
+      facts.addAll(Facts.read(result.output()));
+      gathered = result.output().lines().anyMatch(Job.GATHERED::equals);
       if (!gathered) {
-        String failure = result.after(DoctorJob.FAILED);
+        String failure = result.after(Job.FAILED);
         String reason = failure.isEmpty() ? result.failure() : failure;
-        facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "none: " + reason);
+        facts.add(Job.REDUCER, Job.CHOSEN, "none: " + reason);
       }
-      for (DoctorFacts each : DoctorJob.read(all)) {
-        String rank = each.get(DoctorJob.JOB, "rank");
-        others.put(Integer.parseInt(rank), each.without(DoctorJob.JOB));
+      for (Facts each : Job.read(all)) {
+        String rank = each.get(Job.JOB, "rank");
+        others.put(Integer.parseInt(rank), each.without(Job.JOB));
       }
     } catch (IOException | NumberFormatException e) {
-      facts.add(DoctorJob.REDUCER, DoctorJob.CHOSEN, "none: no trial could be made: " + e);
+      facts.add(Job.REDUCER, Job.CHOSEN, "none: no trial could be made: " + e);
     } finally {
-      DoctorScratch.close(folder);
+      Scratch.close(folder);
     }
   }
 
@@ -128,7 +128,7 @@ final class DoctorRound {
    *
    * @param patient whether there is time to wait for others
    */
-  List<DoctorReport> toTell(DoctorFacts facts, boolean patient) {
+  List<Report> toTell(Facts facts, boolean patient) {
     boolean first = place.isFirstOfNode();
     if (place.rank() != 0 && gathered && (node.isEmpty() || first)) {
       return List.of(); // rank 0 has got them by MPI
@@ -136,7 +136,7 @@ final class DoctorRound {
     if (!first && node.isPresent() && toldByFirst(patient)) {
       return List.of();
     }
-    Map<Integer, DoctorFacts> all = new TreeMap<>(others);
+    Map<Integer, Facts> all = new TreeMap<>(others);
     if (first && node.isPresent()) {
       Duration limit = patient ? clock.until(0.93) : Duration.ZERO;
       boolean oneNode = place.size() == place.localSize();
@@ -148,12 +148,12 @@ final class DoctorRound {
         if (text.isEmpty() && !others.containsKey(rank)) { // MPI may have brought more than this
           text = node.get().get(rank + ".1", Duration.ZERO);
         }
-        text.ifPresent(found -> all.put(number, DoctorFacts.read(found)));
+        text.ifPresent(found -> all.put(number, Facts.read(found)));
       }
     }
     all.put(place.rank(), facts);
     return all.entrySet().stream()
-        .map(entry -> new DoctorReport(entry.getKey(), entry.getValue()))
+        .map(entry -> new Report(entry.getKey(), entry.getValue()))
         .toList();
   }
 

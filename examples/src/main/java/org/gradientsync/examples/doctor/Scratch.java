@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -9,10 +9,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /** Temporary folders, which do not stay behind where the program is ended before its time. */
-final class DoctorScratch {
+final class Scratch {
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
-  private DoctorScratch() {}
+  private Scratch() {}
 
   /** A new one, readable by this user alone. */
   static Path open() throws IOException {
@@ -35,6 +35,6 @@ final class DoctorScratch {
   }
 
   static void closeAll() {
-    OPEN.forEach(DoctorScratch::close);
+    OPEN.forEach(Scratch::close);
   }
 }

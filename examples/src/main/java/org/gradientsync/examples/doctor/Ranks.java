@@ -1,11 +1,11 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.util.ArrayList;
 import java.util.List;
 
 /** Numbers of ranks as people write them. */
-final class DoctorRanks {
-  private DoctorRanks() {}
+final class Ranks {
+  private Ranks() {}
 
   /** For example {@code rank 3}, or {@code ranks 0-2, 5}. */
   static String text(List<Integer> ranks) {

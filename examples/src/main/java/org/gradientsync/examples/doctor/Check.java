@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.time.Duration;
 
@@ -9,9 +9,9 @@ import java.time.Duration;
  * @param limit how long it may take
  * @param work what finds it out
  */
-record DoctorCheck(String name, Duration limit, Work work) {
+record Check(String name, Duration limit, Work work) {
   /** What has been found out is added as soon as it is known. */
   interface Work {
-    void run(DoctorFacts facts) throws Exception;
+    void run(Facts facts) throws Exception;
   }
 }

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.nio.file.Path;
 import java.util.Map;
@@ -13,16 +13,15 @@ import java.util.Map;
  * @param localSize ranks on this node; 1 if it is not known
  * @param folder of this job on this node, readable by its user alone; null if there is none
  */
-record DoctorPlace(
-    boolean launched, int rank, int size, int localRank, int localSize, Path folder) {
-  static DoctorPlace of(Map<String, String> environment) {
+record Place(boolean launched, int rank, int size, int localRank, int localSize, Path folder) {
+  static Place of(Map<String, String> environment) {
     String rank = first(environment, "OMPI_COMM_WORLD_RANK", "PMIX_RANK");
     if (rank == null) {
-      return new DoctorPlace(false, 0, 1, 0, 1, null);
+      return new Place(false, 0, 1, 0, 1, null);
     }
     String session = environment.get("PMIX_SERVER_TMPDIR"); // the launcher deletes it at the end
     String job = environment.get("PMIX_NAMESPACE");
-    return new DoctorPlace(
+    return new Place(
         true,
         number(rank, 0),
         number(first(environment, "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"), 0),

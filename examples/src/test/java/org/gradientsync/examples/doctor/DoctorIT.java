@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -7,6 +7,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import org.gradientsync.examples.Json;
+import org.gradientsync.examples.Run;
+import org.gradientsync.examples.Script;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,7 +33,7 @@ class DoctorIT {
   @Test
   void aloneAsJson() throws Exception {
     Run run = Script.alone(DOCTOR).run(folder, "--json");
-    AllReducePerfTest.assertJson(run.out());
+    Json.assertJson(run.out());
     assertTrue(run.out().contains("\"Reducer\": {\"launcher\": \"local\""), run::toString);
     assertEquals(run.code() == 0, run.out().contains("\"problems\": []"), run::toString);
   }

@@ -1,11 +1,11 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 
 /** GPUs, the libraries for them and the ways between them, each tried in a process of its own. */
-final class DoctorGpus {
+final class Gpus {
   static final String GPUS = "GPUs";
   static final String LINKS = "GPU to GPU";
   static final String USABLE = "usable";
@@ -16,15 +16,14 @@ final class DoctorGpus {
 
   private static final Path DRIVER_VERSION = Path.of("/proc/driver/nvidia/version");
 
-  private DoctorGpus() {}
+  private Gpus() {}
 
   /** Which GPUs this rank sees, and what it can do with them. */
-  static void list(DoctorFacts facts) throws IOException {
+  static void list(Facts facts) throws IOException {
     String driver = driver();
     facts.add(GPUS, DRIVER, driver.isEmpty() ? NO_DRIVER : driver);
-    DoctorChild.Result trial =
-        DoctorChild.java(DoctorGpuList.class.getName()).run(Duration.ofSeconds(15));
-    facts.addAll(DoctorFacts.read(trial.output()));
+    Child.Result trial = Child.java(GpuList.class.getName()).run(Duration.ofSeconds(15));
+    facts.addAll(Facts.read(trial.output()));
     if (!trial.isGood()) {
       facts.add(GPUS, USABLE, "no: " + trial.failure());
     }
@@ -32,27 +31,26 @@ final class DoctorGpus {
 
   /** As the driver says where it is loaded, or in some containers only NVIDIA's own program. */
   private static String driver() throws IOException {
-    String loaded = DoctorHost.valueIn(DRIVER_VERSION, "NVRM version:").replaceAll("\\s+", " ");
+    String loaded = Host.valueIn(DRIVER_VERSION, "NVRM version:").replaceAll("\\s+", " ");
     if (!loaded.isEmpty()) {
       return loaded;
     }
-    DoctorChild.Result asked =
-        DoctorChild.command("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    Child.Result asked =
+        Child.command("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
             .run(Duration.ofSeconds(5));
     return asked.isGood() ? asked.output().lines().findFirst().orElse("") : "";
   }
 
   /** How the GPUs reach each other; for one rank of each node, because others would disturb. */
-  static void links(DoctorFacts facts) {
-    DoctorChild.Result trial =
-        DoctorChild.java(DoctorGpuLinks.class.getName()).run(Duration.ofSeconds(15));
-    facts.addAll(DoctorFacts.read(trial.output()));
+  static void links(Facts facts) {
+    Child.Result trial = Child.java(GpuLinks.class.getName()).run(Duration.ofSeconds(15));
+    facts.addAll(Facts.read(trial.output()));
     if (!trial.isGood()) {
       facts.add(LINKS, "trial", trial.failure());
     }
   }
 
-  static boolean areUsable(DoctorFacts facts) {
+  static boolean areUsable(Facts facts) {
     return facts.get(GPUS, USABLE).equals("yes");
   }
 }

@@ -1,10 +1,11 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.gradientsync.examples.Program;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -25,17 +26,17 @@ import picocli.CommandLine.Option;
       Program.WRONG + ":There are problems; the output says which.",
       Program.BAD_USE + ":The command line asks for something that cannot be."
     })
-public class Doctor extends Program {
+final class Doctor extends Program {
   private static final int MOST_SECONDS = 55;
   private static final int LEAST_SECONDS = 10;
   private static final String END = "doctor-end";
 
   private final Duration used;
   private final boolean ownProcess;
-  private final DoctorPlace place;
-  private final DoctorFacts facts = new DoctorFacts();
+  private final Place place;
+  private final Facts facts = new Facts();
   private final AtomicBoolean told = new AtomicBoolean();
-  private DoctorRound round;
+  private Round round;
 
   @Option(names = "--json", description = "Print JSON instead of a page for people.")
   private boolean json;
@@ -55,7 +56,7 @@ public class Doctor extends Program {
   private Doctor(Duration used, boolean ownProcess) {
     this.used = used;
     this.ownProcess = ownProcess;
-    place = DoctorPlace.of(System.getenv());
+    place = Place.of(System.getenv());
   }
 
   /**
@@ -69,15 +70,15 @@ public class Doctor extends Program {
   }
 
   @Override
-  void checkCommandLine() {
+  protected void checkCommandLine() {
     requireAtLeast(LEAST_SECONDS, "--seconds", seconds);
     requireAtMost(MOST_SECONDS, "--seconds", seconds);
   }
 
   @Override
-  int runProgram() {
-    DoctorClock clock = new DoctorClock(Duration.ofSeconds(seconds), used);
-    round = new DoctorRound(place, clock);
+  protected int runProgram() {
+    Clock clock = new Clock(Duration.ofSeconds(seconds), used);
+    round = new Round(place, clock);
     if (ownProcess) {
       clock.guard(() -> leave("did not finish in time"));
       // mpirun ends all ranks when one is lost, with a second's notice.
@@ -85,12 +86,12 @@ public class Doctor extends Program {
     }
     try {
       say("looking and trying");
-      DoctorExam exam = new DoctorExam(place, clock, System.getenv());
+      Exam exam = new Exam(place, clock, System.getenv());
       exam.run(facts);
       say("joining the job");
       round.join(facts, exam.libraries());
     } catch (RuntimeException | Error e) {
-      facts.add(DoctorClock.CHECKS, DoctorClock.ITSELF, "failed: " + e);
+      facts.add(Clock.CHECKS, Clock.ITSELF, "failed: " + e);
     }
     say("waiting for the other ranks");
     return tell(round.toTell(facts, true));
@@ -104,14 +105,12 @@ public class Doctor extends Program {
   }
 
   /** The exit code. */
-  private int tell(List<DoctorReport> reports) {
+  private int tell(List<Report> reports) {
     if (!told.compareAndSet(false, true) || reports.isEmpty()) {
       return RIGHT;
     }
     int size = Math.max(place.size(), reports.size());
-    DoctorPage page =
-        new DoctorPage(
-            size, note(reports), reports, DoctorRules.of(size, place.launched(), reports));
+    Page page = new Page(size, note(reports), reports, Rules.of(size, place.launched(), reports));
     if (json) {
       print("%s", page.json(Instant.now()).strip());
     } else {
@@ -121,10 +120,10 @@ public class Doctor extends Program {
     return page.hasProblems() ? WRONG : RIGHT;
   }
 
-  private String note(List<DoctorReport> reports) {
+  private String note(List<Report> reports) {
     return place.rank() != 0 && reports.stream().noneMatch(report -> report.rank() == 0)
         ? "Rank 0 could not be reached, so this is what "
-            + DoctorRanks.text(reports.stream().map(DoctorReport::rank).toList())
+            + Ranks.text(reports.stream().map(Report::rank).toList())
             + " can tell."
         : "";
   }
@@ -137,11 +136,11 @@ public class Doctor extends Program {
         code = RIGHT;
         return;
       }
-      facts.add(DoctorClock.CHECKS, DoctorClock.ITSELF, why);
+      facts.add(Clock.CHECKS, Clock.ITSELF, why);
       code = tell(round.toTell(facts, false));
     } finally {
-      DoctorChild.killAll(); // what was given up may still be running
-      DoctorScratch.closeAll();
+      Child.killAll(); // what was given up may still be running
+      Scratch.closeAll();
       boolean ending = Thread.currentThread().getName().equals(END);
       if (!ending || code != RIGHT) {
         Runtime.getRuntime().halt(WRONG);

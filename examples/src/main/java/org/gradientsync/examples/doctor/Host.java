@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -9,12 +9,13 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import org.gradientsync.examples.HostName;
 import org.gradientsync.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 
 /** The JDK, the machine and the settings, as this process sees them. Loads nothing. */
-final class DoctorHost {
+final class Host {
   static final String JDK = "JDK";
   static final String MACHINE = "Machine";
   static final String CPU = "CPU binding";
@@ -38,20 +39,18 @@ final class DoctorHost {
 
   private static final int PROBE_BYTES = 1 << 20;
 
-  private DoctorHost() {}
+  private Host() {}
 
-  static void jdk(DoctorFacts facts) {
+  static void jdk(Facts facts) {
     facts.add(JDK, "version", Runtime.version());
     facts.add(JDK, "vendor", System.getProperty("java.vendor"));
     facts.add(JDK, "home", System.getProperty("java.home"));
     facts.add(
-        JDK,
-        "options",
-        DoctorFacts.joined(ManagementFactory.getRuntimeMXBean().getInputArguments()));
+        JDK, "options", Facts.joined(ManagementFactory.getRuntimeMXBean().getInputArguments()));
     facts.add(JDK, "max heap", bytes(Runtime.getRuntime().maxMemory()));
   }
 
-  static void machine(DoctorFacts facts) throws IOException {
+  static void machine(Facts facts) throws IOException {
     facts.add(MACHINE, "host name", HostName.get());
     facts.add(
         MACHINE,
@@ -69,13 +68,13 @@ final class DoctorHost {
     facts.add(MACHINE, "memory", valueIn(Path.of("/proc/meminfo"), "MemTotal:"));
   }
 
-  static void cpus(DoctorFacts facts) throws IOException {
+  static void cpus(Facts facts) throws IOException {
     facts.add(CPU, "allowed CPUs", valueIn(Path.of("/proc/self/status"), "Cpus_allowed_list:"));
     facts.add(CPU, "CPUs that the JVM sees", Runtime.getRuntime().availableProcessors());
   }
 
   /** Asks, and then writes there. */
-  static void sharedMemory(DoctorFacts facts) throws IOException {
+  static void sharedMemory(Facts facts) throws IOException {
     Path folder = Path.of(SHM);
     Availability usable = SharedFiles.availability();
     facts.add(SHM, "usable", usable.usable() ? "yes" : "no: " + usable.reason());
@@ -97,7 +96,7 @@ final class DoctorHost {
     }
   }
 
-  static void settings(DoctorFacts facts) {
+  static void settings(Facts facts) {
     settings(System.getenv(), facts);
     new TreeMap<>(System.getProperties())
         .forEach(
@@ -108,7 +107,7 @@ final class DoctorHost {
             });
   }
 
-  static void settings(Map<String, String> environment, DoctorFacts facts) {
+  static void settings(Map<String, String> environment, Facts facts) {
     Map<String, String> own = new LinkedHashMap<>(new TreeMap<>(environment));
     MpiTrial.forgetJob(own); // mpirun's own say nothing about what the user chose
     facts.add(SETTINGS, UCX_SIGNALS, NOT_SET);

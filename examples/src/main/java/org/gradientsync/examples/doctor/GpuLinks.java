@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import static org.gradientsync.examples.DriverCall.check;
 
@@ -11,9 +11,12 @@ import java.util.StringJoiner;
 import jcuda.Pointer;
 import jcuda.driver.JCudaDriver;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.examples.LinkGpu;
+import org.gradientsync.examples.LinkKind;
+import org.gradientsync.examples.LinkMeter;
 
 /** The process that tries the ways between GPUs: copies, other processes' memory, speed. */
-final class DoctorGpuLinks {
+final class GpuLinks {
   static final String SLOW = "slow links";
   static final String STRAIGHT = "straight";
   static final String COPIES = " copies to";
@@ -24,7 +27,7 @@ final class DoctorGpuLinks {
 
   private static final int REPEATS = 3;
 
-  private DoctorGpuLinks() {}
+  private GpuLinks() {}
 
   /** Prints facts. */
   public static void main(String[] args) {
@@ -41,7 +44,7 @@ final class DoctorGpuLinks {
         }
       }
       if (count > 1) {
-        DoctorGpuList.print(DoctorGpus.LINKS, "GPU " + i + COPIES, row);
+        GpuList.print(Gpus.LINKS, "GPU " + i + COPIES, row);
       }
     }
     mapped(gpus);
@@ -89,21 +92,19 @@ final class DoctorGpuLinks {
     String[] handles = new String[gpus.size()];
     try {
       for (int i = 0; i < handles.length; i++) {
-        write(gpus.get(i), DoctorGpuImport.NUMBER + i);
-        handles[i] = DoctorGpuImport.export(gpus.get(i));
+        write(gpus.get(i), GpuImport.NUMBER + i);
+        handles[i] = GpuImport.export(gpus.get(i));
       }
     } catch (RuntimeException e) {
-      DoctorGpuList.print(DoctorGpus.LINKS, "GPU 0" + MAPPED, "failed: " + e.getMessage());
+      GpuList.print(Gpus.LINKS, "GPU 0" + MAPPED, "failed: " + e.getMessage());
       return;
     }
-    DoctorChild.Result trial =
-        DoctorChild.java(DoctorGpuImport.class.getName(), handles).run(Duration.ofSeconds(8));
-    DoctorFacts.read(trial.output())
-        .section(DoctorGpus.LINKS)
-        .forEach((name, value) -> DoctorGpuList.print(DoctorGpus.LINKS, name, value));
+    Child.Result trial = Child.java(GpuImport.class.getName(), handles).run(Duration.ofSeconds(8));
+    Facts.read(trial.output())
+        .section(Gpus.LINKS)
+        .forEach((name, value) -> GpuList.print(Gpus.LINKS, name, value));
     if (!trial.isGood()) {
-      DoctorGpuList.print(
-          DoctorGpus.LINKS, "another process" + MAPPED, "failed: " + trial.failure());
+      GpuList.print(Gpus.LINKS, "another process" + MAPPED, "failed: " + trial.failure());
     }
   }
 
@@ -131,12 +132,12 @@ final class DoctorGpuLinks {
     List<String> complaints = new ArrayList<>();
     for (LinkKind kind : kinds) {
       if (!kind.links().isEmpty()) {
-        DoctorGpuList.print(DoctorGpus.LINKS, kind.name(), inBrief(kind));
+        GpuList.print(Gpus.LINKS, kind.name(), inBrief(kind));
         complaints.addAll(kind.complaints());
       }
     }
     if (!complaints.isEmpty()) {
-      DoctorGpuList.print(DoctorGpus.LINKS, SLOW, String.join("; ", complaints));
+      GpuList.print(Gpus.LINKS, SLOW, String.join("; ", complaints));
     }
   }
 

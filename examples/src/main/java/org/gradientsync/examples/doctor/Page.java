@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -8,6 +8,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.gradientsync.examples.PerfJson;
 
 /**
  * What all ranks have found out, and what is wrong with it.
@@ -17,11 +18,11 @@ import java.util.Set;
  * @param reports of the ranks, in their order
  * @param findings the verdicts
  */
-record DoctorPage(int size, String note, List<DoctorReport> reports, List<DoctorFinding> findings) {
+record Page(int size, String note, List<Report> reports, List<Finding> findings) {
   private static final String INDENT = "  ";
 
   boolean hasProblems() {
-    return findings.stream().anyMatch(DoctorFinding::isProblem);
+    return findings.stream().anyMatch(Finding::isProblem);
   }
 
   /** What is equal on all ranks once, and what differs for each. */
@@ -62,7 +63,7 @@ record DoctorPage(int size, String note, List<DoctorReport> reports, List<Doctor
   }
 
   private void addFindings(List<String> lines, String heading, boolean problems) {
-    List<DoctorFinding> those =
+    List<Finding> those =
         findings.stream().filter(finding -> finding.isProblem() == problems).toList();
     if (those.isEmpty()) {
       return;
@@ -70,11 +71,11 @@ record DoctorPage(int size, String note, List<DoctorReport> reports, List<Doctor
     lines.add("");
     lines.add(heading);
     int number = 1;
-    for (DoctorFinding finding : those) {
+    for (Finding finding : those) {
       String where =
           finding.ranks().size() == reports.size() || finding.ranks().isEmpty()
               ? ""
-              : " (" + DoctorRanks.text(finding.ranks()) + ")";
+              : " (" + Ranks.text(finding.ranks()) + ")";
       lines.add(INDENT + number++ + ". " + finding.what() + where);
       lines.add(INDENT + "   " + finding.remedy());
     }
@@ -82,8 +83,8 @@ record DoctorPage(int size, String note, List<DoctorReport> reports, List<Doctor
 
   /** One line if all ranks say the same, and otherwise one for each that some say. */
   private List<String> values(String section, String name) {
-    Map<String, List<DoctorReport>> values = new LinkedHashMap<>();
-    for (DoctorReport report : reports) {
+    Map<String, List<Report>> values = new LinkedHashMap<>();
+    for (Report report : reports) {
       if (report.has(section, name)) {
         values.computeIfAbsent(report.get(section, name), value -> new ArrayList<>()).add(report);
       }
@@ -95,8 +96,8 @@ record DoctorPage(int size, String note, List<DoctorReport> reports, List<Doctor
     return lines;
   }
 
-  private static String ranks(List<DoctorReport> reports) {
-    return DoctorRanks.text(reports.stream().map(DoctorReport::rank).toList());
+  private static String ranks(List<Report> reports) {
+    return Ranks.text(reports.stream().map(Report::rank).toList());
   }
 
   private Set<String> sections() {
@@ -136,7 +137,7 @@ record DoctorPage(int size, String note, List<DoctorReport> reports, List<Doctor
 
   private List<Object> json(boolean problems) {
     List<Object> list = new ArrayList<>();
-    for (DoctorFinding finding : findings) {
+    for (Finding finding : findings) {
       if (finding.isProblem() == problems) {
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("what", finding.what());

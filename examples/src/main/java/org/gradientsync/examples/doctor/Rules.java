@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -9,7 +9,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** What is wrong, and what to do about it: from facts alone. */
-final class DoctorRules {
+final class Rules {
   private static final long LEAST_SHARED_MIB = 1024;
   private static final long LEAST_FREE_MIB = 64;
 
@@ -17,10 +17,10 @@ final class DoctorRules {
 
   private final int size;
   private final boolean launched;
-  private final List<DoctorReport> reports;
-  private final Map<DoctorFinding, List<Integer>> found = new LinkedHashMap<>();
+  private final List<Report> reports;
+  private final Map<Finding, List<Integer>> found = new LinkedHashMap<>();
 
-  private DoctorRules(int size, boolean launched, List<DoctorReport> reports) {
+  private Rules(int size, boolean launched, List<Report> reports) {
     this.size = size;
     this.launched = launched;
     this.reports = reports;
@@ -33,10 +33,10 @@ final class DoctorRules {
    * @param launched whether mpirun, or another launcher, started them
    * @param reports of those that told something
    */
-  static List<DoctorFinding> of(int size, boolean launched, List<DoctorReport> reports) {
-    DoctorRules rules = new DoctorRules(size, launched, reports);
+  static List<Finding> of(int size, boolean launched, List<Report> reports) {
+    Rules rules = new Rules(size, launched, reports);
     rules.missing();
-    for (DoctorReport report : reports) {
+    for (Report report : reports) {
       rules.checks(report);
       rules.mpi(report);
       rules.settings(report);
@@ -47,31 +47,30 @@ final class DoctorRules {
       rules.reducer(report);
     }
     rules.sharedGpus();
-    rules.different(DoctorHost.JDK, "version", "start all ranks with the same JDK: set JAVA_HOME");
-    rules.different(
-        DoctorMpi.MPI, DoctorMpi.LIBRARY, "use one Open MPI on all nodes, the one of mpirun");
-    List<DoctorFinding> findings = new ArrayList<>();
+    rules.different(Host.JDK, "version", "start all ranks with the same JDK: set JAVA_HOME");
+    rules.different(Mpi.MPI, Mpi.LIBRARY, "use one Open MPI on all nodes, the one of mpirun");
+    List<Finding> findings = new ArrayList<>();
     rules.found.forEach(
         (finding, ranks) ->
             findings.add(
-                new DoctorFinding(
+                new Finding(
                     finding.isProblem(), finding.what(), finding.remedy(), List.copyOf(ranks))));
     return findings;
   }
 
-  private void problem(DoctorReport report, String what, String remedy) {
+  private void problem(Report report, String what, String remedy) {
     add(true, report, what, remedy);
   }
 
-  private void hint(DoctorReport report, String what, String remedy) {
+  private void hint(Report report, String what, String remedy) {
     add(false, report, what, remedy);
   }
 
   /** Of several ranks with the same one, all are named. */
-  private void add(boolean problem, DoctorReport report, String what, String remedy) {
+  private void add(boolean problem, Report report, String what, String remedy) {
     List<Integer> ranks =
         found.computeIfAbsent(
-            new DoctorFinding(problem, what, remedy, List.of()), key -> new ArrayList<>());
+            new Finding(problem, what, remedy, List.of()), key -> new ArrayList<>());
     if (report != null && !ranks.contains(report.rank())) {
       ranks.add(report.rank());
     }
@@ -89,19 +88,19 @@ final class DoctorRules {
       add(
           true,
           null,
-          "no facts came from " + DoctorRanks.text(missing),
+          "no facts came from " + Ranks.text(missing),
           "see whether these ranks have printed a page of their own, or have been started at all;"
               + " on several nodes facts travel by MPI only");
     }
   }
 
-  private void checks(DoctorReport report) {
+  private void checks(Report report) {
     report
         .facts()
-        .section(DoctorClock.CHECKS)
+        .section(Clock.CHECKS)
         .forEach(
             (name, outcome) -> {
-              if (name.equals(DoctorClock.ITSELF)) {
+              if (name.equals(Clock.ITSELF)) {
                 problem(
                     report,
                     "doctor " + outcome + ", so facts are missing",
@@ -117,11 +116,11 @@ final class DoctorRules {
             });
   }
 
-  private void mpi(DoctorReport report) {
-    String bindings = report.get(DoctorMpi.MPI, DoctorMpi.BINDINGS);
-    String mpirun = report.get(DoctorMpi.MPI, DoctorMpi.MPIRUN);
-    boolean installed = !mpirun.isEmpty() && !mpirun.equals(DoctorMpi.NOT_FOUND);
-    if (!bindings.isEmpty() && !bindings.equals(DoctorMpi.USABLE)) {
+  private void mpi(Report report) {
+    String bindings = report.get(Mpi.MPI, Mpi.BINDINGS);
+    String mpirun = report.get(Mpi.MPI, Mpi.MPIRUN);
+    boolean installed = !mpirun.isEmpty() && !mpirun.equals(Mpi.NOT_FOUND);
+    if (!bindings.isEmpty() && !bindings.equals(Mpi.USABLE)) {
       String what = "Open MPI's Java bindings cannot be used: " + bindings;
       String remedy =
           "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun: script/bootstrap"
@@ -132,7 +131,7 @@ final class DoctorRules {
         hint(report, what, "it matters only under mpirun; " + remedy);
       }
     }
-    String library = version(report.get(DoctorMpi.MPI, DoctorMpi.LIBRARY));
+    String library = version(report.get(Mpi.MPI, Mpi.LIBRARY));
     if (installed && !library.isEmpty() && !version(mpirun).equals(library)) {
       problem(
           report,
@@ -143,7 +142,7 @@ final class DoctorRules {
           "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first in"
               + " LD_LIBRARY_PATH");
     }
-    String aware = report.get(DoctorMpi.MPI, DoctorMpi.CUDA_AWARE);
+    String aware = report.get(Mpi.MPI, Mpi.CUDA_AWARE);
     if (aware.startsWith("no, tried")) {
       hint(
           report,
@@ -158,12 +157,12 @@ final class DoctorRules {
     return matcher.find() ? matcher.group() : "";
   }
 
-  private void settings(DoctorReport report) {
+  private void settings(Report report) {
     if (!launched) {
       return; // the process alone does not start UCX
     }
-    String signals = report.get(DoctorHost.SETTINGS, DoctorHost.UCX_SIGNALS);
-    if (signals.equals(DoctorHost.NOT_SET) || signals.contains("SEGV")) {
+    String signals = report.get(Host.SETTINGS, Host.UCX_SIGNALS);
+    if (signals.equals(Host.NOT_SET) || signals.contains("SEGV")) {
       problem(
           report,
           "UCX would take signals that the JVM needs for crashes: UCX_ERROR_SIGNALS=" + signals,
@@ -171,9 +170,9 @@ final class DoctorRules {
     }
   }
 
-  private void cpus(DoctorReport report) {
-    String seen = report.get(DoctorHost.CPU, "CPUs that the JVM sees");
-    String online = report.get(DoctorHost.MACHINE, "CPUs");
+  private void cpus(Report report) {
+    String seen = report.get(Host.CPU, "CPUs that the JVM sees");
+    String online = report.get(Host.MACHINE, "CPUs");
     if (seen.equals("1") && online.matches(".*[-,].*")) {
       problem(
           report,
@@ -183,15 +182,15 @@ final class DoctorRules {
     }
   }
 
-  private void sharedMemory(DoctorReport report) {
-    String usable = report.get(DoctorHost.SHM, "usable");
+  private void sharedMemory(Report report) {
+    String usable = report.get(Host.SHM, "usable");
     String remedy = "in a container give --shm-size=8g, or --ipc=host; otherwise remount /dev/shm";
     if (usable.startsWith("no")) {
       problem(report, "/dev/shm cannot be used: " + usable.substring("no: ".length()), remedy);
       return;
     }
-    String sized = report.get(DoctorHost.SHM, "size");
-    String free = report.get(DoctorHost.SHM, "free");
+    String sized = report.get(Host.SHM, "size");
+    String free = report.get(Host.SHM, "free");
     if (mebibytes(sized) < LEAST_SHARED_MIB) {
       problem(report, "/dev/shm is small: size=" + sized, remedy);
     } else if (mebibytes(free) < LEAST_FREE_MIB) {
@@ -213,12 +212,12 @@ final class DoctorRules {
     }
   }
 
-  private void gpus(DoctorReport report) {
-    String usable = report.get(DoctorGpus.GPUS, DoctorGpus.USABLE);
-    String driver = report.get(DoctorGpus.GPUS, DoctorGpus.DRIVER);
-    String hidden = report.get(DoctorHost.SETTINGS, "CUDA_VISIBLE_DEVICES");
+  private void gpus(Report report) {
+    String usable = report.get(Gpus.GPUS, Gpus.USABLE);
+    String driver = report.get(Gpus.GPUS, Gpus.DRIVER);
+    String hidden = report.get(Host.SETTINGS, "CUDA_VISIBLE_DEVICES");
     boolean wantsNone = hidden.equals("-1") || hidden.equals("(empty)");
-    boolean driven = !driver.isEmpty() && !driver.equals(DoctorGpus.NO_DRIVER) && !wantsNone;
+    boolean driven = !driver.isEmpty() && !driver.equals(Gpus.NO_DRIVER) && !wantsNone;
     boolean crashed = usable.startsWith("no: a trial process");
     if (usable.startsWith("no: ") && (driven || crashed)) {
       problem(
@@ -227,8 +226,8 @@ final class DoctorRules {
           "see whether nvidia-smi works here, and look at CUDA_VISIBLE_DEVICES; in a container give"
               + " --gpus all");
     }
-    for (String library : List.of(DoctorGpus.CUBLAS, DoctorGpus.NVRTC)) {
-      String state = report.get(DoctorGpus.GPUS, library);
+    for (String library : List.of(Gpus.CUBLAS, Gpus.NVRTC)) {
+      String state = report.get(Gpus.GPUS, library);
       if (state.startsWith("no: ")) {
         hint(
             report,
@@ -239,14 +238,14 @@ final class DoctorRules {
     }
   }
 
-  private void links(DoctorReport report) {
+  private void links(Report report) {
     report
         .facts()
-        .section(DoctorGpus.LINKS)
+        .section(Gpus.LINKS)
         .forEach(
             (name, value) -> {
               String what = name + " " + value;
-              if (name.equals(DoctorGpuLinks.SLOW)) {
+              if (name.equals(GpuLinks.SLOW)) {
                 problem(
                     report,
                     "links are slow: " + value,
@@ -257,7 +256,7 @@ final class DoctorRules {
                     report,
                     "copies from GPU to GPU give wrong data: " + what,
                     "switch off the IOMMU, or PCIe's access control (ACS), in BIOS or kernel");
-              } else if (name.endsWith(DoctorGpuLinks.MAPPED) && value.contains("failed")) {
+              } else if (name.endsWith(GpuLinks.MAPPED) && value.contains("failed")) {
                 problem(
                     report,
                     "processes cannot map each other's GPU memory (CUDA IPC): " + what,
@@ -277,8 +276,8 @@ final class DoctorRules {
             });
   }
 
-  private void reducer(DoctorReport report) {
-    String chosen = report.get(DoctorJob.REDUCER, DoctorJob.CHOSEN);
+  private void reducer(Report report) {
+    String chosen = report.get(Job.REDUCER, Job.CHOSEN);
     if (chosen.startsWith("none: ")) {
       problem(
           report,
@@ -290,7 +289,7 @@ final class DoctorRules {
     } else if (chosen.startsWith("not tried: ") || chosen.isEmpty()) {
       return; // for a reason that is told elsewhere
     }
-    String ranks = report.get(DoctorJob.REDUCER, DoctorJob.RANKS);
+    String ranks = report.get(Job.REDUCER, Job.RANKS);
     if (size > 1 && ranks.equals("1")) {
       problem(
           report,
@@ -298,15 +297,15 @@ final class DoctorRules {
           "the library is not of the Open MPI whose mpirun started it: compare prefix and mpirun"
               + " above, and docs/open-mpi.md");
     }
-    boolean onGpu = report.get(DoctorJob.REDUCER, DoctorJob.DEVICE).startsWith("cuda");
-    if (DoctorGpus.areUsable(report.facts()) && ranks.matches("\\d+") && !onGpu) {
+    boolean onGpu = report.get(Job.REDUCER, Job.DEVICE).startsWith("cuda");
+    if (Gpus.areUsable(report.facts()) && ranks.matches("\\d+") && !onGpu) {
       problem(
           report,
           "this rank sees GPUs, but all work in host memory: device="
-              + report.get(DoctorJob.REDUCER, DoctorJob.DEVICE),
+              + report.get(Job.REDUCER, Job.DEVICE),
           "every rank needs a GPU, and gradientsync.device must not be host");
     }
-    String peer = report.get(DoctorJob.REDUCER, DoctorJob.NOT + "peer");
+    String peer = report.get(Job.REDUCER, Job.NOT + "peer");
     if (onGpu && !peer.isEmpty() && size > 1) {
       hint(report, "the fastest reducer is not used: peer: " + peer, "see what the reason says");
     }
@@ -314,25 +313,24 @@ final class DoctorRules {
 
   /** Two ranks on one GPU slow each other down, or run out of its memory. */
   private void sharedGpus() {
-    Map<String, List<DoctorReport>> users = new TreeMap<>();
-    for (DoctorReport report : reports) {
-      String device = report.get(DoctorJob.REDUCER, DoctorJob.DEVICE);
+    Map<String, List<Report>> users = new TreeMap<>();
+    for (Report report : reports) {
+      String device = report.get(Job.REDUCER, Job.DEVICE);
       if (device.startsWith("cuda")) {
         users
             .computeIfAbsent(
-                report.get(DoctorHost.MACHINE, "host name")
-                    + device.substring(device.lastIndexOf('(')),
+                report.get(Host.MACHINE, "host name") + device.substring(device.lastIndexOf('(')),
                 key -> new ArrayList<>())
             .add(report);
       }
     }
     users.forEach(
         (gpu, those) -> {
-          for (DoctorReport report : those) {
+          for (Report report : those) {
             if (those.size() > 1) {
               problem(
                   report,
-                  "ranks share a GPU: " + report.get(DoctorJob.REDUCER, DoctorJob.DEVICE),
+                  "ranks share a GPU: " + report.get(Job.REDUCER, Job.DEVICE),
                   "start as many ranks on each node as it has GPUs, and show all GPUs to each rank:"
                       + " look at CUDA_VISIBLE_DEVICES");
             }

@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 /**
  * What one rank has found out.
@@ -6,7 +6,7 @@ package org.gradientsync.examples;
  * @param rank its number
  * @param facts what it has found out, or nothing if it never told
  */
-record DoctorReport(int rank, DoctorFacts facts) {
+record Report(int rank, Facts facts) {
   String get(String section, String name) {
     return facts.get(section, name);
   }

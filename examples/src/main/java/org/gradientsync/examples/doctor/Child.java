@@ -1,4 +1,4 @@
-package org.gradientsync.examples;
+package org.gradientsync.examples.doctor;
 
 import java.io.File;
 import java.io.IOException;
@@ -13,13 +13,13 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** A process for what may crash or hang. */
-final class DoctorChild {
+final class Child {
   private static final String LIBRARIES = "-Djava.library.path=";
 
   private final List<String> command;
   private final ProcessBuilder builder;
 
-  private DoctorChild(List<String> command) {
+  private Child(List<String> command) {
     this.command = new ArrayList<>(command);
     builder = new ProcessBuilder();
   }
@@ -47,12 +47,12 @@ final class DoctorChild {
   }
 
   /** Any program. */
-  static DoctorChild command(String... command) {
-    return new DoctorChild(List.of(command));
+  static Child command(String... command) {
+    return new Child(List.of(command));
   }
 
   /** A class of this class path, in a JVM like this one, but small and quick to start. */
-  static DoctorChild java(String main, String... args) {
+  static Child java(String main, String... args) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-XX:TieredStopAtLevel=1"); // no collector: JAVA_TOOL_OPTIONS may name another
@@ -66,11 +66,11 @@ final class DoctorChild {
     }
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), main));
     command.addAll(List.of(args));
-    return new DoctorChild(command);
+    return new Child(command);
   }
 
   /** A system property of a JVM. */
-  DoctorChild property(String name, Object value) {
+  Child property(String name, Object value) {
     command.add(1, "-D" + name + "=" + value);
     return this;
   }
@@ -81,7 +81,7 @@ final class DoctorChild {
   }
 
   /** Lets the JVM look for libraries in one more folder, before the others. */
-  DoctorChild libraries(String folder) {
+  Child libraries(String folder) {
     if (!folder.isEmpty()) {
       environment()
           .merge("LD_LIBRARY_PATH", folder, (before, first) -> first + File.pathSeparator + before);
@@ -94,7 +94,7 @@ final class DoctorChild {
     Path folder = null;
     Process process = null;
     try {
-      folder = DoctorScratch.open();
+      folder = Scratch.open();
       Path output = folder.resolve("output");
       // A temporary folder of its own: natives are unpacked there, and nobody may be in the way.
       if (command.get(0).endsWith("java")) {
@@ -125,7 +125,7 @@ final class DoctorChild {
       kill(process);
       return new Result("interrupted during the trial", "");
     } finally {
-      DoctorScratch.close(folder);
+      Scratch.close(folder);
     }
   }
 
