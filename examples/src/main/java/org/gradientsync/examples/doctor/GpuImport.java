@@ -77,7 +77,10 @@ final class GpuImport {
     }
   }
 
-  /** The driver's bytes of a handle, which JCuda keeps to itself. */
+  /**
+   * The driver's bytes of a handle, which JCuda keeps to itself. gradient-sync-cuda does the same
+   * in JCudaApi, which is not public: users of the library share memory through its reducers alone.
+   */
   static byte[] bytes(CUipcMemHandle handle) {
     try {
       Field bytes = CUipcMemHandle.class.getDeclaredField("reserved");
