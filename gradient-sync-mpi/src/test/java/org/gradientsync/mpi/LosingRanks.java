@@ -8,8 +8,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
- * What the ranks of {@link LostRankIT}'s jobs do: rank 1 is lost, in a manner and at a phase that
- * the arguments name. The others go on averaging until they throw.
+ * What the ranks of {@link LostRank}'s jobs do: rank 1 is lost, in a manner and at a phase that the
+ * arguments name. The others go on averaging until they throw.
  */
 final class LosingRanks {
   private static final int LOST = 1;

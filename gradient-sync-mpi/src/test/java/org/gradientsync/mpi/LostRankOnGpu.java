@@ -1,11 +1,6 @@
 package org.gradientsync.mpi;
 
-import static org.gradientsync.mpi.LostRankIT.NAME;
-import static org.gradientsync.mpi.LostRankIT.lastLines;
-import static org.gradientsync.mpi.LostRankIT.requireMatch;
-import static org.gradientsync.mpi.LostRankIT.requireNothingLeft;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -43,63 +38,26 @@ class LostRankOnGpu {
   }
 
   @ParameterizedTest
-  @CsvSource({"before, peer", "during, peer", "between, peer", "during, host-staged"})
-  void aKilledRankIsNamed(String phase, String reducer) throws Exception {
-    Mpirun.Result job = lose("kill", phase, reducer);
-    assertNotEquals(0, job.exitCode());
-    requireMatch(job.output(), NAME + " has died, .*waited=");
-    requireMatch(lastLines(job), "process rank 1 .* exited on signal 9");
-    requireNothingLeft(job);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"before, peer", "during, peer", "between, peer", "during, host-staged"})
-  void aStoppedRankIsNamedAfterTheTimeout(String phase, String reducer) throws Exception {
-    Mpirun.Result job = lose("stop", phase, reducer);
-    assertNotEquals(0, job.exitCode());
-    requireMatch(job.output(), "timed out: .*waited=");
-    requireMatch(job.output(), "what each of \\d ranks was doing");
-    requireMatch(job.output(), "\n  rank 1 has written no report");
-    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: ");
-    requireNothingLeft(job);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"before, peer", "between, peer", "between, host-staged"})
-  void aRankThatIsStuckInItsProgramSaysWhere(String phase, String reducer) throws Exception {
-    Mpirun.Result job = lose("stick", phase, reducer);
-    assertNotEquals(0, job.exitCode());
-    requireMatch(job.output(), "WARN .*has waited PT1S for .*" + NAME);
-    requireMatch(job.output(), "timed out: .*" + NAME + ".* did not join in time");
-    requireMatch(job.output(), "\n  rank 1 .*is in no call since .*stickInUserCode");
-    requireNothingLeft(job);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"before, peer", "between, peer", "between, host-staged"})
-  void anExceptionIsTheLastThingThatIsRead(String phase, String reducer) throws Exception {
-    Mpirun.Result job = lose("throw", phase, reducer);
-    assertNotEquals(0, job.exitCode());
-    requireMatch(job.output(), "java.lang.IllegalStateException: the data ran out\n\tat ");
-    requireMatch(
-        lastLines(job), "ended by " + NAME + ": .*IllegalStateException: the data ran out");
-    requireNothingLeft(job);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"between, peer", "between, host-staged"})
-  void aLateRankIsAWarning(String phase, String reducer) throws Exception {
-    Mpirun.Result job = lose("late", phase, reducer);
-    assertEquals(0, job.exitCode(), job.output());
-    requireMatch(job.output(), "WARN .*has waited PT1S for .*" + NAME);
-    job.expect("rank 0 has come to the end").expect("rank 1 has come to the end");
-    requireNothingLeft(job);
-  }
-
-  private Mpirun.Result lose(String manner, String phase, String reducer) throws Exception {
-    int ranks = Math.min(3, before.size());
-    String folder = reports.toString();
-    return Mpirun.run(ranks, List.of(), LosingRanks.class, manner, phase, reducer, folder, "cuda");
+  @CsvSource({
+    "kill, before, peer",
+    "kill, during, peer",
+    "kill, between, peer",
+    "kill, during, host-staged",
+    "stop, before, peer",
+    "stop, during, peer",
+    "stop, between, peer",
+    "stop, during, host-staged",
+    "stick, before, peer",
+    "stick, between, peer",
+    "stick, between, host-staged",
+    "throw, before, peer",
+    "throw, between, peer",
+    "throw, between, host-staged",
+    "late, between, peer",
+    "late, between, host-staged"
+  })
+  void theOthersSayWhatHappened(String manner, String phase, String reducer) throws Exception {
+    LostRank.lose(Math.min(3, before.size()), "cuda", manner, phase, reducer, reports);
   }
 
   private static long max(List<Long> values) {

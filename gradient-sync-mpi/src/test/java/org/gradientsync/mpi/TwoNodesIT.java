@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import static org.gradientsync.mpi.LostRankIT.lastLines;
-import static org.gradientsync.mpi.LostRankIT.requireMatch;
+import static org.gradientsync.mpi.LostRank.lastLines;
+import static org.gradientsync.mpi.LostRank.requireMatch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 

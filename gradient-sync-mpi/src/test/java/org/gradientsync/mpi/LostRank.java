@@ -1,0 +1,136 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** Jobs of {@link LosingRanks}, and what holds of them on every device. */
+final class LostRank {
+  static final String NAME = "rank 1 \\(host=[^,]+, process=\\d+\\)";
+  private static final Pattern PROCESS = Pattern.compile("process=(\\d+)");
+
+  private LostRank() {}
+
+  /**
+   * Loses rank 1, and requires what the others say then, what their users read, and that nothing
+   * stays behind.
+   *
+   * @param reports the folder for the ranks' reports
+   */
+  static Mpirun.Result lose(
+      int ranks, String device, String manner, String phase, String reducer, Path reports)
+      throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(
+            ranks,
+            List.of(),
+            LosingRanks.class,
+            manner,
+            phase,
+            reducer,
+            reports.toString(),
+            device);
+    if (manner.equals("late")) {
+      assertEquals(0, job.exitCode(), job.output());
+    } else {
+      assertNotEquals(0, job.exitCode());
+    }
+    switch (manner) {
+      case "kill" -> {
+        requireMatch(job, NAME + " has died, .*waited=");
+        requireMatch(lastLines(job), "process rank 1 .* exited on signal 9");
+      }
+      case "stop" -> {
+        requireMatch(job, "timed out: .*waited=");
+        requireMatch(
+            job,
+            "(?s)what each of " + ranks + " ranks was doing.*\n  rank 1 has written no report");
+        requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: ");
+      }
+      case "stick" -> {
+        requireMatch(job, "WARN .*has waited PT1S for .*" + NAME);
+        requireMatch(job, "timed out: .*" + NAME + ".* did not join in time");
+        requireMatch(job, "\n  rank 1 .*is in no call since .*stickInUserCode");
+      }
+      case "throw" -> {
+        requireMatch(job, "java.lang.IllegalStateException: the data ran out\n\tat ");
+        requireMatch(
+            lastLines(job), "ended by " + NAME + ": .*IllegalStateException: the data ran out");
+      }
+      case "late" -> {
+        requireMatch(job, "WARN .*has waited PT1S for .*" + NAME);
+        for (int rank = 0; rank < ranks; rank++) {
+          job.expect("rank " + rank + " has come to the end");
+        }
+      }
+      default -> throw new IllegalArgumentException(manner);
+    }
+    requireNothingLeft(job, ranks);
+    return job;
+  }
+
+  static void requireMatch(Mpirun.Result job, String regex) {
+    requireMatch(job.output(), regex);
+  }
+
+  static void requireMatch(String text, String regex) {
+    assertTrue(
+        Pattern.compile(regex).matcher(text).find(), () -> "no '" + regex + "' in:\n" + text);
+  }
+
+  /** What stays on a user's screen; stack traces are long. */
+  static String lastLines(Mpirun.Result job) {
+    List<String> lines = job.output().lines().filter(l -> !l.startsWith("\tat ")).toList();
+    return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
+  }
+
+  /** mpirun may end a little before the last of what it has killed. */
+  private static void awaitEnd(long process) throws Exception {
+    for (int i = 0; i < 200 && !isGone(process); i++) {
+      Thread.sleep(100);
+    }
+    assertTrue(isGone(process), () -> "still there: " + process);
+  }
+
+  /** Ended, whether or not anybody has asked for its exit code. */
+  private static boolean isGone(long process) throws IOException {
+    Path state = Path.of("/proc", Long.toString(process), "stat");
+    try {
+      return Files.readString(state).replaceFirst(".*\\) ", "").startsWith("Z");
+    } catch (NoSuchFileException e) {
+      return true;
+    }
+  }
+
+  /** No process and no shared memory. */
+  private static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
+    List<Long> processes = new ArrayList<>();
+    for (Matcher m = PROCESS.matcher(job.output()); m.find(); ) {
+      processes.add(Long.parseLong(m.group(1)));
+    }
+    assertTrue(processes.size() >= ranks, job.output());
+    for (long process : processes) {
+      awaitEnd(process);
+      try (Stream<Path> files = Files.list(Path.of("/dev/shm"))) {
+        List<Path> left =
+            files
+                .filter(
+                    f ->
+                        f.toString().contains("gradient-sync")
+                            && f.toString().contains("-" + process + "-"))
+                .toList();
+        assertEquals(List.of(), left);
+      }
+    }
+  }
+}
