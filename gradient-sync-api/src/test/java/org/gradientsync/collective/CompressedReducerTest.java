@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.AdditionalAnswers.delegatesTo;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.eq;
+import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.calls;
 import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.doThrow;
@@ -35,7 +36,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.mockito.InOrder;
 import org.mockito.MockMakers;
-import org.mockito.MockSettings;
+import org.mockito.stubbing.Answer;
 
 /** What of a {@link CompressedReducer} cannot be seen from outside. */
 @Timeout(60)
@@ -100,8 +101,12 @@ class CompressedReducerTest {
    * A mock in a class of its own. The usual ones change the code of the classes above it for the
    * rest of the JVM's life: {@code Object.wait()} would allocate, and a test that measures fail.
    */
-  private static MockSettings apart() {
-    return withSettings().mockMaker(MockMakers.SUBCLASS);
+  private static <T> T apart(Class<T> type, Answer<?> answer) {
+    return mock(type, withSettings().mockMaker(MockMakers.SUBCLASS).defaultAnswer(answer));
+  }
+
+  private static <T> T apart(Class<T> type) {
+    return apart(type, RETURNS_DEFAULTS);
   }
 
   private static float value(int rank, int index) {
@@ -178,13 +183,12 @@ class CompressedReducerTest {
     run(
         2,
         (group, device, inner) -> {
-          WorkQueue one = mock(WorkQueue.class, apart());
-          WorkQueue other = mock(WorkQueue.class, apart());
-          Moment moment = mock(Moment.class, apart());
+          WorkQueue one = apart(WorkQueue.class);
+          WorkQueue other = apart(WorkQueue.class);
+          Moment moment = apart(Moment.class);
           DeviceBuffer a = device.allocate(DataType.FLOAT32, 10);
           DeviceBuffer b = device.allocate(DataType.FLOAT32, 10);
-          BackendDevice queues =
-              mock(BackendDevice.class, apart().defaultAnswer(delegatesTo(device)));
+          BackendDevice queues = apart(BackendDevice.class, delegatesTo(device));
           doReturn(moment).when(queues).createMoment(false);
           doReturn(one).when(queues).queueOf(a);
           doReturn(other).when(queues).queueOf(b);
@@ -216,8 +220,7 @@ class CompressedReducerTest {
     run(
         2,
         (group, device, inner) -> {
-          BackendDevice faulty =
-              mock(BackendDevice.class, apart().defaultAnswer(delegatesTo(device)));
+          BackendDevice faulty = apart(BackendDevice.class, delegatesTo(device));
           doThrow(new IllegalStateException("no more")).when(faulty).convert(any(), any());
           try (CompressedReducer reducer = bfloat16(inner, group, faulty);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10)) {
@@ -236,7 +239,7 @@ class CompressedReducerTest {
     run(
         1,
         (group, device, real) -> {
-          Reducer inner = mock(Reducer.class, apart());
+          Reducer inner = apart(Reducer.class);
           doReturn("inner").when(inner).name();
           DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10);
           CompressedReducer reducer = bfloat16(inner, group, device);
