@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -28,6 +27,28 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The doctor's parts, from given facts. */
 class DoctorTest {
+  /** What a rank finds out that has no GPU and no problem. */
+  private static final String SOUND =
+      """
+      JDK|version|17
+      Machine|host name|here
+      Machine|CPUs|0-7
+      CPU binding|allowed CPUs|0-7
+      CPU binding|CPUs that the JVM sees|8
+      /dev/shm|usable|yes
+      /dev/shm|size|23.5 GiB
+      /dev/shm|free|12.0 GiB
+      Settings|UCX_ERROR_SIGNALS|(empty)
+      Open MPI|mpirun|mpirun (Open MPI) 4.1.4, /usr/bin/mpirun
+      Open MPI|library version|Open MPI v4.1.4
+      Open MPI|Java bindings|usable
+      GPUs|NVIDIA driver|none is loaded
+      GPUs|usable|no: there is none
+      Reducer|ranks|2
+      Reducer|device|host, host memory
+      Reducer|chosen|shared
+      """;
+
   @TempDir Path folder;
 
   // The command line
@@ -127,10 +148,10 @@ class DoctorTest {
             4,
             "",
             List.of(
-                report(0, "A", "same", "x", "A", "other", "1"),
-                report(1, "A", "same", "x", "A", "other", "2"),
-                report(2, "A", "same", "x", "A", "other", "2", "B", "rare", "one\ntwo"),
-                report(3, "A", "same", "x", "A", "other", "2")),
+                report(0, "A|same|x", "A|other|1"),
+                report(1, "A|same|x", "A|other|2"),
+                report(2, "A|same|x", "A|other|2", "B|rare|one\ntwo"),
+                report(3, "A|same|x", "A|other|2")),
             List.of());
     assertEquals(
         List.of(
@@ -186,7 +207,7 @@ class DoctorTest {
 
   @Test
   void jsonHasEveryFact() {
-    Page page = new Page(1, "", List.of(report(0, "JDK", "vendor", "\"A\\B\"\n")), List.of());
+    Page page = new Page(1, "", List.of(report(0, "JDK|vendor|\"A\\B\"\n")), List.of());
     String json = page.json(Instant.EPOCH);
     Json.assertJson(json);
     assertTrue(json.contains("{\"rank\": 0, \"facts\": {\"JDK\": {\"vendor\": \"\\\"A"), json);
@@ -203,26 +224,20 @@ class DoctorTest {
 
   @Test
   void aSoundJobHasNoProblems() {
-    List<Report> reports = new ArrayList<>();
-    for (int rank = 0; rank < 2; rank++) {
-      Report report = sound(rank);
-      report
-          .facts()
-          .add("GPUs", "NVIDIA driver", "NVIDIA UNIX x86_64 Kernel Module 570.1")
-          .add("GPUs", "usable", "yes")
-          .add("GPUs", "cuBLAS", "usable")
-          .add("Reducer", "chosen", "peer")
-          .add("Reducer", "ranks", "2")
-          .add("Reducer", "device", "cuda, H200, GPU " + rank + " (0000:0" + rank + ":00.0)");
-      reports.add(report);
-    }
-    reports
-        .get(0)
-        .facts()
-        .add("GPU to GPU", "GPU 0 copies to", "GPU 1: straight")
-        .add("GPU to GPU", "GPU 0 is mapped by", "GPU 1: yes")
-        .add("GPU to GPU", "host to GPU", "median 50.0 GB/s, slowest 49.0 (host to GPU 1)");
-    assertEquals(List.of(), Rules.of(2, true, reports));
+    String[] withGpu = {
+      "GPUs|NVIDIA driver|NVIDIA UNIX x86_64 Kernel Module 570.1",
+      "GPUs|usable|yes",
+      "GPUs|cuBLAS|usable",
+      "Reducer|chosen|peer"
+    };
+    Report first = with(sound(0, withGpu), "Reducer|device|cuda, H200, GPU 0 (0000:00:00.0)");
+    Report other = with(sound(1, withGpu), "Reducer|device|cuda, H200, GPU 1 (0000:01:00.0)");
+    with(
+        first,
+        "GPU to GPU|GPU 0 copies to|GPU 1: straight",
+        "GPU to GPU|GPU 0 is mapped by|GPU 1: yes",
+        "GPU to GPU|host to GPU|median 50.0 GB/s, slowest 49.0 (host to GPU 1)");
+    assertEquals(List.of(), Rules.of(2, true, List.of(first, other)));
   }
 
   @ParameterizedTest
@@ -280,12 +295,12 @@ class DoctorTest {
 
   @Test
   void aloneMpiMayBeMissing() {
-    Report report = sound(0);
-    report
-        .facts()
-        .add("Open MPI", "mpirun", "not found")
-        .add("Open MPI", "Java bindings", "mpi.jar is not on the class path")
-        .add("Settings", "UCX_ERROR_SIGNALS", "not set");
+    Report report =
+        sound(
+            0,
+            "Open MPI|mpirun|not found",
+            "Open MPI|Java bindings|mpi.jar is not on the class path",
+            "Settings|UCX_ERROR_SIGNALS|not set");
     assertFalse(only(Rules.of(1, false, List.of(report)), "mpi.jar is not on").isProblem());
     assertTrue(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
   }
@@ -299,36 +314,31 @@ class DoctorTest {
 
   @Test
   void equalProblemsOfRanksAreOne() {
-    List<Report> reports = List.of(sound(0), sound(1), sound(2));
-    for (Report report : reports.subList(1, 3)) {
-      report.facts().add("/dev/shm", "size", "64 MiB");
-    }
+    String small = "/dev/shm|size|64 MiB";
+    List<Report> reports = List.of(sound(0), sound(1, small), sound(2, small));
     assertEquals(List.of(1, 2), only(Rules.of(3, true, reports), "small").ranks());
   }
 
   @Test
   void ranksThatDifferAndShareAGpuAreFound() {
-    List<Report> reports = List.of(sound(0), sound(1));
-    reports.get(1).facts().add("JDK", "version", "21");
-    for (Report report : reports) {
-      report.facts().add("Reducer", "device", "cuda, H200, GPU 0 (0000:1b:00.0)");
-    }
+    String device = "Reducer|device|cuda, H200, GPU 0 (0000:1b:00.0)";
+    List<Report> reports = List.of(sound(0, device), sound(1, device, "JDK|version|21"));
     List<Finding> findings = Rules.of(2, true, reports);
     assertEquals(List.of(0, 1), only(findings, "ranks share a GPU").ranks());
     assertTrue(only(findings, "the ranks differ: JDK version=[17, 21]").isProblem());
-    reports.get(1).facts().add("Machine", "host name", "elsewhere");
+    with(reports.get(1), "Machine|host name|elsewhere");
     assertFalse(Rules.of(2, true, reports).toString().contains("share"));
   }
 
   @Test
   void hiddenGpusAreNoProblem() {
-    Report report = sound(0);
-    report
-        .facts()
-        .add("GPUs", "NVIDIA driver", "NVIDIA UNIX 570")
-        .add("GPUs", "usable", "no: there is no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
+    Report report =
+        sound(
+            0,
+            "GPUs|NVIDIA driver|NVIDIA UNIX 570",
+            "GPUs|usable|no: there is no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
     assertTrue(only(Rules.of(1, true, List.of(report)), "GPUs cannot").isProblem());
-    report.facts().add("Settings", "CUDA_VISIBLE_DEVICES", "-1");
+    with(report, "Settings|CUDA_VISIBLE_DEVICES|-1");
     assertEquals(List.of(), Rules.of(1, true, List.of(report)));
   }
 
@@ -337,20 +347,17 @@ class DoctorTest {
   @Test
   void aCheckThatNeverEndsIsNamed() {
     CountDownLatch never = new CountDownLatch(1);
-    Clock clock = new Clock(Duration.ofSeconds(50), Duration.ZERO);
     long start = System.nanoTime();
     Facts facts =
-        clock.run(
-            List.of(
-                new Check(
-                    "waiting",
-                    Duration.ofMillis(200),
-                    into -> {
-                      into.add("A", "before", "known");
-                      never.await();
-                    }),
-                new Check("quick", Duration.ofSeconds(30), into -> into.add("B", "b", "c"))),
-            0.9);
+        run(
+            new Check(
+                "waiting",
+                Duration.ofMillis(200),
+                into -> {
+                  into.add("A", "before", "known");
+                  never.await();
+                }),
+            new Check("quick", Duration.ofSeconds(30), into -> into.add("B", "b", "c")));
     assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(40));
     never.countDown();
     assertTrue(facts.get("Checks", "waiting").startsWith("did not finish within "), facts::text);
@@ -370,18 +377,19 @@ class DoctorTest {
 
   @Test
   void whatACheckThrowsIsAFact() {
-    Clock clock = new Clock(Duration.ofSeconds(50), Duration.ZERO);
     Facts facts =
-        clock.run(
-            List.of(
-                new Check(
-                    "natives",
-                    Duration.ofSeconds(30),
-                    into -> {
-                      throw new UnsatisfiedLinkError("no libx");
-                    })),
-            0.9);
+        run(
+            new Check(
+                "natives",
+                Duration.ofSeconds(30),
+                into -> {
+                  throw new UnsatisfiedLinkError("no libx");
+                }));
     assertEquals("failed: java.lang.UnsatisfiedLinkError: no libx", facts.get("Checks", "natives"));
+  }
+
+  private static Facts run(Check... checks) {
+    return new Clock(Duration.ofSeconds(50), Duration.ZERO).run(List.of(checks), 0.9);
   }
 
   @Test
@@ -507,68 +515,21 @@ class DoctorTest {
     assertEquals("median 49.0 GB/s, slowest 48.0 (host to GPU 1)", GpuLinks.inBrief(kind));
   }
 
-  private static Report sound(int rank) {
-    return report(
-        rank,
-        "JDK",
-        "version",
-        "17",
-        "Machine",
-        "host name",
-        "here",
-        "Machine",
-        "CPUs",
-        "0-7",
-        "CPU binding",
-        "allowed CPUs",
-        "0-7",
-        "CPU binding",
-        "CPUs that the JVM sees",
-        "8",
-        "/dev/shm",
-        "usable",
-        "yes",
-        "/dev/shm",
-        "size",
-        "23.5 GiB",
-        "/dev/shm",
-        "free",
-        "12.0 GiB",
-        "Settings",
-        "UCX_ERROR_SIGNALS",
-        "(empty)",
-        "Open MPI",
-        "mpirun",
-        "mpirun (Open MPI) 4.1.4, /usr/bin/mpirun",
-        "Open MPI",
-        "library version",
-        "Open MPI v4.1.4",
-        "Open MPI",
-        "Java bindings",
-        "usable",
-        "GPUs",
-        "NVIDIA driver",
-        "none is loaded",
-        "GPUs",
-        "usable",
-        "no: there is none",
-        "Reducer",
-        "ranks",
-        "2",
-        "Reducer",
-        "device",
-        "host, host memory",
-        "Reducer",
-        "chosen",
-        "shared");
+  private static Report sound(int rank, String... more) {
+    return with(report(rank, SOUND.lines().toArray(String[]::new)), more);
   }
 
   private static Report report(int rank, String... facts) {
-    Facts all = new Facts();
-    for (int i = 0; i < facts.length; i += 3) {
-      all.add(facts[i], facts[i + 1], facts[i + 2]);
+    return with(new Report(rank, new Facts()), facts);
+  }
+
+  /** Adds facts, each as section, name and value with bars between them. */
+  private static Report with(Report report, String... facts) {
+    for (String fact : facts) {
+      String[] parts = fact.split("\\|");
+      report.facts().add(parts[0], parts[1], parts[2]);
     }
-    return new Report(rank, all);
+    return report;
   }
 
   private static Finding only(List<Finding> findings, String part) {
