@@ -1,6 +1,5 @@
 package org.gradientsync.examples;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -190,9 +189,7 @@ public class AllReducePerf extends Example {
     if (asGraph && reducer != null && !reducer.equals(ALL) && !CAPTURABLE.contains(reducer)) {
       throw badUse(cannotBeCaptured(reducer));
     }
-    if (plot != null && !plot.toString().endsWith(".svg")) {
-      throw badUse("--plot writes SVG, so its file is named .svg: --plot " + plot);
-    }
+    requireSvg("--plot", plot);
   }
 
   private static String cannotBeCaptured(String name) {
@@ -393,22 +390,18 @@ public class AllReducePerf extends Example {
   }
 
   private boolean write(GradientSync sync, List<PerfResult> results) {
-    try {
-      if (json != null) {
-        Files.writeString(json, PerfJson.of(about(sync), results));
-      }
-      if (plot != null) {
-        String title = type + " " + op + ", " + sync.size() + " ranks, " + sync.device().name();
-        PerfPlot.write(plot, title, results);
-      }
-      return true;
-    } catch (LinkageError | InternalError e) { // from AWT
-      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
-      return false;
-    } catch (IOException | RuntimeException e) {
-      printError("cannot write the results: json=%s, plot=%s, error=%s", json, plot, e);
-      return false;
-    }
+    return write(
+        "the results: json=" + json + ", plot=" + plot,
+        plot,
+        () -> {
+          if (json != null) {
+            Files.writeString(json, PerfJson.of(about(sync), results));
+          }
+          if (plot != null) {
+            String title = type + " " + op + ", " + sync.size() + " ranks, " + sync.device().name();
+            PerfPlot.write(plot, title, results);
+          }
+        });
   }
 
   private Map<String, Object> about(GradientSync sync) {

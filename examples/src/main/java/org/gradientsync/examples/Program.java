@@ -1,5 +1,6 @@
 package org.gradientsync.examples;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -106,6 +107,13 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
+  /** Refuses the name of a drawing that does not end as its format does; null is none. */
+  final void requireSvg(String option, Path file) {
+    if (file != null && !file.toString().endsWith(".svg")) {
+      throw badUse(option + " writes SVG, so its file is named .svg: " + option + " " + file);
+    }
+  }
+
   /**
    * Prints a line of the program's output.
    *
@@ -132,6 +140,30 @@ public abstract class Program implements Callable<Integer> {
       return false;
     }
     return true;
+  }
+
+  /** What writes files. */
+  interface Writing {
+    void run() throws IOException;
+  }
+
+  /**
+   * Whether files could be written; prints why not.
+   *
+   * @param what it is, with the names of the files
+   * @param plot that of them which is drawn, or null
+   */
+  final boolean write(String what, Path plot, Writing writing) {
+    try {
+      writing.run();
+      return true;
+    } catch (LinkageError | InternalError e) { // from AWT
+      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
+      return false;
+    } catch (IOException | RuntimeException e) {
+      printError("cannot write %s, error=%s", what, e);
+      return false;
+    }
   }
 
   /**

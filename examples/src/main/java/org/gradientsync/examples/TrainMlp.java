@@ -281,12 +281,6 @@ public class TrainMlp extends Example {
     requireAtMost(MOST_IN_TIMELINE, "--timeline-steps", timelineSteps);
   }
 
-  private void requireSvg(String option, Path file) {
-    if (file != null && !file.toString().endsWith(".svg")) {
-      throw badUse(option + " writes SVG, so its file is named .svg: " + option + " " + file);
-    }
-  }
-
   private void checkShape() {
     if (layers != null) {
       requireAtLeast(1, "--layers", layers);
@@ -748,24 +742,20 @@ public class TrainMlp extends Example {
 
   private boolean write(
       GradientSync sync, int[] shape, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
-    try {
-      if (json != null) {
-        Map<String, Object> all = about(sync, shape);
-        all.putAll(results);
-        all.put("losses", losses.stream().map(l -> List.of(l.step(), l.loss())).toList());
-        Files.writeString(json, PerfJson.of(all));
-      }
-      if (plot != null) {
-        LossPlot.write(plot, title(sync, shape), losses);
-      }
-      return true;
-    } catch (LinkageError | InternalError e) { // from AWT
-      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
-      return false;
-    } catch (IOException | RuntimeException e) {
-      printError("cannot write the results: json=%s, plot=%s, error=%s", json, plot, e);
-      return false;
-    }
+    return write(
+        "the results: json=" + json + ", plot=" + plot,
+        plot,
+        () -> {
+          if (json != null) {
+            Map<String, Object> all = about(sync, shape);
+            all.putAll(results);
+            all.put("losses", losses.stream().map(l -> List.of(l.step(), l.loss())).toList());
+            Files.writeString(json, PerfJson.of(all));
+          }
+          if (plot != null) {
+            LossPlot.write(plot, title(sync, shape), losses);
+          }
+        });
   }
 
   private String title(GradientSync sync, int[] shape) {
@@ -773,22 +763,17 @@ public class TrainMlp extends Example {
   }
 
   private boolean writeTimeline(GradientSync sync, int[] shape, List<TimelineEvent> events) {
-    try {
-      if (timeline != null) {
-        Files.writeString(timeline, TimelineJson.of(sync.size(), events));
-      }
-      if (timelinePlot != null) {
-        TimelinePlot.write(timelinePlot, title(sync, shape), sync.size(), events);
-      }
-      return true;
-    } catch (LinkageError | InternalError e) { // from AWT
-      printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", timelinePlot, e);
-      return false;
-    } catch (IOException | RuntimeException e) {
-      printError(
-          "cannot write the timeline: file=%s, plot=%s, error=%s", timeline, timelinePlot, e);
-      return false;
-    }
+    return write(
+        "the timeline: file=" + timeline + ", plot=" + timelinePlot,
+        timelinePlot,
+        () -> {
+          if (timeline != null) {
+            Files.writeString(timeline, TimelineJson.of(sync.size(), events));
+          }
+          if (timelinePlot != null) {
+            TimelinePlot.write(timelinePlot, title(sync, shape), sync.size(), events);
+          }
+        });
   }
 
   private Map<String, Object> about(GradientSync sync, int[] shape) {
