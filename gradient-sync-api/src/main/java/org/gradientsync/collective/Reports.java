@@ -123,7 +123,7 @@ final class Reports implements AutoCloseable {
   private void sumUp(String text, Path where) {
     List<List<Integer>> nodes = inquiry == null ? List.of() : ranksWithoutFolder();
     nodes.forEach(node -> ask(node, text));
-    await(System.nanoTime(), () -> nodes.stream().noneMatch(node -> speaker(node) == NO_RANK));
+    await(System.nanoTime(), () -> nodes.stream().noneMatch(this::mayAnswer));
     String[] lines = new String[group.size()];
     for (int peer = 0; peer < lines.length; peer++) {
       lines[peer] = line(peer);
@@ -190,6 +190,11 @@ final class Reports implements AutoCloseable {
       log.warn("{}; asks {}, though nobody of that node has come", text, group.names(there));
     }
     (come.isEmpty() ? there : come).forEach(inquiry::ask);
+  }
+
+  /** Whether a node has not answered, and somebody is there who could. */
+  private boolean mayAnswer(List<Integer> node) {
+    return speaker(node) == NO_RANK && !node.stream().allMatch(group::isDeaf);
   }
 
   /** Who of a node has answered for it, or {@link Group#NO_RANK}. */

@@ -52,6 +52,18 @@ class TwoNodesIT {
   }
 
   @Test
+  void aRankThatIsStuckAloneOnItsNodeSaysWhere() throws Exception {
+    Mpirun.Result job = lose(2, "stick", "between", "reports-HOST"); // each node has its own
+    assertNotEquals(0, job.exitCode());
+    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: .*" + LOST);
+    requireMatch(job.output(), "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
+    requireMatch(job.output(), "\n  " + LOST + " is in no call since .*stickInUserCode");
+    requireMatch(job.output(), "\n  reports of " + LOST + " and its node: .*/reports-node2/");
+    requireMatch(report("node1", 0), "waits for rank 1 since ");
+    requireMatch(report("node2", 1), "is in no call since .*stickInUserCode");
+  }
+
+  @Test
   void oneSummaryHasAStuckAndAKilledRankOfTheOtherNode() throws Exception {
     String where = folder.resolve("reports-HOST").toString(); // none is shared
     Mpirun.Result job = // mpirun would end it before the time-out
@@ -67,8 +79,8 @@ class TwoNodesIT {
             "host");
     requireNothingRuns(where);
     assertNotEquals(0, job.exitCode());
-    requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: .*" + LOST);
     String text = job.output();
+    requireMatch(text, "Exception: timed out: .*" + LOST + " and rank 2 ");
     assertEquals(2, text.split("what each of 4 ranks was doing:", -1).length, text);
     requireMatch(text, "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
     requireMatch(text, "\n  rank 1 \\(host=node2, .*is in no call since .*stickInUserCode");
@@ -95,10 +107,15 @@ class TwoNodesIT {
   }
 
   private Mpirun.Result lose(String manner, String phase, String reports) throws Exception {
+    return lose(RANKS, manner, phase, reports);
+  }
+
+  private Mpirun.Result lose(int ranks, String manner, String phase, String reports)
+      throws Exception {
     String where = folder.resolve(reports).toString();
     Mpirun.Result job =
         Mpirun.run(
-            RANKS,
+            ranks,
             Mpirun.SECONDS,
             nodes,
             List.of(),
