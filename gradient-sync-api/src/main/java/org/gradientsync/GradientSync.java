@@ -552,7 +552,10 @@ public final class GradientSync implements AutoCloseable {
      * off} for none. The working folder if not set, or the folder for temporary files where that
      * cannot be written to.
      *
-     * @param folder made if it is not there; ranks that see the same one find each other's reports
+     * <p>One rank logs what all were doing. Ranks of nodes that do not see the same folder write
+     * into one on each node, and tell each other by messages what they were doing.
+     *
+     * @param folder made if it is not there
      * @return this builder
      */
     public Builder reports(Path folder) {

@@ -89,6 +89,11 @@ final class CallLog {
     return count == 0 ? 0 : System.nanoTime() - (over ? ended[at] : began[at]);
   }
 
+  /** Whether no call has begun or ended for so long, or ever. */
+  boolean areQuietFor(long nanos) {
+    return count == 0 || sinceLast() > nanos;
+  }
+
   /** All calls that are remembered, oldest first. */
   List<String> lines() {
     long now = System.nanoTime();

@@ -18,6 +18,7 @@ final class Contexts {
 
   private final BitSet used = new BitSet(LIMIT);
   private final Set<Group> open = new LinkedHashSet<>();
+  private final BitSet dead = new BitSet();
   private boolean everBroken;
   private long generation;
 
@@ -63,6 +64,16 @@ final class Contexts {
   /** The groups that have not been closed. */
   synchronized List<Group> open() {
     return List.copyOf(open);
+  }
+
+  /** Remembers that a rank of the job has died. */
+  synchronized void noteDeath(int worldRank) {
+    dead.set(worldRank);
+  }
+
+  /** Whether a rank of the job has died, as far as it was noted. */
+  synchronized boolean hasDied(int worldRank) {
+    return dead.get(worldRank);
   }
 
   /** Why a rank of the job has left, as it said in any group that is open; or an empty text. */

@@ -1,8 +1,6 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.host.HostBuffers;
@@ -59,9 +57,7 @@ final class Goodbyes implements AutoCloseable {
     if (peer == group.rank() || !has(peer)) {
       return "";
     }
-    byte[] text = new byte[BYTES - REASON];
-    words[peer].get(REASON, text);
-    return new String(text, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", " ");
+    return ShortText.get(words[peer], REASON, BYTES - REASON);
   }
 
   /**
@@ -73,8 +69,7 @@ final class Goodbyes implements AutoCloseable {
   void say(String reason, IntPredicate deaf) {
     ByteBuffer word = HostBuffers.allocate(BYTES);
     word.putLong(0, generation);
-    byte[] text = reason.getBytes(StandardCharsets.UTF_8);
-    word.put(REASON, Arrays.copyOf(text, BYTES - REASON));
+    ShortText.put(word, REASON, BYTES - REASON, reason);
     GradientSyncException failure = null;
     for (int peer = 0; peer < words.length; peer++) {
       try {

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -62,7 +63,10 @@ public final class Group implements AutoCloseable {
   /** For the second half of an all-reduce. */
   static final int GATHER = 4;
 
+  private static final int QUESTION = 5;
+  private static final int ANSWER = 6;
   private static final int CHANNEL_BITS = 13;
+  private static final long QUIET_NANOS = 500_000_000;
   private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
@@ -112,11 +116,22 @@ public final class Group implements AutoCloseable {
     goodbyes = new Goodbyes(this, GOODBYE, generation);
     wait = new Wait(this, goodbyes);
     Path folder = patience.reports().orElse(null);
-    reports = size == 1 || folder == null ? null : new Reports(folder, id, rank, size);
+    reports =
+        size == 1 || folder == null
+            ? null
+            : new Reports(new ReportFolder(folder, id, rank), inquiry(), this);
     contexts.opened(this, context);
     if (reports != null && context != 0) {
       Watch.add(this);
     }
+  }
+
+  /** For other nodes; null where there are none, or where the watch cannot look for messages. */
+  private Inquiry inquiry() {
+    boolean oneNode = ranksOf(nodeOf(rank)).size() == size();
+    return oneNode || !transport.takesOtherThreads()
+        ? null
+        : new Inquiry(this, QUESTION, ANSWER, generation);
   }
 
   /**
@@ -487,7 +502,7 @@ public final class Group implements AutoCloseable {
    * @return for example {@code rank 3 (host=node7, process=4711)}
    */
   public String name(int peer) {
-    String place = transport.placeOf(members[peer]);
+    String place = placeOf(peer);
     return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
   }
 
@@ -501,6 +516,30 @@ public final class Group implements AutoCloseable {
     return peers.size() > 4
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
+  /** Where a rank runs, or an empty text. */
+  String placeOf(int peer) {
+    return transport.placeOf(members[peer]);
+  }
+
+  /** All ranks, in their order. */
+  List<Integer> ranks() {
+    return IntStream.range(0, members.length).boxed().toList();
+  }
+
+  /** The ranks of a node, in their order. */
+  List<Integer> ranksOf(int node) {
+    return ranks().stream().filter(peer -> nodeOf(peer) == node).toList();
+  }
+
+  /** Whether a rank is known to have come to the call that this one is in. */
+  boolean hasCome(int peer) {
+    try {
+      return !pair && meeting.arrival(peer).test();
+    } catch (GradientSyncException e) {
+      return false;
+    }
   }
 
   /** Who has not come, or has come and not done its part, and what it did last. */
@@ -541,14 +580,15 @@ public final class Group implements AutoCloseable {
 
   /** Called by the thread that watches; takes no lock, as the holder may be stuck. */
   void answerIfAsked() {
-    if (reports.isAsked()) {
-      reports.answer(() -> report(""));
+    if (calls.areQuietFor(QUIET_NANOS)) { // otherwise nobody can have missed this rank yet
+      reports.answerQuestions();
     }
+    reports.answerIfAsked(() -> report(""));
   }
 
   private List<String> report(String why) {
     return RankReport.of(
-        Watched.line(transport.placeOf(members[rank]), why, wait.state(), calls, caller.get()),
+        Watched.line(placeOf(rank), why, wait.state(), calls, caller.get()),
         calls.lines(),
         contexts.states(this, states));
   }
@@ -618,13 +658,18 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Whether a rank of this node is still there.
+   * Whether a rank is still there, as far as this one can see or has been told.
    *
    * @param peer a rank of the group
    * @return false if it is known to have died
    */
   public boolean isAlive(int peer) {
-    return transport.isAlive(members[peer]);
+    return transport.isAlive(members[peer]) && !contexts.hasDied(members[peer]);
+  }
+
+  /** Remembers what ranks of another node have seen: that one of them has died. */
+  void noteDeath(int peer) {
+    contexts.noteDeath(members[peer]);
   }
 
   /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
@@ -632,6 +677,15 @@ public final class Group implements AutoCloseable {
     return !isAlive(peer)
         || !goodbyes.reason(peer).isEmpty()
         || !contexts.reasonOf(members[peer]).isEmpty();
+  }
+
+  /** Whether a rank has left or is gone, or may be. */
+  boolean isDeaf(int peer) {
+    try {
+      return goodbyes.has(peer) || isGone(peer);
+    } catch (GradientSyncException e) {
+      return true;
+    }
   }
 
   boolean test(Message message, int peer) {
@@ -746,11 +800,14 @@ public final class Group implements AutoCloseable {
     closed = true;
     Watch.remove(this);
     try {
-      goodbyes.say("", peer -> goodbyes.has(peer) || isGone(peer)); // who left does not listen
+      goodbyes.say("", this::isDeaf);
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank, e); // MPI is over already
     }
     goodbyes.close();
+    if (reports != null) {
+      reports.close();
+    }
     messages.close();
     contexts.closed(this, context, broken == null);
     if (context == 0) {
@@ -779,6 +836,9 @@ public final class Group implements AutoCloseable {
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
       Watch.remove(group);
+      if (group.reports != null) {
+        group.reports.silence();
+      }
       try {
         group.goodbyes.say(reason, group::isGone);
       } catch (GradientSyncException e) {
@@ -807,7 +867,7 @@ public final class Group implements AutoCloseable {
   /**
    * Whether no rank is known to have died.
    *
-   * @return false if one of this node is gone
+   * @return false if one is gone
    */
   public boolean isComplete() {
     boolean complete = true;

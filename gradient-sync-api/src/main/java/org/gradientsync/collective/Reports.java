@@ -1,53 +1,57 @@
 package org.gradientsync.collective;
 
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.FileAlreadyExistsException;
-import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The folder in which the ranks of one group say what they are doing, after one of them has waited
- * too long. That it is there is the question: each rank's {@link Watch} looks for it and answers,
- * also where the rank's own thread is stuck. So it works without MPI, whose state nobody knows by
- * then, among all ranks that see the same folder.
+ * What the ranks of one group say they are doing, after one of them has waited too long, and who
+ * sums it up.
  *
- * <p>Its name holds a random number that only the ranks know, and it is readable by its user alone.
+ * <p>A rank that asks makes a {@link ReportFolder}. Each rank's {@link Watch} looks for it and
+ * writes a report, also where the rank's own thread is stuck. So it works without MPI, whose state
+ * nobody knows by then, among all ranks that see the same folder. The first rank that has waited
+ * for the reports takes the summary on itself, by a file in the folder, and logs it.
+ *
+ * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
+ * of it are asked by messages ({@link Inquiry}): those that have come to the call, because they are
+ * most likely to live, and otherwise all that are not known to be gone. Who is asked makes his
+ * node's folder, leaves the summary to the asker, and answers for his whole node, also for the
+ * ranks of it that have died, when the others have written. Where two nodes ask each other at the
+ * same time, the one with the lower number sums up.
  */
-final class Reports {
+final class Reports implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
-  private static final String PREFIX = "gradient-sync-report-";
-  private static final String OWN = "rank-";
-  private static final String SUMMARY = "summary.txt";
-  private static final long PATIENCE_NANOS = 2_000_000_000L;
+  private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
+  private static final long SAME_FOLDER_NANOS = 500_000_000; // twice what a watch may take
+  private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
+  private static final int NO_RANK = Group.NO_RANK;
+  private static final String NO_REPORT =
+      "has written no report: it is stopped, has ended, or sees another folder";
+  private static final String NO_ANSWER =
+      "has not answered: it is stopped, has ended, or cannot be reached";
 
-  private final Path folder;
-  private final Path fallback;
-  private final int rank;
-  private final int size;
-  private boolean written;
+  private final ReportFolder folder;
+  private final Inquiry inquiry; // or null
+  private final Group group;
+  private long questionSeen; // 0 if there is none
 
   /**
    * Nothing is made before it is asked for.
    *
-   * @param base where the folder will be
-   * @param id the group's, random and the same on all ranks
+   * @param inquiry for ranks that see no folder of this one's, or null
    */
-  Reports(Path base, long id, int rank, int size) {
-    String name = PREFIX + Long.toHexString(id);
-    folder = base.toAbsolutePath().normalize().resolve(name);
-    fallback = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().resolve(name);
-    this.rank = rank;
-    this.size = size;
+  Reports(ReportFolder folder, Inquiry inquiry, Group group) {
+    this.folder = folder;
+    this.inquiry = inquiry;
+    this.group = group;
   }
 
   /**
@@ -59,132 +63,188 @@ final class Reports {
    * @return where the reports are, for the end of a message, or an empty text if nowhere
    */
   String collect(String text, Supplier<List<String>> own) {
-    Path where = ask();
+    Path where = folder.ask();
     if (where == null) {
       return "";
     }
     // By another thread: the device that is asked for its state may be stuck, too.
-    Thread writer = new Thread(() -> answer(own), "gradient-sync-report");
+    Thread writer = new Thread(() -> folder.answer(own), "gradient-sync-report");
     writer.setDaemon(true);
     writer.start();
-    awaitAll();
-    String summary = summary();
-    if (!summary.isEmpty()) {
-      log.error(
-          "{}; what each of {} ranks was doing:{}\n  reports: {}", text, size, summary, where);
+    long start = System.nanoTime();
+    await(start, () -> allReported() || othersSeeNoFolder(start));
+    if (folder.leaveSummaryTo(group.rank(), group.name(group.rank()))) {
+      sumUp(text, where);
+    } else {
+      await(start, this::allReported);
+    }
+    if (inquiry != null) {
+      await(System.nanoTime(), () -> inquiry.unanswered().isEmpty());
     }
     return "; reports=" + where;
   }
 
-  /** Whether a rank, this one or another, has asked for reports. */
-  boolean isAsked() {
-    return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
-        || Files.isDirectory(fallback, LinkOption.NOFOLLOW_LINKS);
-  }
-
-  /**
-   * Asks all ranks.
-   *
-   * @return the folder, or null if none can be made
-   */
-  private Path ask() {
-    if (isAsked()) {
-      return where();
-    }
-    var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
-    for (Path candidate : List.of(folder, fallback)) {
-      try {
-        Files.createDirectories(candidate.getParent());
-        Files.createDirectory(candidate, mode);
-        return candidate;
-      } catch (IOException | UnsupportedOperationException | SecurityException e) {
-        if (Files.isDirectory(candidate, LinkOption.NOFOLLOW_LINKS)) {
-          return candidate; // another rank was faster
-        }
-        log.debug("no reports can be written there: folder={}", candidate, e);
-      }
-    }
-    return null;
-  }
-
-  private Path where() {
-    return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS) ? folder : fallback;
-  }
-
-  /**
-   * Writes this rank's report, once.
-   *
-   * @param report the first line sums it up; made only if it is needed
-   */
-  synchronized void answer(Supplier<List<String>> report) {
-    if (written) {
-      return;
-    }
-    written = true;
-    try {
-      write(file(rank), report.get());
-    } catch (IOException | RuntimeException e) {
-      log.warn("rank {}: its report cannot be written: folder={}", rank, where(), e);
-    }
-  }
-
-  private static void write(Path file, List<String> lines) throws IOException {
-    Path unfinished = file.resolveSibling(file.getFileName() + ".part");
-    Files.write(unfinished, lines, StandardCharsets.UTF_8);
-    Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE); // so that no half is read
-  }
-
-  private Path file(int ofRank) {
-    return where().resolve(OWN + ofRank + ".txt");
-  }
-
-  /** Waits for the others' reports, as long as is worth while. */
-  private void awaitAll() {
-    long start = System.nanoTime();
-    while (System.nanoTime() - start < PATIENCE_NANOS) {
-      int there = 0;
-      for (int other = 0; other < size; other++) {
-        there += Files.exists(file(other)) ? 1 : 0;
-      }
-      if (there == size) {
+  /** Waits as long as is worth while; those who ask meanwhile are answered. */
+  private void await(long start, BooleanSupplier isOver) {
+    while (true) {
+      answerQuestions();
+      if (isOver.getAsBoolean() || System.nanoTime() - start > PATIENCE_NANOS) {
         return;
       }
       LockSupport.parkNanos(10_000_000);
     }
   }
 
-  /**
-   * What all ranks said in their first lines, for the one rank that tells it: the first that asks.
-   *
-   * @return the summary, which has been left in the folder, too; or an empty text
-   */
-  private String summary() {
-    StringBuilder text = new StringBuilder();
-    for (int other = 0; other < size; other++) {
-      String line = firstLine(other);
-      text.append("\n  rank ").append(other).append(' ');
-      text.append(
-          line == null
-              ? "has written no report: it is stopped, has ended, or sees another folder"
-              : line);
-    }
-    try {
-      List<String> lines = text.toString().strip().lines().map(String::strip).toList();
-      Files.write(
-          where().resolve(SUMMARY), lines, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
-    } catch (FileAlreadyExistsException e) {
-      return ""; // another rank was faster
-    } catch (IOException e) {
-      log.debug("the summary cannot be written: folder={}", where(), e);
-    }
-    return text.toString();
+  private boolean allReported() {
+    return allReported(group.ranks());
   }
 
-  private String firstLine(int ofRank) {
-    try (var lines = Files.lines(file(ofRank), StandardCharsets.UTF_8)) {
-      return lines.findFirst().orElse(null);
-    } catch (IOException | RuntimeException e) {
-      return null;
+  /** Whether nobody's report is still to come. */
+  private boolean allReported(List<Integer> ranks) {
+    return ranks.stream().allMatch(peer -> folder.has(peer) || !group.isAlive(peer));
+  }
+
+  private boolean othersSeeNoFolder(long start) {
+    return inquiry != null
+        && System.nanoTime() - start > SAME_FOLDER_NANOS
+        && !ranksWithoutFolder().isEmpty();
+  }
+
+  /** The ranks of each node of which none has written a report here. */
+  private List<List<Integer>> ranksWithoutFolder() {
+    Map<Integer, List<Integer>> nodes = new TreeMap<>();
+    for (int peer : group.ranks()) {
+      nodes.computeIfAbsent(group.nodeOf(peer), node -> new ArrayList<>()).add(peer);
+    }
+    nodes.remove(group.nodeOf(group.rank()));
+    return nodes.values().stream().filter(n -> n.stream().noneMatch(folder::has)).toList();
+  }
+
+  private void sumUp(String text, Path where) {
+    List<List<Integer>> nodes = inquiry == null ? List.of() : ranksWithoutFolder();
+    nodes.forEach(node -> ask(node, text));
+    await(System.nanoTime(), () -> nodes.stream().noneMatch(this::mayAnswer));
+    String[] lines = new String[group.size()];
+    for (int peer = 0; peer < lines.length; peer++) {
+      lines[peer] = line(peer);
+    }
+    List<String> folders = new ArrayList<>(List.of("reports: " + where));
+    int other = NO_RANK; // that sums up
+    for (List<Integer> node : nodes) {
+      int speaker = speaker(node);
+      Inquiry.Answer answer = speaker == NO_RANK ? null : inquiry.answerOf(speaker);
+      for (int i = 0; i < node.size(); i++) {
+        int peer = node.get(i);
+        lines[peer] = answer == null ? at(peer, NO_ANSWER) : answer.lines().get(i).text();
+        if (answer != null && answer.lines().get(i).died()) {
+          group.noteDeath(peer);
+        }
+      }
+      if (answer != null) {
+        folders.add("reports of " + group.name(speaker) + " and its node: " + answer.folder());
+        other = isOfLowerNode(answer.teller()) ? answer.teller() : other;
+      }
+    }
+    for (int peer = 0; peer < lines.length; peer++) {
+      lines[peer] = "rank " + peer + " " + lines[peer];
+    }
+    folder.writeSummary(List.of(lines));
+    if (other != NO_RANK) {
+      int teller = other; // whose question must find this rank here
+      await(System.nanoTime(), () -> inquiry.hasAsked(teller));
+    } else {
+      List<String> all = new ArrayList<>(List.of(lines));
+      all.addAll(folders);
+      log.error(
+          "{}; what each of {} ranks was doing:\n  {}",
+          text,
+          group.size(),
+          String.join("\n  ", all));
+    }
+  }
+
+  /** Whether it is one that asks at the same time, and goes before this one. */
+  private boolean isOfLowerNode(int teller) {
+    return teller >= 0
+        && teller < group.size()
+        && group.nodeOf(teller) < group.nodeOf(group.rank());
+  }
+
+  private String line(int peer) {
+    String line = folder.firstLine(peer);
+    if (line != null) {
+      return line;
+    }
+    return group.isAlive(peer) ? NO_REPORT : at(peer, "has died");
+  }
+
+  private String at(int peer, String text) {
+    return Watched.at(group.placeOf(peer)) + text;
+  }
+
+  private void ask(List<Integer> node, String text) {
+    List<Integer> there = node.stream().filter(peer -> !group.isDeaf(peer)).toList();
+    List<Integer> come = there.stream().filter(group::hasCome).toList();
+    if (come.isEmpty() && !there.isEmpty()) {
+      // To send to one that has died can make MPI end this process, which has said nothing yet.
+      log.warn("{}; asks {}, though nobody of that node has come", text, group.names(there));
+    }
+    (come.isEmpty() ? there : come).forEach(inquiry::ask);
+  }
+
+  /** Whether a node has not answered, and somebody is there who could. */
+  private boolean mayAnswer(List<Integer> node) {
+    return speaker(node) == NO_RANK && !node.stream().allMatch(group::isDeaf);
+  }
+
+  /** Who of a node has answered for it, or {@link Group#NO_RANK}. */
+  private int speaker(List<Integer> node) {
+    return node.stream().filter(peer -> inquiry.answerOf(peer) != null).findFirst().orElse(NO_RANK);
+  }
+
+  /**
+   * Answers the ranks that ask by messages, as soon as this node's ranks have all written their
+   * reports. Called again and again, by any thread.
+   */
+  synchronized void answerQuestions() {
+    List<Integer> askers = inquiry == null ? List.of() : inquiry.unanswered();
+    Path where = askers.isEmpty() ? null : folder.ask();
+    if (where == null) {
+      return;
+    }
+    int first = askers.get(0);
+    folder.leaveSummaryTo(first, group.name(first));
+    if (questionSeen == 0) {
+      questionSeen = System.nanoTime();
+    }
+    List<Integer> own = group.ranksOf(group.nodeOf(group.rank()));
+    int teller = folder.teller();
+    if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
+      List<Inquiry.Line> lines =
+          own.stream().map(peer -> new Inquiry.Line(!group.isAlive(peer), line(peer))).toList();
+      Inquiry.Answer answer = new Inquiry.Answer(teller, where.toString(), lines);
+      askers.forEach(asker -> inquiry.answer(asker, answer));
+    }
+  }
+
+  /** Answers a rank that has asked by the folder. Called by any thread. */
+  void answerIfAsked(Supplier<List<String>> own) {
+    if (folder.isAsked()) {
+      folder.answer(own);
+    }
+  }
+
+  /** From now on no messages are sent or looked for. */
+  void silence() {
+    if (inquiry != null) {
+      inquiry.silence();
+    }
+  }
+
+  @Override
+  public void close() {
+    if (inquiry != null) {
+      inquiry.close();
     }
   }
 }

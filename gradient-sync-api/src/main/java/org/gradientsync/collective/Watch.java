@@ -7,8 +7,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One thread of this JVM that answers for its ranks when another rank asks for reports, because
- * their own threads may be stuck. It runs while there is a group of more than one rank.
+ * One thread of this JVM that answers for its ranks when another rank asks for reports, by a folder
+ * or by a message, because their own threads may be stuck. It runs while there is a group of more
+ * than one rank.
  */
 final class Watch {
   private static final Logger log = LoggerFactory.getLogger(Watch.class);

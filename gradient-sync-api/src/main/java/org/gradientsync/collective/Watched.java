@@ -16,7 +16,7 @@ final class Watched {
    * @param caller the thread that made the last one, or null
    */
   static String line(String place, String why, String waiting, CallLog calls, Thread caller) {
-    StringBuilder line = new StringBuilder(place.isEmpty() ? "" : "(" + place + ") ");
+    StringBuilder line = new StringBuilder(at(place));
     if (!why.isEmpty()) {
       line.append(why).append(": ");
     }
@@ -35,6 +35,11 @@ final class Watched {
       }
     }
     return line.toString();
+  }
+
+  /** How a line begins that tells of a rank at a place, which may be an empty text. */
+  static String at(String place) {
+    return place.isEmpty() ? "" : "(" + place + ") ";
   }
 
   /** The innermost frame that is not the JDK's: the user's own code, if it is there. */

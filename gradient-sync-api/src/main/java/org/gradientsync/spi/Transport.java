@@ -64,6 +64,16 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
+   * Whether the library's own threads may send and receive while the program's threads do what they
+   * like. After a time-out they ask ranks of other nodes what they are doing.
+   *
+   * @return false if only threads that make the program's calls may
+   */
+  default boolean takesOtherThreads() {
+    return true;
+  }
+
+  /**
    * Whether messages may use a kind of device's memory in place, and not only the host's. A backend
    * says yes only after having tried.
    *

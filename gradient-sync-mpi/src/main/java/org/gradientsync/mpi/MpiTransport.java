@@ -46,6 +46,12 @@ final class MpiTransport implements Transport {
     return mpi.isAlive(rank);
   }
 
+  /** A program that has started MPI may call it at any time, and end it. */
+  @Override
+  public boolean takesOtherThreads() {
+    return mpi.isOwner();
+  }
+
   @Override
   public Availability carries(String deviceKind) {
     return switch (deviceKind) {

@@ -9,10 +9,11 @@ import org.gradientsync.GradientSync;
 
 /**
  * What the ranks of {@link LostRank}'s jobs do: rank 1 is lost, in a manner and at a phase that the
- * arguments name. The others go on averaging until they throw.
+ * arguments name, and in one manner rank 2 as well. The others go on averaging until they throw.
  */
 final class LosingRanks {
   private static final int LOST = 1;
+  private static final int ALSO_LOST = 2;
   private static final int CALLS = 5;
 
   private LosingRanks() {}
@@ -32,10 +33,13 @@ final class LosingRanks {
         DeviceBuffer last = gradient.slice(gradient.count() - 1, 1)) {
       System.out.println("reducer=" + sync.reducer() + " process=" + ProcessHandle.current().pid());
       boolean lost = sync.rank() == LOST;
+      boolean both = manner.equals("stick-and-kill") && sync.rank() == ALSO_LOST;
       for (int call = 0; !manner.equals("late") || call < 2 * CALLS; call++) {
         if (lost
             && (phase.equals("before") && call == 0 || phase.equals("between") && call == CALLS)) {
           lose(manner);
+        } else if (both && call == CALLS) {
+          lose("kill");
         } else if (lost && phase.equals("during") && call == CALLS) {
           Thread other = new Thread(() -> loseInAMoment(manner));
           other.setDaemon(true);
@@ -66,7 +70,7 @@ final class LosingRanks {
       case "kill" -> signal("KILL");
       case "stop" -> signal("STOP");
       case "throw" -> throw new IllegalStateException("the data ran out");
-      case "stick" -> stickInUserCode();
+      case "stick", "stick-and-kill" -> stickInUserCode();
       case "late" -> Thread.sleep(2_000);
       default -> throw new IllegalArgumentException(manner);
     }

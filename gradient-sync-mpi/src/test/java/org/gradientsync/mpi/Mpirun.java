@@ -64,12 +64,36 @@ final class Mpirun {
       Class<?> main,
       String... arguments)
       throws IOException, InterruptedException {
+    // Where the program is called java, mpirun adds its own folders to the library and class path.
+    return run(ranks, seconds, environment, List.of("env"), jvmOptions, main, arguments);
+  }
+
+  /** Runs a class on so many ranks, below a program of which mpirun does not see what it runs. */
+  static Result runHidden(
+      int ranks,
+      Map<String, String> environment,
+      List<String> jvmOptions,
+      Class<?> main,
+      String... arguments)
+      throws IOException, InterruptedException {
+    List<String> shell = List.of("sh", "-c", "\"$@\"; exec sleep " + SECONDS, "sh");
+    return run(ranks, SECONDS, environment, shell, jvmOptions, main, arguments);
+  }
+
+  private static Result run(
+      int ranks,
+      long seconds,
+      Map<String, String> environment,
+      List<String> below,
+      List<String> jvmOptions,
+      Class<?> main,
+      String... arguments)
+      throws IOException, InterruptedException {
     require();
     List<String> command = new ArrayList<>();
     command.addAll(
         List.of("mpirun", "--oversubscribe", "--bind-to", "none", "-np", Integer.toString(ranks)));
-    // Where the program is called java, mpirun adds its own folders to the library and class path.
-    command.add("env");
+    command.addAll(below);
     command.addAll(java(jvmOptions, main, arguments));
     return execute(command, environment, seconds);
   }

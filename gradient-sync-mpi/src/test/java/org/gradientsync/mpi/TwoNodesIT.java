@@ -52,15 +52,44 @@ class TwoNodesIT {
   }
 
   @Test
-  void aStuckRankIsNamedWithItsHostAndReportsOnItsNode() throws Exception {
-    Mpirun.Result job = lose("stick", "between", "reports-HOST"); // each node has its own
+  void aRankThatIsStuckAloneOnItsNodeSaysWhere() throws Exception {
+    Mpirun.Result job = lose(2, "stick", "between", "reports-HOST"); // each node has its own
     assertNotEquals(0, job.exitCode());
     requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: .*" + LOST);
     requireMatch(job.output(), "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
-    requireMatch(job.output(), "\n  rank 1 has written no report: .* sees another folder");
+    requireMatch(job.output(), "\n  " + LOST + " is in no call since .*stickInUserCode");
+    requireMatch(job.output(), "\n  reports of " + LOST + " and its node: .*/reports-node2/");
     requireMatch(report("node1", 0), "waits for rank 1 since ");
     requireMatch(report("node2", 1), "is in no call since .*stickInUserCode");
-    requireMatch(report("node2", 2), "waits for rank 1 since ");
+  }
+
+  @Test
+  void oneSummaryHasAStuckAndAKilledRankOfTheOtherNode() throws Exception {
+    String where = folder.resolve("reports-HOST").toString(); // none is shared
+    Mpirun.Result job = // mpirun would end it before the time-out
+        Mpirun.runHidden(
+            4,
+            nodes,
+            List.of(),
+            LosingRanks.class,
+            "stick-and-kill",
+            "between",
+            "mpi",
+            where,
+            "host");
+    requireNothingRuns(where);
+    assertNotEquals(0, job.exitCode());
+    String text = job.output();
+    requireMatch(text, "Exception: timed out: .*" + LOST + " and rank 2 ");
+    assertEquals(2, text.split("what each of 4 ranks was doing:", -1).length, text);
+    requireMatch(text, "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
+    requireMatch(text, "\n  rank 1 \\(host=node2, .*is in no call since .*stickInUserCode");
+    requireMatch(text, "\n  rank 2 \\(host=node2, process=\\d+\\) has died\n");
+    requireMatch(text, "\n  rank 3 \\(host=node2, .*waits for rank 1 since ");
+    requireMatch(text, "\n  reports of rank \\d \\(host=node\\d, .*/reports-node\\d/");
+    requireMatch(report("node1", 0), "waits for rank 1 since ");
+    requireMatch(report("node2", 1), "is in no call since .*stickInUserCode");
+    requireMatch(report("node2", 3), "waits for rank 1 since ");
   }
 
   private String report(String node, int rank) throws IOException {
@@ -78,10 +107,15 @@ class TwoNodesIT {
   }
 
   private Mpirun.Result lose(String manner, String phase, String reports) throws Exception {
+    return lose(RANKS, manner, phase, reports);
+  }
+
+  private Mpirun.Result lose(int ranks, String manner, String phase, String reports)
+      throws Exception {
     String where = folder.resolve(reports).toString();
     Mpirun.Result job =
         Mpirun.run(
-            RANKS,
+            ranks,
             Mpirun.SECONDS,
             nodes,
             List.of(),
