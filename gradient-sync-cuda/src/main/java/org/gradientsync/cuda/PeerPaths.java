@@ -62,14 +62,16 @@ final class PeerPaths implements AutoCloseable {
   /**
    * Finds out whether each rank can reach each other one's GPU. Collective.
    *
+   * @param sharing whether ranks of one process may share a GPU: their kernels wait for each other,
+   *     and so does what one rank's thread asks of the GPU for another's kernel
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerPaths open(Group group, CudaDevice device) {
-    return open(group, device, PROCESS);
+  static PeerPaths open(Group group, CudaDevice device, boolean sharing) {
+    return open(group, device, sharing, PROCESS);
   }
 
-  /** As {@link #open(Group, CudaDevice)}, in a process of this number. */
-  static PeerPaths open(Group group, CudaDevice device, long process) {
+  /** As {@link #open(Group, CudaDevice, boolean)}, in a process of this number. */
+  static PeerPaths open(Group group, CudaDevice device, boolean sharing, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
@@ -83,7 +85,10 @@ final class PeerPaths implements AutoCloseable {
       if (peer != group.rank()) {
         reason =
             obstacle(
-                device, Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS), own.array());
+                device,
+                sharing,
+                Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS),
+                own.array());
         reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
       }
     }
@@ -95,7 +100,7 @@ final class PeerPaths implements AutoCloseable {
     return device.api().capability(device.ordinal());
   }
 
-  private static String obstacle(CudaDevice device, long[] theirs, long[] own) {
+  private static String obstacle(CudaDevice device, boolean sharing, long[] theirs, long[] own) {
     CudaApi api = device.api();
     boolean sameProcess = theirs[0] == own[0];
     if (theirs[1] != own[1]) {
@@ -103,7 +108,7 @@ final class PeerPaths implements AutoCloseable {
     }
     try {
       if (theirs[2] == own[2] && theirs[3] == own[3]) {
-        return sameProcess ? "" : "ranks of different processes share a GPU";
+        return sameProcess && sharing ? "" : "they share a GPU";
       }
       byte[] pci = new byte[16];
       ByteBuffer.wrap(pci).putLong(theirs[2]).putLong(theirs[3]);

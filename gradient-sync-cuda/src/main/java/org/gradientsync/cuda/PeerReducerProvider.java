@@ -52,7 +52,8 @@ public final class PeerReducerProvider implements ReducerProvider {
   public Reducer create(SyncContext context) {
     Group group = context.group();
     CudaDevice device = (CudaDevice) context.device();
-    PeerPaths paths = PeerPaths.open(group, device);
+    boolean sharing = context.settings().get("peer.sharing").orElse("off").equals("on");
+    PeerPaths paths = PeerPaths.open(group, device, sharing);
     NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());

@@ -286,7 +286,7 @@ class EveryCudaCallFailsTest {
     Group world = LocalRanks.current().orElseThrow();
     try (Group group = world.split(0, sync.rank(), TIMEOUT);
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
-        PeerPaths paths = PeerPaths.open(group, device, sync.rank());
+        PeerPaths paths = PeerPaths.open(group, device, false, sync.rank());
         CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
         CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
       PeerPaths.Mapped[] mapped = paths.share(one.address());

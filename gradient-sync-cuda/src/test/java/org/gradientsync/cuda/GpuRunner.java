@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
 import org.gradientsync.contract.RankRunner;
 import org.gradientsync.local.LocalRanks;
@@ -11,19 +12,31 @@ final class GpuRunner implements RankRunner {
   private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
 
   private final String reducer;
+  private final UnaryOperator<GradientSync.Builder> settings;
 
   GpuRunner(String reducer) {
+    this(reducer, UnaryOperator.identity());
+  }
+
+  GpuRunner(String reducer, UnaryOperator<GradientSync.Builder> settings) {
     this.reducer = reducer;
+    this.settings = settings;
   }
 
   @Override
   public int[] sizes() {
-    return SIZE != null ? new int[] {Integer.parseInt(SIZE)} : new int[] {1, 2, 3};
+    if (SIZE != null) {
+      return new int[] {Integer.parseInt(SIZE)};
+    }
+    // Kernels of peer wait for each other, so each rank has a GPU of its own.
+    int most = reducer.equals(PeerReducer.NAME) ? CudaLibrary.api().deviceCount() : 3;
+    return IntStream.rangeClosed(1, Math.min(3, most)).toArray();
   }
 
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
-    UnaryOperator<GradientSync.Builder> all = b -> options.apply(b.device("cuda").reducer(reducer));
+    UnaryOperator<GradientSync.Builder> all =
+        b -> options.apply(settings.apply(b.device("cuda").reducer(reducer)));
     if (SIZE == null) {
       LocalRanks.run(ranks, all, task);
       return;

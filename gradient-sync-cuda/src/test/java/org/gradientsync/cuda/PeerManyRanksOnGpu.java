@@ -38,7 +38,12 @@ class PeerManyRanksOnGpu {
   void givesThePromisedBits(int ranks, String way) {
     LocalRanks.run(
         ranks,
-        b -> b.device("cuda").reducer("peer").set("peer.way", way).timeout(Duration.ofSeconds(20)),
+        b ->
+            b.device("cuda")
+                .reducer("peer")
+                .set("peer.way", way)
+                .set("peer.sharing", "on")
+                .timeout(Duration.ofSeconds(20)),
         sync -> {
           for (DataType type : DataType.values()) {
             check(sync, type, ReduceOp.SUM, 100_003, 0);

@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Timeout;
 class PeerPathsTest {
   /** As if every rank were a process. */
   private static PeerPaths openAsProcess(Rank rank) {
-    return PeerPaths.open(rank.group(), rank.device(), 1000 + rank.rank());
+    return PeerPaths.open(rank.group(), rank.device(), true, 1000 + rank.rank());
   }
 
   private static String refusal(Rank rank) {
     return assertThrows(
-            UnavailableException.class, () -> PeerPaths.open(rank.group(), rank.device()))
+            UnavailableException.class, () -> PeerPaths.open(rank.group(), rank.device(), false))
         .getMessage();
   }
 
@@ -101,9 +101,14 @@ class PeerPathsTest {
         rank -> {
           UnavailableException e =
               assertThrows(UnavailableException.class, () -> openAsProcess(rank));
-          assertEquals(
-              "ranks of different processes share a GPU: ranks 0 and 2 (rank 0)", e.getMessage());
+          assertEquals("they share a GPU: ranks 0 and 2 (rank 0)", e.getMessage());
         });
+  }
+
+  @Test
+  void ranksOfOneProcessThatShareAGpuWithoutBeingAllowedTo() {
+    PeerRanks.run(
+        3, rank -> assertEquals("they share a GPU: ranks 0 and 2 (rank 0)", refusal(rank)));
   }
 
   @Test
@@ -112,7 +117,7 @@ class PeerPathsTest {
     PeerRanks.run(
         3, // 0 and 2 on the same GPU
         rank -> {
-          try (PeerPaths paths = PeerPaths.open(rank.group(), rank.device());
+          try (PeerPaths paths = PeerPaths.open(rank.group(), rank.device(), true);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             int others = rank.rank() == 1 ? 2 : 1;
             verify(rank.gpu().api, times(others)).enablePeerAccess(any());

@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.collective.Group;
@@ -19,8 +20,10 @@ final class PeerRanks {
     }
 
     SyncContext context(String... settings) {
-      Map<String, String> chosen =
-          settings.length == 0 ? Map.of() : Map.of(settings[0], settings[1]);
+      Map<String, String> chosen = new HashMap<>(Map.of("peer.sharing", "on")); // two GPUs for all
+      if (settings.length > 0) {
+        chosen.put(settings[0], settings[1]);
+      }
       return new SyncContext(group, device, new Settings(chosen));
     }
   }
