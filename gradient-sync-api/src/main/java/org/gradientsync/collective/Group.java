@@ -67,6 +67,7 @@ public final class Group implements AutoCloseable {
   private static final int ANSWER = 6;
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
+  private static final long LOOK_NANOS = 1_000_000_000;
   private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
@@ -85,6 +86,7 @@ public final class Group implements AutoCloseable {
   private final Reports reports; // or null
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
   private WeakReference<Thread> caller = new WeakReference<>(null);
+  private long lookedAt = System.nanoTime(); // for messages, by the thread that does
   private Meeting meeting;
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
@@ -122,7 +124,7 @@ public final class Group implements AutoCloseable {
             : new Reports(new ReportFolder(folder, id, rank), inquiry(), this);
     contexts.opened(this, context);
     if (reports != null && context != 0) {
-      Watch.add(this);
+      Watch.add(this, reports.asksByMessages());
     }
   }
 
@@ -580,10 +582,16 @@ public final class Group implements AutoCloseable {
 
   /** Called by the thread that watches; takes no lock, as the holder may be stuck. */
   void answerIfAsked() {
-    if (calls.areQuietFor(QUIET_NANOS)) { // otherwise nobody can have missed this rank yet
+    reports.answerIfAsked(() -> report(""));
+  }
+
+  /** Likewise. Seldom while calls are made, so that it takes little from what else uses MPI. */
+  void answerMessages() {
+    long now = System.nanoTime();
+    if (calls.areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
+      lookedAt = now;
       reports.answerQuestions();
     }
-    reports.answerIfAsked(() -> report(""));
   }
 
   private List<String> report(String why) {
@@ -665,6 +673,23 @@ public final class Group implements AutoCloseable {
    */
   public boolean isAlive(int peer) {
     return transport.isAlive(members[peer]) && !contexts.hasDied(members[peer]);
+  }
+
+  /**
+   * Who is known to have died without a word: the rank that this one waits for, or in a call of all
+   * ranks another one, for which that one may be waiting.
+   *
+   * @return {@link #NO_RANK} if nobody is
+   */
+  int deadWhileWaitingFor(int peer) {
+    if (!isAlive(peer)) {
+      return peer;
+    }
+    return pair ? NO_RANK : ranks().stream().filter(this::diedSilently).findFirst().orElse(NO_RANK);
+  }
+
+  private boolean diedSilently(int peer) {
+    return peer != rank && !isAlive(peer) && !goodbyes.has(peer);
   }
 
   /** Remembers what ranks of another node have seen: that one of them has died. */

@@ -207,18 +207,20 @@ final class Inquiry implements AutoCloseable {
   @Override
   public synchronized void close() {
     silent = true;
-    sends.forEach(Message::close);
-    close(listening);
-    if (answering != null) {
-      close(answering);
+    sends.forEach(this::close);
+    for (int peer = 0; peer < listening.length; peer++) {
+      close(listening[peer]);
+      close(answering == null ? null : answering[peer]);
     }
   }
 
-  private static void close(Message[] messages) {
-    for (Message message : messages) {
+  private void close(Message message) {
+    try {
       if (message != null) {
         message.close();
       }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot end a message", group.rank(), e); // to one that has died, say
     }
   }
 }

@@ -81,15 +81,21 @@ final class ReportFolder {
   }
 
   /**
-   * Writes this rank's report, once.
+   * Writes this rank's report, once. By a thread of its own: what is asked for it, the state of a
+   * device for example, may be stuck, too.
    *
    * @param report the first line sums it up; made only if it is needed
    */
   synchronized void answer(Supplier<List<String>> report) {
-    if (written) {
-      return;
+    if (!written) {
+      written = true;
+      Thread writer = new Thread(() -> writeOwn(report), "gradient-sync-report");
+      writer.setDaemon(true);
+      writer.start();
     }
-    written = true;
+  }
+
+  private void writeOwn(Supplier<List<String>> report) {
     try {
       write(file(rank), report.get());
     } catch (IOException | RuntimeException e) {

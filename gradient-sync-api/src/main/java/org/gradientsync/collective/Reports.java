@@ -32,6 +32,7 @@ final class Reports implements AutoCloseable {
   private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
   private static final long SAME_FOLDER_NANOS = 500_000_000; // twice what a watch may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
+  private static final int MOST_ASKED = 3; // of a node; each answers for all of it
   private static final int NO_RANK = Group.NO_RANK;
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, or sees another folder";
@@ -67,14 +68,11 @@ final class Reports implements AutoCloseable {
     if (where == null) {
       return "";
     }
-    // By another thread: the device that is asked for its state may be stuck, too.
-    Thread writer = new Thread(() -> folder.answer(own), "gradient-sync-report");
-    writer.setDaemon(true);
-    writer.start();
+    folder.answer(own);
     long start = System.nanoTime();
     await(start, () -> allReported() || othersSeeNoFolder(start));
     if (folder.leaveSummaryTo(group.rank(), group.name(group.rank()))) {
-      sumUp(text, where);
+      sumUp(text, where, start);
     } else {
       await(start, this::allReported);
     }
@@ -88,11 +86,15 @@ final class Reports implements AutoCloseable {
   private void await(long start, BooleanSupplier isOver) {
     while (true) {
       answerQuestions();
-      if (isOver.getAsBoolean() || System.nanoTime() - start > PATIENCE_NANOS) {
+      if (isOver.getAsBoolean() || isOver(start)) {
         return;
       }
       LockSupport.parkNanos(10_000_000);
     }
+  }
+
+  private static boolean isOver(long start) {
+    return System.nanoTime() - start > PATIENCE_NANOS;
   }
 
   private boolean allReported() {
@@ -120,10 +122,16 @@ final class Reports implements AutoCloseable {
     return nodes.values().stream().filter(n -> n.stream().noneMatch(folder::has)).toList();
   }
 
-  private void sumUp(String text, Path where) {
+  private void sumUp(String text, Path where, long start) {
     List<List<Integer>> nodes = inquiry == null ? List.of() : ranksWithoutFolder();
     nodes.forEach(node -> ask(node, text));
-    await(System.nanoTime(), () -> nodes.stream().noneMatch(this::mayAnswer));
+    if (!nodes.isEmpty()) {
+      List<Integer> here = group.ranks().stream().filter(peer -> !isOfAny(nodes, peer)).toList();
+      BooleanSupplier isHere = () -> allReported(here) || isOver(start);
+      await(
+          System.nanoTime(),
+          () -> nodes.stream().noneMatch(this::mayAnswer) && isHere.getAsBoolean());
+    }
     String[] lines = new String[group.size()];
     for (int peer = 0; peer < lines.length; peer++) {
       lines[peer] = line(peer);
@@ -135,7 +143,11 @@ final class Reports implements AutoCloseable {
       Inquiry.Answer answer = speaker == NO_RANK ? null : inquiry.answerOf(speaker);
       for (int i = 0; i < node.size(); i++) {
         int peer = node.get(i);
-        lines[peer] = answer == null ? at(peer, NO_ANSWER) : answer.lines().get(i).text();
+        if (answer != null) {
+          lines[peer] = answer.lines().get(i).text();
+        } else if (!folder.has(peer) && group.isAlive(peer)) {
+          lines[peer] = at(peer, NO_ANSWER);
+        }
         if (answer != null && answer.lines().get(i).died()) {
           group.noteDeath(peer);
         }
@@ -185,16 +197,26 @@ final class Reports implements AutoCloseable {
   private void ask(List<Integer> node, String text) {
     List<Integer> there = node.stream().filter(peer -> !group.isDeaf(peer)).toList();
     List<Integer> come = there.stream().filter(group::hasCome).toList();
-    if (come.isEmpty() && !there.isEmpty()) {
+    List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
+    if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
-      log.warn("{}; asks {}, though nobody of that node has come", text, group.names(there));
+      log.warn("{}; asking {} what its node is doing", text, group.names(asked));
+      asked.forEach(inquiry::ask);
     }
-    (come.isEmpty() ? there : come).forEach(inquiry::ask);
+  }
+
+  private static boolean isOfAny(List<List<Integer>> nodes, int peer) {
+    return nodes.stream().anyMatch(node -> node.contains(peer));
+  }
+
+  /** Whether ranks of other nodes can be asked, and ask. */
+  boolean asksByMessages() {
+    return inquiry != null;
   }
 
   /** Whether a node has not answered, and somebody is there who could. */
   private boolean mayAnswer(List<Integer> node) {
-    return speaker(node) == NO_RANK && !node.stream().allMatch(group::isDeaf);
+    return speaker(node) == NO_RANK && !allReported(node) && !node.stream().allMatch(group::isDeaf);
   }
 
   /** Who of a node has answered for it, or {@link Group#NO_RANK}. */

@@ -17,6 +17,8 @@ final class ShortText {
   static String get(ByteBuffer memory, int at, int bytes) {
     byte[] text = new byte[bytes];
     memory.get(at, text);
-    return new String(text, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", " ");
+    return new String(text, StandardCharsets.UTF_8)
+        .trim()
+        .replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");
   }
 }

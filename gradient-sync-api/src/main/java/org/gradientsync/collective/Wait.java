@@ -91,9 +91,10 @@ final class Wait {
         for (Runnable check : checks) {
           check.run();
         }
-        if (!group.isAlive(peer) && !group.test(message, peer)) {
+        int dead = group.deadWhileWaitingFor(peer);
+        if (dead != Group.NO_RANK && !group.test(message, peer)) {
           throw group.lost(
-              group.name(peer)
+              group.name(dead)
                   + " has died, lastFinished="
                   + group.lastFinished()
                   + ", waited="

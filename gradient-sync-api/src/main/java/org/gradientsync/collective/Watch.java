@@ -3,52 +3,75 @@ package org.gradientsync.collective;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One thread of this JVM that answers for its ranks when another rank asks for reports, by a folder
- * or by a message, because their own threads may be stuck. It runs while there is a group of more
- * than one rank.
+ * Threads of this JVM that answer for its ranks when another rank asks for reports, because their
+ * own threads may be stuck. One looks for folders. Another looks for messages where there are other
+ * nodes: it may have to wait for a thread that is stuck in MPI, and the first must not. They run
+ * while there are groups to watch.
  */
 final class Watch {
+  private static final Watch FOLDERS = new Watch("gradient-sync-watch", Group::answerIfAsked);
+  private static final Watch MESSAGES = new Watch("gradient-sync-questions", Group::answerMessages);
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_NANOS = 250_000_000;
-  private static final Set<Group> GROUPS = ConcurrentHashMap.newKeySet();
-  private static Thread thread;
 
-  private Watch() {}
+  private final Set<Group> groups = ConcurrentHashMap.newKeySet();
+  private final String name;
+  private final Consumer<Group> task;
+  private Thread thread;
 
-  static synchronized void add(Group group) {
-    GROUPS.add(group);
+  private Watch(String name, Consumer<Group> task) {
+    this.name = name;
+    this.task = task;
+  }
+
+  /**
+   * Watches a group.
+   *
+   * @param messages whether it may be asked by messages, too
+   */
+  static void add(Group group, boolean messages) {
+    FOLDERS.begin(group);
+    if (messages) {
+      MESSAGES.begin(group);
+    }
+  }
+
+  static void remove(Group group) {
+    FOLDERS.groups.remove(group);
+    MESSAGES.groups.remove(group);
+  }
+
+  private synchronized void begin(Group group) {
+    groups.add(group);
     if (thread == null) {
-      thread = new Thread(Watch::run, "gradient-sync-watch");
+      thread = new Thread(this::run, name);
       thread.setDaemon(true);
       thread.start();
     }
   }
 
-  static void remove(Group group) {
-    GROUPS.remove(group);
-  }
-
-  private static void run() {
+  private void run() {
     while (!isOver()) {
-      GROUPS.forEach(Watch::look);
+      groups.forEach(this::look);
       LockSupport.parkNanos(PERIOD_NANOS);
     }
   }
 
-  private static void look(Group group) {
+  private void look(Group group) {
     try {
-      group.answerIfAsked();
+      task.accept(group);
     } catch (Throwable e) {
-      log.debug("a report cannot be written", e); // of which no job may end
+      log.debug("a report cannot be given", e); // of which no job may end
     }
   }
 
-  private static synchronized boolean isOver() {
-    if (GROUPS.isEmpty()) {
+  private synchronized boolean isOver() {
+    if (groups.isEmpty()) {
       thread = null;
       return true;
     }

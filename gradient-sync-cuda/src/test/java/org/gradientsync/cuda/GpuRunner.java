@@ -12,15 +12,9 @@ final class GpuRunner implements RankRunner {
   private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
 
   private final String reducer;
-  private final UnaryOperator<GradientSync.Builder> settings;
 
   GpuRunner(String reducer) {
-    this(reducer, UnaryOperator.identity());
-  }
-
-  GpuRunner(String reducer, UnaryOperator<GradientSync.Builder> settings) {
     this.reducer = reducer;
-    this.settings = settings;
   }
 
   @Override
@@ -35,8 +29,7 @@ final class GpuRunner implements RankRunner {
 
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
-    UnaryOperator<GradientSync.Builder> all =
-        b -> options.apply(settings.apply(b.device("cuda").reducer(reducer)));
+    UnaryOperator<GradientSync.Builder> all = b -> options.apply(b.device("cuda").reducer(reducer));
     if (SIZE == null) {
       LocalRanks.run(ranks, all, task);
       return;

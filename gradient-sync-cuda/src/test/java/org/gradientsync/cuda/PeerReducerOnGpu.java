@@ -70,7 +70,7 @@ class PeerReducerOnGpu {
     return b -> b.set("peer.way", way);
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesWaysAndTypes")
   void everyWayGivesThePromisedBits(int ranks, String way, DataType type) {
     runner.run(
@@ -89,7 +89,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void largeBuffersInManyChunks(int ranks) {
     runner.run(
@@ -117,7 +117,7 @@ class PeerReducerOnGpu {
     }
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void differentBuffersAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String way) {
     runner.run(
@@ -145,7 +145,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void differentOperationsAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String way) {
     runner.run(
@@ -174,7 +174,7 @@ class PeerReducerOnGpu {
     }
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void aRankThatHasClosedIsNotWaitedFor(int ranks, String way) {
     runner.run(
@@ -195,7 +195,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void aRankThatDoesNotComeIsNamed(int ranks, String way) {
     runner.run(
@@ -236,7 +236,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void severalStreamsKeepTheOrderOfTheCalls(int ranks, String way) {
     runner.run(
@@ -269,7 +269,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesAndWays")
   void capturedCallsAreReplayed(int ranks, String way) {
     runner.run(
@@ -302,7 +302,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void memoryThatCannotBeMappedGoesThroughTheMailboxes(int ranks) {
     runner.run(
@@ -340,7 +340,7 @@ class PeerReducerOnGpu {
     }
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void closedBuffersAreFreedWhenNobodyMapsThemAnyMore(int ranks) {
     runner.run(
@@ -367,7 +367,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void syncsComeAndGo(int ranks) {
     runner.run(
@@ -395,7 +395,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  @ParameterizedTest
+  @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void twoSyncsInDifferentOrdersDoNotDeadlock(int ranks) {
     runner.run(
