@@ -676,8 +676,8 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Who is known to have died without a word: the rank that this one waits for, or in a call of all
-   * ranks another one, for which that one may be waiting.
+   * Who is known to have died without a word: the rank that this one waits for; or if that is on
+   * another node, and cannot see who dies here, one for which it may be waiting itself.
    *
    * @return {@link #NO_RANK} if nobody is
    */
@@ -685,7 +685,10 @@ public final class Group implements AutoCloseable {
     if (!isAlive(peer)) {
       return peer;
     }
-    return pair ? NO_RANK : ranks().stream().filter(this::diedSilently).findFirst().orElse(NO_RANK);
+    boolean sees = nodeOf(peer) == nodeOf(rank);
+    return sees || pair
+        ? NO_RANK
+        : ranks().stream().filter(this::diedSilently).findFirst().orElse(NO_RANK);
   }
 
   private boolean diedSilently(int peer) {
