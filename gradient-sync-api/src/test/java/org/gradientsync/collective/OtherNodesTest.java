@@ -61,8 +61,11 @@ class OtherNodesTest {
   void nothingIsSentWhereAllSeeOneFolder() throws Exception {
     lose(3, rank -> rank, Set.of(1), -1, rank -> 0);
     requireLine(summary(), 1, "is in no call since .*stuckInUserCode");
-    if (secondsOfWriting() < 0.3) { // otherwise it may have looked as if they saw none
+    double seconds = secondsOfWriting();
+    if (seconds < 0.4) {
       assertEquals(List.of(), List.copyOf(sent));
+    } else { // it may have looked as if they saw no folder
+      System.out.println("left out: whether anything was sent, as writing took s=" + seconds);
     }
   }
 
