@@ -67,6 +67,11 @@ final class CallLog {
     return count > 0 && ended[last(0)] == 0;
   }
 
+  /** The last call; there has been one. */
+  ByteBuffer currentBytes() {
+    return calls[last(0)];
+  }
+
   /** The last call, as a user reads it, or "none". */
   String current() {
     return count > 0 ? Call.describe(calls[last(0)]) : "none";

@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.gradientsync.spi.Transport;
 
 /**
  * Which tag ranges of a job are in use. Each communicator has one, so that its messages never match
@@ -19,8 +20,36 @@ final class Contexts {
   private final BitSet used = new BitSet(LIMIT);
   private final Set<Group> open = new LinkedHashSet<>();
   private final BitSet dead = new BitSet();
+  private final StandOff standOff;
   private boolean everBroken;
   private long generation;
+  private long caller; // the number of a thread, if there is one
+  private boolean severalCallers;
+
+  Contexts(Transport transport) {
+    standOff = new StandOff(transport, this);
+  }
+
+  /** What looks for ranks that wait for each other. */
+  StandOff standOff() {
+    return standOff;
+  }
+
+  /** The group that is open and goes by this key, or null. */
+  synchronized Group find(StandOff.Key key) {
+    return open.stream().filter(group -> group.key().equals(key)).findFirst().orElse(null);
+  }
+
+  /** Notes which thread makes calls. */
+  synchronized void calledBy(Thread thread) {
+    severalCallers |= caller != 0 && caller != thread.getId();
+    caller = thread.getId();
+  }
+
+  /** Whether one thread alone has made all calls of this rank. */
+  synchronized boolean haveOneCaller() {
+    return !severalCallers;
+  }
 
   /** A bit for each range in use, for sending to the other ranks. */
   synchronized long[] used() {

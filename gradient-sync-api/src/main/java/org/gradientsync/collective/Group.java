@@ -65,6 +65,10 @@ public final class Group implements AutoCloseable {
 
   private static final int QUESTION = 5;
   private static final int ANSWER = 6;
+
+  /** Of the world: the ranks' probes for those that wait for each other. */
+  static final int PROBE = 7;
+
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
@@ -74,7 +78,7 @@ public final class Group implements AutoCloseable {
   private final Transport transport;
   private final Contexts contexts;
   private final int context;
-  private final long generation;
+  private final StandOff.Key key;
   private final int[] members;
   private final int rank;
   private Patience patience;
@@ -90,7 +94,10 @@ public final class Group implements AutoCloseable {
   private Meeting meeting;
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
-  private boolean pair; // the last call was one with a single other rank
+  private boolean pair; // the last call was one with single other ranks
+  private int sendsTo;
+  private int receivesFrom;
+  private int tag;
   private long sequence;
   private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
@@ -108,7 +115,7 @@ public final class Group implements AutoCloseable {
     this.transport = transport;
     this.contexts = contexts;
     this.context = context;
-    this.generation = generation;
+    this.key = new StandOff.Key(context, generation);
     this.members = members;
     this.rank = rank;
     this.patience = patience;
@@ -133,7 +140,7 @@ public final class Group implements AutoCloseable {
     boolean oneNode = ranksOf(nodeOf(rank)).size() == size();
     return oneNode || !transport.takesOtherThreads()
         ? null
-        : new Inquiry(this, QUESTION, ANSWER, generation);
+        : new Inquiry(this, QUESTION, ANSWER, key.generation());
   }
 
   /**
@@ -149,7 +156,7 @@ public final class Group implements AutoCloseable {
       members[i] = i;
     }
     Patience none = new Patience(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    return new Group(transport, new Contexts(), 0, 0, members, transport.rank(), none, 0);
+    return new Group(transport, new Contexts(transport), 0, 0, members, transport.rank(), none, 0);
   }
 
   /**
@@ -327,7 +334,7 @@ public final class Group implements AutoCloseable {
     boolean finite = found < 0;
     for (int peer = 0; peer < members.length; peer++) {
       if (peer != rank) {
-        await(meeting.arrival(peer), peer);
+        wait.await(meeting.arrival(peer), peer, Stance.Phase.MEETING, sequence);
         same &= Call.same(own, meeting.call(peer));
         finite &= Call.notFinite(meeting.call(peer)) < 0;
       }
@@ -354,6 +361,7 @@ public final class Group implements AutoCloseable {
     Call.writeOwn(call, enqueued, -1, name);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
+      contexts.calledBy(Thread.currentThread());
     }
   }
 
@@ -478,11 +486,24 @@ public final class Group implements AutoCloseable {
     meeting = newMeeting;
   }
 
-  /** Notes what this rank is doing with one other, for the messages of exceptions. */
-  void beginPair(Call.Kind kind, int element, long count, int tag) {
+  /**
+   * Notes what this rank is doing with single others, for the messages of exceptions.
+   *
+   * @param destination the rank to send to, or {@link #NO_RANK}
+   * @param source the rank to receive from, or {@link #NO_RANK}
+   */
+  void beginPair(Call.Kind kind, int element, long count, int destination, int source, int newTag) {
     requireUsable();
     pair = true;
+    sendsTo = destination;
+    receivesFrom = source;
+    tag = newTag;
     begin(sequence - before, kind, element, count, null, tag, NO_NAME);
+  }
+
+  /** Waits for a rank that this one sends to, or receives from, to come. */
+  void awaitPartner(Message message, int peer, Stance.Phase phase) {
+    wait.await(message, peer, phase, tag);
   }
 
   /**
@@ -494,7 +515,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if that rank does not do its part in time
    */
   public void await(Message message, int peer) {
-    wait.await(message, peer);
+    wait.await(message, peer, Stance.Phase.DATA, 0);
   }
 
   /**
@@ -518,6 +539,55 @@ public final class Group implements AutoCloseable {
     return peers.size() > 4
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
+  /** What all its ranks call it. */
+  StandOff.Key key() {
+    return key;
+  }
+
+  /** What a rank of the group is called in the job. */
+  int worldRank(int peer) {
+    return members[peer];
+  }
+
+  ByteBuffer currentCallBytes() {
+    return calls.currentBytes();
+  }
+
+  /** What looks for ranks that wait for each other. */
+  StandOff standOff() {
+    return contexts.standOff();
+  }
+
+  /**
+   * Whether this rank has done what another rank of the job waits for.
+   *
+   * @param number of the collective, or the tag
+   */
+  boolean hasComeTo(Stance.Phase phase, long number, int worldRank) {
+    boolean isInPair = pair && calls.isRunning() && tag == number;
+    return switch (phase) {
+      case MEETING -> sequence >= number;
+      case SEND -> isInPair && receivesFrom != NO_RANK && members[receivesFrom] == worldRank;
+      case RECEIVE -> isInPair && sendsTo != NO_RANK && members[sendsTo] == worldRank;
+      case DATA -> true;
+    };
+  }
+
+  /** Who waits for whom. */
+  String standOffText(Probe circle) {
+    return "the ranks wait for each other, rank="
+        + rank
+        + ", "
+        + during()
+        + ":"
+        + circle.table(this::nameInJob);
+  }
+
+  private String nameInJob(int worldRank) {
+    int peer = ranks().stream().filter(r -> members[r] == worldRank).findFirst().orElse(NO_RANK);
+    return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
   /** Where a rank runs, or an empty text. */
@@ -839,6 +909,7 @@ public final class Group implements AutoCloseable {
     messages.close();
     contexts.closed(this, context, broken == null);
     if (context == 0) {
+      contexts.standOff().close();
       transport.close();
     }
   }

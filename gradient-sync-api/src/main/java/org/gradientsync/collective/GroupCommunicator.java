@@ -207,7 +207,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requireTag(tag);
     synchronized (group) {
-      requireNothing(pair(data, destination, null, -1, tag));
+      requireNothing(pair(data, destination, null, Group.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
       group.finished();
     }
@@ -219,7 +219,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(source, "source");
     requireTag(tag);
     synchronized (group) {
-      requireNothing(pair(null, -1, data, source, tag));
+      requireNothing(pair(null, Group.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
       group.finished();
     }
@@ -292,7 +292,7 @@ public final class GroupCommunicator implements Communicator {
       Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
     Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
-    group.beginPair(kind, Call.element(main), main.remaining(), tag);
+    group.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
@@ -306,7 +306,15 @@ public final class GroupCommunicator implements Communicator {
         messages[2] = group.receiver(peerSend, source, sendChannel(tag));
         messages[3] = group.sender(ownReceive, source, receiveChannel(tag));
       }
-      exchange(messages, destination, source);
+      start(messages);
+      for (int i = 0; i < messages.length; i++) {
+        if (messages[i] != null) {
+          group.awaitPartner(
+              messages[i],
+              i < 2 ? destination : source,
+              i < 2 ? Stance.Phase.SEND : Stance.Phase.RECEIVE);
+        }
+      }
       MismatchedCallException failure = null;
       if (send != null && !Call.samePair(ownSend, peerReceive)) {
         failure = mismatch(ownSend, peerReceive, destination);
@@ -315,7 +323,12 @@ public final class GroupCommunicator implements Communicator {
       }
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
-      exchange(messages, destination, source);
+      start(messages);
+      for (int i = 0; i < messages.length; i++) {
+        if (messages[i] != null) {
+          group.await(messages[i], i < 2 ? destination : source);
+        }
+      }
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -331,15 +344,10 @@ public final class GroupCommunicator implements Communicator {
     }
   }
 
-  private void exchange(Message[] messages, int destination, int source) {
+  private static void start(Message[] messages) {
     for (Message message : messages) {
       if (message != null) {
         message.start();
-      }
-    }
-    for (int i = 0; i < messages.length; i++) {
-      if (messages[i] != null) {
-        group.await(messages[i], i < 2 ? destination : source);
       }
     }
   }

@@ -17,9 +17,11 @@ import org.slf4j.LoggerFactory;
 final class Wait {
   private static final int SPINS = 2000;
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
-  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
+  private static final long GRACE_NANOS = Duration.ofMillis(100).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
+  private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
+  private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
   private final Group group;
@@ -27,6 +29,7 @@ final class Wait {
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
+  private Stance stance; // of a wait that has become long
 
   Wait(Group group, Goodbyes goodbyes) {
     this.group = group;
@@ -43,8 +46,13 @@ final class Wait {
     checks.remove(check);
   }
 
-  /** Waits for a started message. */
-  void await(Message message, int peer) {
+  /**
+   * Waits for a started message.
+   *
+   * @param phase what the rank at its other end has to do
+   * @param number see {@link Stance}
+   */
+  void await(Message message, int peer, Stance.Phase phase, long number) {
     // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
     for (int spin = 0; spin < SPINS; spin++) {
       if (group.test(message, peer)) {
@@ -55,17 +63,22 @@ final class Wait {
     waitsSince = System.nanoTime();
     waitsFor = peer;
     try {
-      awaitLong(message, peer, waitsSince);
+      awaitLong(message, peer, phase, number, waitsSince);
     } finally {
       waitsFor = -1;
+      if (stance != null) {
+        group.standOff().leave(stance);
+        stance = null;
+      }
     }
   }
 
-  private void awaitLong(Message message, int peer, long start) {
+  private void awaitLong(Message message, int peer, Stance.Phase phase, long number, long start) {
     Patience patience = group.patience();
     boolean warned = false;
     long left = 0;
     long checked = start;
+    long looked = start;
     while (true) {
       for (int spin = 0; spin < 20; spin++) {
         if (group.test(message, peer)) {
@@ -78,12 +91,18 @@ final class Wait {
       if (Thread.currentThread().isInterrupted()) {
         throw group.lost("interrupted while waiting for " + group.name(peer), null);
       }
+      if (waited > LONG_NANOS && now - looked > LOOK_NANOS) {
+        looked = now;
+        look(message, peer, phase, number, start);
+      }
       if (group.isAbandoned(peer)) {
+        look(message, peer, phase, number, start); // it may have said why
         throw group.lost(group.name(peer) + " gave up in the middle of a call", null);
       }
       if (left == 0 && goodbyes.has(peer)) {
         left = now;
       } else if (left != 0 && now - left > GRACE_NANOS && !group.test(message, peer)) {
+        look(message, peer, phase, number, start);
         throw group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
@@ -119,6 +138,18 @@ final class Wait {
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
       }
+    }
+  }
+
+  /** Ends a wait that is part of a circle of waits, or for one. */
+  private void look(Message message, int peer, Stance.Phase phase, long number, long start) {
+    StandOff standOff = group.standOff();
+    if (stance == null) {
+      stance = new Stance(group, message, peer, phase, number, start, standOff.newId());
+    }
+    Probe circle = standOff.look(stance);
+    if (circle != null) {
+      throw group.mismatched(group.standOffText(circle));
     }
   }
 

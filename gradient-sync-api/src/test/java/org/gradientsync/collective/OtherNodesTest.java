@@ -21,16 +21,12 @@ import java.util.stream.Stream;
 import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Reports of ranks whose nodes share no folder; TwoNodesIT has those that are processes. */
 class OtherNodesTest {
-  private static final int APART = 1 << 22; // from the tags of the ranks' own world
-
   @TempDir Path folder;
   private final Queue<String> sent = new ConcurrentLinkedQueue<>();
 
@@ -103,9 +99,8 @@ class OtherNodesTest {
         ranks,
         own -> {
           int rank = own.rank();
-          Transport local = LocalRanks.current().orElseThrow().transport();
           Path place = folder.resolve(rank == dead ? "off" : "" + folderOf.applyAsInt(rank));
-          try (Group world = Group.world(new Nodes(local, nodeOf, dead, made));
+          try (Group world = Group.world(new Nodes(nodeOf, dead, made));
               GradientSync sync =
                   GradientSync.builder()
                       .ranks(world)
@@ -151,32 +146,15 @@ class OtherNodesTest {
   }
 
   /** Threads on several nodes, of which one is dead as soon as all have begun. */
-  private final class Nodes implements Transport {
-    private final Transport inner;
+  private final class Nodes extends OtherWorld {
     private final IntUnaryOperator nodeOf;
     private final int dead;
     private final CountDownLatch alive;
 
-    Nodes(Transport inner, IntUnaryOperator nodeOf, int dead, CountDownLatch alive) {
-      this.inner = inner;
+    Nodes(IntUnaryOperator nodeOf, int dead, CountDownLatch alive) {
       this.nodeOf = nodeOf;
       this.dead = dead;
       this.alive = alive;
-    }
-
-    @Override
-    public String name() {
-      return inner.name();
-    }
-
-    @Override
-    public int rank() {
-      return inner.rank();
-    }
-
-    @Override
-    public int size() {
-      return inner.size();
     }
 
     @Override
@@ -195,26 +173,11 @@ class OtherNodesTest {
     }
 
     @Override
-    public Availability carries(String deviceKind) {
-      return inner.carries(deviceKind);
-    }
-
-    @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       if (memory.capacity() == Long.BYTES && tag % 8192 == 5) {
         sent.add(rank() + " asks " + peer);
       }
-      return inner.sender(memory, peer, tag | APART);
-    }
-
-    @Override
-    public Message receiver(ByteBuffer memory, int peer, int tag) {
-      return inner.receiver(memory, peer, tag | APART);
-    }
-
-    @Override
-    public void close() {
-      // that of the ranks' own world is closed by them
+      return super.sender(memory, peer, tag);
     }
   }
 }

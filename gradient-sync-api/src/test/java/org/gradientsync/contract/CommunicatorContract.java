@@ -30,7 +30,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 public abstract class CommunicatorContract {
-  private static final int[] COUNTS = {0, 1, 3, 1000, 300_001};
+  private static final int[] FEW = {0, 1, 3, 1000};
+  private static final int[] COUNTS = {0, 1, 3, 1000, 300_001}; // the last one goes in pieces
 
   /**
    * The ranks to run with.
@@ -92,7 +93,7 @@ public abstract class CommunicatorContract {
               if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
                 continue;
               }
-              for (int count : COUNTS) {
+              for (int count : op == ReduceOp.SUM ? COUNTS : FEW) {
                 ByteBuffer data = Numbers.of(type, c.rank(), 0, count);
                 c.allReduce(Numbers.typed(type, data), type, op);
                 assertEquals(
@@ -132,7 +133,7 @@ public abstract class CommunicatorContract {
         c -> {
           for (int root = 0; root < ranks; root++) {
             for (DataType type : DataType.values()) {
-              for (int count : COUNTS) {
+              for (int count : type == DataType.FLOAT64 ? COUNTS : FEW) {
                 ByteBuffer data = Numbers.of(type, c.rank(), 0, count);
                 c.broadcast(Numbers.typed(type, data), root);
                 assertEquals(Numbers.of(type, root, 0, count), data);

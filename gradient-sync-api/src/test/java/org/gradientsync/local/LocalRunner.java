@@ -7,9 +7,19 @@ import org.gradientsync.local.LocalRanks.RankTask;
 
 /** Ranks as threads. */
 final class LocalRunner implements RankRunner {
+  private final int[] sizes;
+
+  LocalRunner() {
+    this(1, 2, 3, 4, 7);
+  }
+
+  LocalRunner(int... sizes) {
+    this.sizes = sizes;
+  }
+
   @Override
   public int[] sizes() {
-    return new int[] {1, 2, 3, 4, 7};
+    return sizes.clone();
   }
 
   @Override

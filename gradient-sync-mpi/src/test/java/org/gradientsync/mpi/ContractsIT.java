@@ -47,6 +47,11 @@ class ContractsIT {
     return run(SOME, MpiBucketsContract.class, SharedBucketsContract.class);
   }
 
+  @TestFactory
+  List<DynamicNode> whoWaitsForEachOtherIsTold() throws IOException, InterruptedException {
+    return run(new int[] {3}, MpiStandOffContract.class, SharedStandOffContract.class);
+  }
+
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();

@@ -41,7 +41,7 @@ class TwoNodesIT {
         Mpirun.SECONDS,
         nodes,
         List.of(),
-        List.of(TwoNodesContract.class, MpiCommunicatorContract.class));
+        List.of(TwoNodesContract.class, MpiCommunicatorContract.class, MpiStandOffContract.class));
   }
 
   @Test

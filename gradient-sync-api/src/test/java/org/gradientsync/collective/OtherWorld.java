@@ -1,0 +1,54 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
+
+/** A second transport of the ranks of a {@link LocalRanks#run}, for tests to make it special. */
+class OtherWorld implements Transport {
+  private static final int APART = 1 << 22; // from the tags of the ranks' own world
+
+  private final Transport inner = LocalRanks.current().orElseThrow().transport();
+
+  @Override
+  public String name() {
+    return inner.name();
+  }
+
+  @Override
+  public int rank() {
+    return inner.rank();
+  }
+
+  @Override
+  public int size() {
+    return inner.size();
+  }
+
+  @Override
+  public int nodeOf(int rank) {
+    return inner.nodeOf(rank);
+  }
+
+  @Override
+  public Availability carries(String deviceKind) {
+    return inner.carries(deviceKind);
+  }
+
+  @Override
+  public Message sender(ByteBuffer memory, int peer, int tag) {
+    return inner.sender(memory, peer, tag | APART);
+  }
+
+  @Override
+  public Message receiver(ByteBuffer memory, int peer, int tag) {
+    return inner.receiver(memory, peer, tag | APART);
+  }
+
+  @Override
+  public void close() {
+    // that of the ranks' own world is closed by them
+  }
+}
