@@ -18,9 +18,10 @@ import java.time.Duration;
  *
  * <p>A collective must be called by every rank of the communicator, in the same order and with the
  * same type and counts; ranks that differ all get a {@link MismatchedCallException} that shows who
- * called what, and no buffer is changed. A rank that does not come within the {@linkplain
- * #timeout() time-out} ends the call with a {@link RankLostException} that names it, and breaks the
- * communicator.
+ * called what, and no buffer is changed. Ranks that wait for each other in different calls get it,
+ * too, within a second, and that breaks the communicator. A rank that does not come within the
+ * {@linkplain #timeout() time-out} ends the call with a {@link RankLostException} that names it,
+ * and breaks the communicator.
  *
  * <p>Calls from several threads on one communicator are carried out one after the other; which
  * comes first is the caller's affair, and must be the same on all ranks.
@@ -155,12 +156,14 @@ public interface Communicator extends AutoCloseable {
 
   /**
    * Sends to one rank. Synchronous: it returns when the other rank has received, so two ranks that
-   * both send first wait for each other until the time-out; {@link #sendReceive} is for that.
+   * both send first wait for each other, and both throw; {@link #sendReceive} is for that.
    *
    * @param data the elements to send
    * @param destination another rank
    * @param tag from 0 to {@link #MAX_TAG}; the receiver gives the same
-   * @throws MismatchedCallException on both ranks if the receiver expects another type or count
+   * @throws MismatchedCallException on both ranks if the receiver expects another type or count; on
+   *     all ranks, and breaking the communicator, if the receiver waits for this rank in another
+   *     call
    */
   void send(Buffer data, int destination, int tag);
 
@@ -170,7 +173,8 @@ public interface Communicator extends AutoCloseable {
    * @param data where the elements go; exactly as many as are sent
    * @param source another rank
    * @param tag from 0 to {@link #MAX_TAG}; the sender gives the same
-   * @throws MismatchedCallException on both ranks if the sender has another type or count
+   * @throws MismatchedCallException on both ranks if the sender has another type or count; on all
+   *     ranks, and breaking the communicator, if the sender waits for this rank in another call
    */
   void receive(Buffer data, int source, int tag);
 
@@ -183,6 +187,7 @@ public interface Communicator extends AutoCloseable {
    * @param receive where the elements of source go; must not overlap send
    * @param source the rank that sends them
    * @param tag from 0 to {@link #MAX_TAG}, the same on all ranks concerned
+   * @throws MismatchedCallException as for {@link #send} and {@link #receive}
    */
   void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag);
 

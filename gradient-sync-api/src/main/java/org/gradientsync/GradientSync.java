@@ -532,8 +532,10 @@ public final class GradientSync implements AutoCloseable {
     }
 
     /**
-     * After how long a call that waits says so in the log, naming the ranks that are late. System
-     * property {@code gradientsync.late}, in seconds. Ten seconds if not set.
+     * After how long a call that waits says so in the log, naming the ranks that are late. Ranks
+     * that wait for each other in several communicators, each with one thread only, end their calls
+     * after that time. System property {@code gradientsync.late}, in seconds. Ten seconds if not
+     * set.
      *
      * @param late more than zero
      * @return this builder

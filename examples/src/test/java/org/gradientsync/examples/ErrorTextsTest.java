@@ -43,7 +43,8 @@ class ErrorTextsTest {
       List.of("gradient-sync-api", "gradient-sync-cuda", "gradient-sync-mpi");
 
   /** Methods that make an exception, or a reason, of a text. */
-  private static final Set<String> MAKERS = Set.of("lost", "timedOut", "no", "failed");
+  private static final Set<String> MAKERS =
+      Set.of("lost", "timedOut", "mismatched", "no", "failed");
 
   @Test
   void thePageHasAllTexts() throws IOException {

@@ -20,6 +20,7 @@ final class Contexts {
   private final BitSet used = new BitSet(LIMIT);
   private final Set<Group> open = new LinkedHashSet<>();
   private final BitSet dead = new BitSet();
+  private final Transport transport;
   private final StandOff standOff;
   private boolean everBroken;
   private long generation;
@@ -27,6 +28,7 @@ final class Contexts {
   private boolean severalCallers;
 
   Contexts(Transport transport) {
+    this.transport = transport;
     standOff = new StandOff(transport, this);
   }
 
@@ -38,6 +40,11 @@ final class Contexts {
   /** The group that is open and goes by this key, or null. */
   synchronized Group find(StandOff.Key key) {
     return open.stream().filter(group -> group.key().equals(key)).findFirst().orElse(null);
+  }
+
+  /** Whether a rank of the job hears nothing any more, as far as this one knows. */
+  boolean isGone(int worldRank) {
+    return !transport.isAlive(worldRank) || hasDied(worldRank) || !reasonOf(worldRank).isEmpty();
   }
 
   /** Notes which thread makes calls. */

@@ -84,6 +84,7 @@ public final class Group implements AutoCloseable {
   private Patience patience;
 
   private final CallLog calls = new CallLog();
+  private final Pairs pairs;
   private final MessageMeeting messages;
   private final Goodbyes goodbyes;
   private final Wait wait;
@@ -95,9 +96,6 @@ public final class Group implements AutoCloseable {
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
   private boolean pair; // the last call was one with single other ranks
-  private int sendsTo;
-  private int receivesFrom;
-  private int tag;
   private long sequence;
   private long before; // calls that the library made itself, which no user wants to count
   private volatile GradientSyncException broken;
@@ -115,11 +113,12 @@ public final class Group implements AutoCloseable {
     this.transport = transport;
     this.contexts = contexts;
     this.context = context;
-    this.key = new StandOff.Key(context, generation);
+    this.key = new StandOff.Key(context, id);
     this.members = members;
     this.rank = rank;
     this.patience = patience;
     int size = members.length;
+    pairs = new Pairs(size);
     messages = new MessageMeeting(this, CALLS);
     meeting = messages;
     goodbyes = new Goodbyes(this, GOODBYE, generation);
@@ -128,7 +127,7 @@ public final class Group implements AutoCloseable {
     reports =
         size == 1 || folder == null
             ? null
-            : new Reports(new ReportFolder(folder, id, rank), inquiry(), this);
+            : new Reports(new ReportFolder(folder, id, rank), inquiry(generation), this);
     contexts.opened(this, context);
     if (reports != null && context != 0) {
       Watch.add(this, reports.asksByMessages());
@@ -136,11 +135,11 @@ public final class Group implements AutoCloseable {
   }
 
   /** For other nodes; null where there are none, or where the watch cannot look for messages. */
-  private Inquiry inquiry() {
+  private Inquiry inquiry(long generation) {
     boolean oneNode = ranksOf(nodeOf(rank)).size() == size();
     return oneNode || !transport.takesOtherThreads()
         ? null
-        : new Inquiry(this, QUESTION, ANSWER, key.generation());
+        : new Inquiry(this, QUESTION, ANSWER, generation);
   }
 
   /**
@@ -492,18 +491,31 @@ public final class Group implements AutoCloseable {
    * @param destination the rank to send to, or {@link #NO_RANK}
    * @param source the rank to receive from, or {@link #NO_RANK}
    */
-  void beginPair(Call.Kind kind, int element, long count, int destination, int source, int newTag) {
+  void beginPair(Call.Kind kind, int element, long count, int destination, int source, int tag) {
     requireUsable();
     pair = true;
-    sendsTo = destination;
-    receivesFrom = source;
-    tag = newTag;
+    pairs.begin(destination, source, tag);
     begin(sequence - before, kind, element, count, null, tag, NO_NAME);
   }
 
-  /** Waits for a rank that this one sends to, or receives from, to come. */
-  void awaitPartner(Message message, int peer, Stance.Phase phase) {
-    wait.await(message, peer, phase, tag);
+  /** How far this rank has come with single others. */
+  Pairs pairs() {
+    return pairs;
+  }
+
+  /** The tag of the last call with single others. */
+  int tag() {
+    return pairs.tag();
+  }
+
+  /** Waits for a rank that this one sends to, to come to this round. */
+  void awaitReceiver(Message message, int peer) {
+    wait.await(message, peer, Stance.Phase.SEND, pairs.roundsSentTo(peer));
+  }
+
+  /** Waits for a rank that this one receives from, to come to this round. */
+  void awaitSender(Message message, int peer) {
+    wait.await(message, peer, Stance.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
   }
 
   /**
@@ -561,32 +573,35 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Whether this rank has done what another rank of the job waits for.
+   * Whether this rank has come to the call that another one waits for. It never says no after yes.
    *
-   * @param number of the collective, or the tag
+   * @param number see {@link Stance}
+   * @param worldRank that of the rank that waits
    */
-  boolean hasComeTo(Stance.Phase phase, long number, int worldRank) {
-    boolean isInPair = pair && calls.isRunning() && tag == number;
+  boolean hasComeTo(Stance.Phase phase, long number, int tag, int worldRank) {
+    int peer = memberOf(worldRank);
+    if (peer == NO_RANK) {
+      return true;
+    }
     return switch (phase) {
       case MEETING -> sequence >= number;
-      case SEND -> isInPair && receivesFrom != NO_RANK && members[receivesFrom] == worldRank;
-      case RECEIVE -> isInPair && sendsTo != NO_RANK && members[sendsTo] == worldRank;
+      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
+      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
       case DATA -> true;
     };
   }
 
-  /** Who waits for whom. */
-  String standOffText(Probe circle) {
-    return "the ranks wait for each other, rank="
-        + rank
-        + ", "
-        + during()
-        + ":"
-        + circle.table(this::nameInJob);
+  private int memberOf(int worldRank) {
+    return ranks().stream().filter(peer -> members[peer] == worldRank).findFirst().orElse(NO_RANK);
+  }
+
+  /** Who waits for whom, as this rank sees it. */
+  String describe(Probe circle) {
+    return "rank=" + rank + ", " + during() + ":" + circle.table(this::nameInJob);
   }
 
   private String nameInJob(int worldRank) {
-    int peer = ranks().stream().filter(r -> members[r] == worldRank).findFirst().orElse(NO_RANK);
+    int peer = memberOf(worldRank);
     return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
@@ -908,6 +923,7 @@ public final class Group implements AutoCloseable {
     }
     messages.close();
     contexts.closed(this, context, broken == null);
+    contexts.standOff().forget(key);
     if (context == 0) {
       contexts.standOff().close();
       transport.close();
@@ -932,6 +948,7 @@ public final class Group implements AutoCloseable {
    */
   public boolean leaveAll(String reason) {
     boolean sound = !contexts.everBroken();
+    contexts.standOff().close(); // the messages below may end at any time
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
       Watch.remove(group);

@@ -207,7 +207,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requireTag(tag);
     synchronized (group) {
-      requireNothing(pair(data, destination, null, Group.NO_RANK, tag));
+      requireFit(pair(data, destination, null, Group.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
       group.finished();
     }
@@ -219,7 +219,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(source, "source");
     requireTag(tag);
     synchronized (group) {
-      requireNothing(pair(null, Group.NO_RANK, data, source, tag));
+      requireFit(pair(null, Group.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
       group.finished();
     }
@@ -253,13 +253,14 @@ public final class GroupCommunicator implements Communicator {
           own && Call.verdict(peerSend) ? receive.remaining() : 0,
           source,
           sendChannel(tag));
+      requireFit(failure);
       group.finished();
-      requireNothing(failure);
     }
   }
 
-  private static void requireNothing(MismatchedCallException failure) {
+  private void requireFit(MismatchedCallException failure) {
     if (failure != null) {
+      group.finished();
       throw failure;
     }
   }
@@ -306,15 +307,7 @@ public final class GroupCommunicator implements Communicator {
         messages[2] = group.receiver(peerSend, source, sendChannel(tag));
         messages[3] = group.sender(ownReceive, source, receiveChannel(tag));
       }
-      start(messages);
-      for (int i = 0; i < messages.length; i++) {
-        if (messages[i] != null) {
-          group.awaitPartner(
-              messages[i],
-              i < 2 ? destination : source,
-              i < 2 ? Stance.Phase.SEND : Stance.Phase.RECEIVE);
-        }
-      }
+      exchange(messages, destination, source);
       MismatchedCallException failure = null;
       if (send != null && !Call.samePair(ownSend, peerReceive)) {
         failure = mismatch(ownSend, peerReceive, destination);
@@ -323,12 +316,8 @@ public final class GroupCommunicator implements Communicator {
       }
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
-      start(messages);
-      for (int i = 0; i < messages.length; i++) {
-        if (messages[i] != null) {
-          group.await(messages[i], i < 2 ? destination : source);
-        }
-      }
+      exchange(messages, destination, source);
+      group.pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -344,10 +333,18 @@ public final class GroupCommunicator implements Communicator {
     }
   }
 
-  private static void start(Message[] messages) {
+  private void exchange(Message[] messages, int destination, int source) {
+    group.pairs().nextRound();
     for (Message message : messages) {
       if (message != null) {
         message.start();
+      }
+    }
+    for (int i = 0; i < messages.length; i++) {
+      if (messages[i] != null && i < 2) {
+        group.awaitReceiver(messages[i], destination);
+      } else if (messages[i] != null) {
+        group.awaitSender(messages[i], source);
       }
     }
   }

@@ -28,21 +28,22 @@ final class Probe {
   private static final int KIND = 0;
   private static final int LENGTH = 8;
   private static final int CONTEXT = 16;
-  private static final int GENERATION = 24;
+  private static final int GROUP = 24;
   private static final int WAITS = 32;
 
   // of each wait
   private static final int WAITING = 0;
   private static final int AWAITED = 8;
   private static final int OWN_CONTEXT = 16;
-  private static final int OWN_GENERATION = 24;
+  private static final int OWN_GROUP = 24;
   private static final int PHASE = 32;
   private static final int NUMBER = 40;
-  private static final int ID = 48;
-  private static final int CALL = 56;
+  private static final int TAG = 48;
+  private static final int ID = 56;
+  private static final int CALL = 64;
   private static final int WAIT = CALL + Call.BYTES;
 
-  /** The size of a message. */
+  /** The size of a message: less than the 4 KB that all MPI libraries send without asking. */
   static final int BYTES = WAITS + MOST * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
@@ -110,22 +111,41 @@ final class Probe {
     memory.putLong(at + WAITING, waiting);
     memory.putLong(at + AWAITED, stance.awaited());
     memory.putLong(at + OWN_CONTEXT, stance.group.key().context());
-    memory.putLong(at + OWN_GENERATION, stance.group.key().generation());
+    memory.putLong(at + OWN_GROUP, stance.group.key().id());
     memory.putLong(at + PHASE, stance.phase.ordinal());
     memory.putLong(at + NUMBER, stance.number);
+    memory.putLong(at + TAG, stance.tag);
     memory.putLong(at + ID, stance.id);
     memory.put(at + CALL, stance.group.currentCallBytes(), 0, Call.BYTES);
     memory.putLong(LENGTH, length() + 1);
   }
 
+  /** The same chain from one of its waits on. */
+  Probe from(int first) {
+    Probe part = of(Kind.ASK);
+    int length = length() - first;
+    part.memory.put(WAITS, memory, at(first), length * WAIT);
+    part.memory.putLong(LENGTH, length);
+    return part;
+  }
+
+  /** Whether the same ranks are in the same waits. */
+  boolean isSameCircle(Probe other) {
+    boolean same = other.length() == length();
+    for (int i = 0; same && i < length(); i++) {
+      same = waiting(i) == other.waiting(i) && id(i) == other.id(i);
+    }
+    return same;
+  }
+
   /** Says for which of its receiver's groups it is. */
   void setGroup(StandOff.Key key) {
     memory.putLong(CONTEXT, key.context());
-    memory.putLong(GENERATION, key.generation());
+    memory.putLong(GROUP, key.id());
   }
 
   StandOff.Key group() {
-    return new StandOff.Key(memory.getLong(CONTEXT), memory.getLong(GENERATION));
+    return new StandOff.Key(memory.getLong(CONTEXT), memory.getLong(GROUP));
   }
 
   /** The job's number of the rank of a wait. */
@@ -140,17 +160,20 @@ final class Probe {
 
   /** In which group a rank waits. */
   StandOff.Key group(int i) {
-    return new StandOff.Key(
-        memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GENERATION));
+    return new StandOff.Key(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
 
   Stance.Phase phase(int i) {
     return PHASES[(int) memory.getLong(at(i) + PHASE)];
   }
 
-  /** The number of the collective, or the tag of the message. */
+  /** Which call; see {@link Stance}. */
   long number(int i) {
     return memory.getLong(at(i) + NUMBER);
+  }
+
+  int tag(int i) {
+    return (int) memory.getLong(at(i) + TAG);
   }
 
   long id(int i) {

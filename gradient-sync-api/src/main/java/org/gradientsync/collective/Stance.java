@@ -1,8 +1,9 @@
 package org.gradientsync.collective;
 
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Message;
 
-/** One long wait of a rank: for whom, in which call, and what that rank would have to do. */
+/** One long wait of a rank for another one to come to a call. See {@link StandOff}. */
 final class Stance {
   /** What a rank waits for. */
   enum Phase {
@@ -21,9 +22,11 @@ final class Stance {
   final int peer;
   final Phase phase;
   final long number;
-  final long since;
+  final int tag;
   final long id;
   long probedAt;
+  Probe suspected; // or null
+  long suspectedAt;
   boolean warned;
 
   /**
@@ -31,9 +34,9 @@ final class Stance {
    *
    * @param group in which the rank waits
    * @param message what it waits for
-   * @param peer the rank of the group that has to do something
-   * @param phase what that is
-   * @param number of the collective, or the tag of a message
+   * @param peer the rank of the group that has to come
+   * @param phase to what
+   * @param number which call: that of the collective, or the rounds of {@link Pairs}
    * @param since when it began, by {@link System#nanoTime}
    * @param id no other wait of this rank has it
    */
@@ -43,14 +46,18 @@ final class Stance {
     this.peer = peer;
     this.phase = phase;
     this.number = number;
-    this.since = since;
+    this.tag = group.tag();
     this.id = id;
     this.probedAt = since;
   }
 
-  /** Whether it ends only if another rank comes to a call. */
-  boolean isForACall() {
-    return phase != Phase.DATA && !group.test(message, peer);
+  /** Whether it goes on. */
+  boolean isWaiting() {
+    try {
+      return !message.test();
+    } catch (GradientSyncException e) {
+      return false; // as the waiting thread will find by itself
+    }
   }
 
   /** The job's number of the rank that is waited for. */

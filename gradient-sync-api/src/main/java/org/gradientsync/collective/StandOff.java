@@ -17,17 +17,18 @@ import org.slf4j.LoggerFactory;
  * Finds ranks that wait for each other, so that none of them can ever go on: one sends and another
  * is in a barrier, say.
  *
- * <p>A rank that has waited long sends a probe to the rank that it waits for. Who receives one, and
- * waits itself, adds its own wait and sends it on. A probe that comes back to where it began has
- * found a circle. A rank adds its wait only if it has not come to the call that the one before it
- * waits for; while it waits it cannot come, so when the circle closes all of its waits still hold.
- * (K. M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer
- * Systems 1(2), 1983; with one rank waited for at a time.)
+ * <p>A rank that has waited long for another to come to a call sends it a probe. Who receives one,
+ * and waits itself, adds its own wait and sends it on. A probe that comes back to one of its waits
+ * has found a circle. A rank adds its wait only if it has not come, up to then, to the call that
+ * the wait before is for; while it waits it cannot come there, and its wait ends only when the next
+ * rank has come. So when the circle closes all of its waits still hold. (K. M. Chandy, J. Misra, L.
+ * M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer Systems 1(2), 1983; with
+ * one rank waited for at a time.)
  *
  * <p>That holds in one communicator, whose lock the waiting thread has. If the waits are in several
  * communicators, another thread may be about to make the call that is waited for. They are looked
- * at only for ranks of which one thread alone has ever made calls, and it takes longer until that
- * is held to be a circle.
+ * at only for ranks of which one thread alone has ever made calls, and the same circle must be
+ * there for as long as makes a rank late.
  *
  * <p>Each rank has at most one probe under way to each other, so one that never waits does not find
  * a heap of them. Nothing is sent before a wait has become long.
@@ -35,6 +36,7 @@ import org.slf4j.LoggerFactory;
 final class StandOff implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(StandOff.class);
   private static final long PROBE_NANOS = 300_000_000;
+  private static final int AT_A_TIME = 100; // messages of a rank
 
   private final Transport transport;
   private final Contexts contexts;
@@ -43,12 +45,19 @@ final class StandOff implements AutoCloseable {
   private final List<Probe> asked = new ArrayList<>();
   private final Map<Key, Probe> found = new HashMap<>();
   private final BitSet unread = new BitSet();
-  private final Message[] receives; // null until a wait has become long
+  private final BitSet mute = new BitSet(); // ranks that cannot be heard any more
+  private final Message[] receives; // each null until a wait has become long
   private final Probe[] incoming;
   private long lastId;
+  private boolean closed;
 
-  /** A communicator, as all its ranks know it. */
-  record Key(long context, long generation) {}
+  /**
+   * A communicator, as all its ranks know it.
+   *
+   * @param context its tag range, which other communicators may have had, and have on other ranks
+   * @param id random
+   */
+  record Key(long context, long id) {}
 
   StandOff(Transport transport, Contexts contexts) {
     this.transport = transport;
@@ -68,43 +77,54 @@ final class StandOff implements AutoCloseable {
     waits.remove(stance);
   }
 
+  /** Notes that a communicator is closed. */
+  synchronized void forget(Key key) {
+    found.remove(key);
+  }
+
   /**
-   * Called again and again by a thread whose wait has become long.
+   * Called again and again by a thread that has waited long for a rank to come to a call.
    *
    * @return the circle that this wait is part of, or waits for; or null
    */
   synchronized Probe look(Stance stance) {
+    if (closed) {
+      return null;
+    }
     waits.add(stance);
     read();
+    long now = System.nanoTime();
+    if (now - stance.probedAt > PROBE_NANOS && mayAsk(stance)) {
+      stance.probedAt = now;
+      ask(Probe.of(Probe.Kind.ASK), stance);
+    }
     for (Probe probe : List.copyOf(asked)) {
       if (!isForAnother(probe, stance)) {
         asked.remove(probe);
         pass(probe, stance);
       }
     }
-    Key key = stance.group.key();
-    long now = System.nanoTime();
-    if (!found.containsKey(key) && now - stance.probedAt > PROBE_NANOS) {
-      stance.probedAt = now;
-      passOn(Probe.of(Probe.Kind.ASK), stance);
-    }
-    return found.remove(key);
+    return found.remove(stance.group.key());
   }
 
   /** Takes what has come. */
   private void read() {
     for (int peer = 0; peer < receives.length; peer++) {
+      if (peer == rank || mute.get(peer)) {
+        continue;
+      }
       try {
-        if (peer != rank && receives[peer] == null) {
+        if (receives[peer] == null) {
           incoming[peer] = Probe.of(Probe.Kind.READ);
           receives[peer] = transport.receiver(incoming[peer].memory(), peer, Group.PROBE);
           receives[peer].start();
         }
-        if (peer != rank && receives[peer].test()) {
+        for (int i = 0; i < AT_A_TIME && receives[peer].test(); i++) {
           take(incoming[peer], peer);
           receives[peer].start();
         }
       } catch (GradientSyncException e) {
+        mute.set(peer);
         log.debug("rank {} cannot hear rank {}", rank, peer, e); // it has died, say
       }
     }
@@ -118,10 +138,13 @@ final class StandOff implements AutoCloseable {
     } else if (kind == Probe.Kind.READ) {
       unread.clear(from);
     } else if (kind == Probe.Kind.FOUND) {
-      boolean isNew = found.put(probe.group(), probe.copy(kind)) == null;
       int own = probe.indexOf(rank);
-      if (isNew && own > 0 && !probe.group(own).equals(probe.group(0))) {
-        tell(contexts.find(probe.group()), probe); // whom the finder does not know
+      boolean isNew = found.put(probe.group(), probe.copy(kind)) == null;
+      if (isNew
+          && own > 0
+          && probe.group(own).equals(probe.group())
+          && !probe.group(own).equals(probe.group(0))) {
+        tell(contexts.find(probe.group()), probe.copy(kind)); // whom the finder does not know
       }
     }
   }
@@ -139,48 +162,47 @@ final class StandOff implements AutoCloseable {
     Group group = contexts.find(probe.group(last));
     if (group == null
         || group != stance.group && !contexts.haveOneCaller()
-        || group.hasComeTo(probe.phase(last), probe.number(last), probe.waiting(last))
-        || !stance.isForACall()) {
+        || group.hasComeTo(
+            probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+        || !stance.isWaiting()) {
       return;
     }
-    if (probe.indexOf(rank) < 0) {
-      passOn(probe, stance);
-    } else if (probe.waiting(0) == rank && probe.id(0) == stance.id) {
-      close(probe, stance);
+    int own = probe.indexOf(rank);
+    if (own >= 0 && probe.id(own) == stance.id) {
+      closeCircle(probe.from(own), stance);
+    } else if (own < 0 && !probe.isFull() && mayAsk(stance)) {
+      ask(probe, stance);
     }
   }
 
-  private void passOn(Probe probe, Stance stance) {
-    int to = stance.awaited();
-    if (stance.phase != Stance.Phase.DATA
-        && !probe.isFull()
-        && !unread.get(to)
-        && !stance.group.isDeaf(stance.peer)) {
-      probe.add(rank, stance);
-      unread.set(to);
-      send(probe, to);
-    }
+  private boolean mayAsk(Stance stance) {
+    return !unread.get(stance.awaited()) && !stance.group.isDeaf(stance.peer);
   }
 
-  /** The circle is closed. */
-  private void close(Probe probe, Stance stance) {
-    boolean certain = probe.isOfOneGroup();
-    if (certain || System.nanoTime() - stance.since > stance.group.patience().lateNanos()) {
-      Probe circle = probe.copy(Probe.Kind.FOUND);
-      tell(stance.group, circle);
-      for (int i = 1; i < circle.length(); i++) {
-        if (!circle.group(i).equals(stance.group.key())) {
-          circle.setGroup(circle.group(i));
-          send(circle.copy(Probe.Kind.FOUND), circle.waiting(i));
-        }
+  /** Adds a wait to a chain, and asks the rank that it is for. */
+  private void ask(Probe probe, Stance stance) {
+    probe.add(rank, stance);
+    unread.set(stance.awaited());
+    send(probe, stance.awaited());
+  }
+
+  private void closeCircle(Probe circle, Stance stance) {
+    long now = System.nanoTime();
+    if (stance.suspected == null || !stance.suspected.isSameCircle(circle)) {
+      stance.suspected = circle;
+      stance.suspectedAt = now;
+    }
+    if (!circle.isOfOneGroup() && now - stance.suspectedAt <= stance.group.patience().lateNanos()) {
+      return;
+    }
+    found.put(stance.group.key(), circle);
+    tell(stance.group, circle.copy(Probe.Kind.FOUND));
+    for (int i = 1; i < circle.length(); i++) {
+      if (!circle.group(i).equals(stance.group.key())) {
+        Probe told = circle.copy(Probe.Kind.FOUND);
+        told.setGroup(circle.group(i));
+        send(told, circle.waiting(i));
       }
-      found.put(stance.group.key(), circle);
-    } else if (!stance.warned) {
-      stance.warned = true;
-      log.warn(
-          "{}\n  unless another thread makes one of these calls, they all end after {}",
-          stance.group.standOffText(probe),
-          stance.group.patience().late());
     }
   }
 
@@ -190,28 +212,50 @@ final class StandOff implements AutoCloseable {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
         if (peer != group.rank() && !group.isDeaf(peer)) {
-          send(circle.copy(Probe.Kind.FOUND), group.worldRank(peer));
+          send(circle, group.worldRank(peer));
         }
       }
     }
   }
 
+  /** To one that is gone nothing is sent: it can make MPI end this process. */
   private void send(Probe probe, int to) {
     try {
-      Message message = transport.sender(probe.memory(), to, Group.PROBE);
-      message.start();
-      message.close();
+      if (!contexts.isGone(to)) {
+        Message message = transport.sender(probe.memory(), to, Group.PROBE);
+        message.start();
+        message.close();
+      }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send to rank {}", rank, to, e);
     }
   }
 
+  /** From now on nothing is sent; what has come is taken, as MPI wants it at its end. */
   @Override
   public synchronized void close() {
-    for (Message receive : receives) {
-      if (receive != null) {
+    for (int peer = 0; !closed && peer < receives.length; peer++) {
+      end(peer);
+    }
+    closed = true;
+  }
+
+  private void end(int peer) {
+    try {
+      if (peer != rank && !mute.get(peer)) {
+        Message receive = receives[peer];
+        if (receive == null) {
+          Probe probe = Probe.of(Probe.Kind.READ);
+          receive = transport.receiver(probe.memory(), peer, Group.PROBE);
+          receive.start();
+        }
+        for (int i = 0; i < AT_A_TIME && receive.test(); i++) {
+          receive.start();
+        }
         receive.close();
       }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot hear rank {}", rank, peer, e);
     }
   }
 }

@@ -91,19 +91,19 @@ final class Wait {
       if (Thread.currentThread().isInterrupted()) {
         throw group.lost("interrupted while waiting for " + group.name(peer), null);
       }
-      if (waited > LONG_NANOS && now - looked > LOOK_NANOS) {
+      if (left == 0 && (group.isAbandoned(peer) || goodbyes.has(peer))) {
+        left = now;
+      }
+      boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
+      if (phase != Stance.Phase.DATA
+          && (over || now - looked > LOOK_NANOS && (left != 0 || waited > LONG_NANOS))) {
         looked = now;
         look(message, peer, phase, number, start);
       }
-      if (group.isAbandoned(peer)) {
-        look(message, peer, phase, number, start); // it may have said why
-        throw group.lost(group.name(peer) + " gave up in the middle of a call", null);
-      }
-      if (left == 0 && goodbyes.has(peer)) {
-        left = now;
-      } else if (left != 0 && now - left > GRACE_NANOS && !group.test(message, peer)) {
-        look(message, peer, phase, number, start);
-        throw group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
+      if (over) {
+        throw group.isAbandoned(peer)
+            ? group.lost(group.name(peer) + " gave up in the middle of a call", null)
+            : group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;
@@ -144,12 +144,26 @@ final class Wait {
   /** Ends a wait that is part of a circle of waits, or for one. */
   private void look(Message message, int peer, Stance.Phase phase, long number, long start) {
     StandOff standOff = group.standOff();
-    if (stance == null) {
-      stance = new Stance(group, message, peer, phase, number, start, standOff.newId());
+    Probe circle;
+    try {
+      if (stance == null) {
+        stance = new Stance(group, message, peer, phase, number, start, standOff.newId());
+      }
+      circle = standOff.look(stance);
+    } catch (RuntimeException | OutOfMemoryError e) {
+      log.debug("rank {} cannot look who waits for whom", group.rank(), e); // and waits on
+      return;
     }
-    Probe circle = standOff.look(stance);
     if (circle != null) {
-      throw group.mismatched(group.standOffText(circle));
+      throw group.mismatched("the ranks wait for each other, " + group.describe(circle));
+    }
+    if (stance.suspected != null && !stance.warned) {
+      stance.warned = true;
+      log.warn(
+          "the ranks wait for each other, {}\n"
+              + "  unless another thread makes one of these calls, they all end in {}",
+          group.describe(stance.suspected),
+          group.patience().late());
     }
   }
 

@@ -30,7 +30,10 @@ public interface Message extends AutoCloseable {
    */
   boolean test();
 
-  /** Gives up what the message holds, cancelling a transfer that has not finished. */
+  /**
+   * Gives up what the message holds, cancelling a transfer that has not finished. But what has been
+   * started to be sent, and is not longer than 4 KB, arrives all the same.
+   */
   @Override
   void close();
 }

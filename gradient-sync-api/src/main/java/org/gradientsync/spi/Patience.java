@@ -9,7 +9,8 @@ import java.util.Optional;
  * How long a group's ranks wait for each other, and what happens then.
  *
  * @param timeout after which a call throws; more than zero
- * @param late after which a call says in the log for whom it waits; more than zero
+ * @param late after which a call says in the log for whom it waits, and ranks that wait for each
+ *     other in several communicators give up; more than zero
  * @param reports the folder in which a time-out leaves a folder with the ranks' reports, or empty
  *     for no reports
  */

@@ -92,6 +92,21 @@ public final class Settings {
     return text.equals("true");
   }
 
+  /**
+   * Whether ranks of one node meet by messages, too: the setting {@code meeting}.
+   *
+   * @return false if nobody set it
+   * @throws IllegalArgumentException if it is anything but {@code messages}
+   */
+  public boolean meetsByMessages() {
+    String text = get("meeting").orElse("");
+    if (!text.isEmpty() && !text.equals("messages")) {
+      throw new IllegalArgumentException(
+          "no way to meet: gradientsync.meeting=" + text + "; give messages, or nothing");
+    }
+    return !text.isEmpty();
+  }
+
   private Duration duration(String name, Duration otherwise) {
     String text = get(name).orElse(null);
     if (text == null) {

@@ -80,9 +80,11 @@ class StandOffTest {
   @Test
   void aRankThatNeverWaitsIsNotFlooded() {
     int rounds = 4;
+    AtomicInteger before = new AtomicInteger();
     run(
         2,
         c -> {
+          before.compareAndSet(0, probes.get());
           for (int round = 0; round < rounds; round++) {
             if (c.rank() == 0) {
               Thread.sleep(500);
@@ -90,7 +92,7 @@ class StandOffTest {
             c.barrier();
           }
         });
-    assertEquals(1, probes.get());
+    assertTrue(probes.get() - before.get() <= 1, () -> before + " and then " + probes);
   }
 
   /** Whose calls arrive late, but not what is said about waits. */

@@ -13,9 +13,10 @@ import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
 
 /**
- * What it costs that the ranks compare their calls before data moves, where messages carry both:
- * averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a line of
- * JSON for each size.
+ * What it costs that the ranks compare their calls before data moves, where messages carry the
+ * data: averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a
+ * line of JSON for each size. {@code -Dgradientsync.meeting=messages} is for ranks of one node that
+ * meet by messages, too, as ranks of several nodes do.
  */
 public final class TimeMeeting {
   private static final int ROUNDS = 21;
@@ -34,6 +35,7 @@ public final class TimeMeeting {
     try (Group group = world.split(0, world.rank(), settings.patience());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
+      NodeMeeting.begin(group, settings);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
           int calls = (int) Math.max(5, Math.min(400, (8 << 20) / bytes));

@@ -179,6 +179,44 @@ public abstract class StandOffContract {
         ": communicator.send(int[2], tag=1), waits for rank " + (ranks - 1));
   }
 
+  /** Rank 0 has both of its partners, and waits for what they say of theirs. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void oneInTheMiddleOfARingMeetsInstead(int ranks) {
+    int middle = ranks / 2;
+    standOff(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == middle) {
+            c.barrier();
+          } else {
+            int right = (c.rank() + 1) % ranks;
+            c.sendReceive(ints(2), right, ints(2), (c.rank() + ranks - 1) % ranks, 1);
+          }
+        },
+        ": barrier(), call=1, waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aThirdRankIsMissingBehindTheSecond(int ranks) {
+    if (ranks < 3) {
+      return;
+    }
+    standOff(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == 1) {
+            c.send(ints(1), 2, 0);
+          } else if (c.rank() == 2) {
+            c.sendReceive(ints(1), 0, ints(1), 1, 0);
+          } else {
+            c.barrier();
+          }
+        },
+        ": barrier(), call=1, waits for rank ");
+  }
+
   @ParameterizedTest
   @MethodSource("sizes")
   void whoComesLaterIsToldToo(int ranks) {
@@ -216,6 +254,41 @@ public abstract class StandOffContract {
                 assertEquals(ranks - 1, data.get(1));
                 c.barrier(); // in which the others have waited
               }
+            });
+  }
+
+  /** A question may reach a rank when what it is about is long over. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void whoHasComeAndGoneIsNotMissing(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              switch (c.rank()) {
+                case 0 -> {
+                  c.receive(ints(1), 1, 0);
+                  if (ranks > 2) {
+                    c.send(ints(1), 2, 2);
+                  }
+                }
+                case 1 -> {
+                  Thread.sleep(100);
+                  if (ranks > 2) {
+                    c.receive(ints(1), 2, 1);
+                  }
+                  Thread.sleep(LATE_MILLIS);
+                  c.send(ints(1), 0, 0);
+                }
+                case 2 -> {
+                  Thread.sleep(600);
+                  c.send(ints(1), 1, 1);
+                  c.receive(ints(1), 0, 2);
+                }
+                default -> {}
+              }
+              c.barrier();
             });
   }
 

@@ -7,6 +7,6 @@ import org.gradientsync.contract.RankRunner;
 class LocalCompressionTest extends CompressionContract {
   @Override
   protected RankRunner runner() {
-    return new LocalRunner();
+    return new LocalRunner(1, 2, 3, 7);
   }
 }

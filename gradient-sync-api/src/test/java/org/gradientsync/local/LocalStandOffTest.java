@@ -54,6 +54,45 @@ class LocalStandOffTest extends StandOffContract {
         });
   }
 
+  /** Two groups of one split, and the group of both. */
+  @Test
+  void aCircleGoesThroughGroupsOfOneSplit() {
+    LocalRanks.run(
+        RANKS,
+        options -> options.late(Duration.ofMillis(600)),
+        sync -> {
+          try (Communicator all = sync.communicator().duplicate();
+              Communicator half = sync.communicator().split(sync.rank() / 2, 0)) {
+            assertThrows(
+                MismatchedCallException.class,
+                () -> {
+                  if (sync.rank() % 2 == 0) {
+                    half.receive(IntBuffer.allocate(1), 1, 0);
+                  } else {
+                    all.receive(IntBuffer.allocate(1), (sync.rank() + 1) % RANKS, 0);
+                  }
+                });
+          }
+        });
+  }
+
+  /** The most that fit into a probe. */
+  @Test
+  void sixteenRanksWaitInARing() {
+    int ranks = 16;
+    LocalRanks.run(
+        ranks,
+        sync -> {
+          MismatchedCallException e =
+              assertThrows(
+                  MismatchedCallException.class,
+                  () ->
+                      sync.communicator()
+                          .receive(IntBuffer.allocate(1), (sync.rank() + 1) % ranks, 0));
+          assertEquals(ranks + 1, e.getMessage().lines().count(), e::getMessage);
+        });
+  }
+
   @Test
   void groupsOfOtherRanksGoOn() {
     LocalRanks.run(

@@ -7,6 +7,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.collective.NodeMeeting;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -54,6 +55,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     boolean first = communicator.rank() == 0;
     Availability probe = first ? CudaAwareProbe.run(communicator.timeout()) : Availability.yes();
     agree(communicator, probe.reason());
+    NodeMeeting.begin(context.group(), context.settings());
     Reducer reducer =
         new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
     try {

@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import org.gradientsync.collective.NodeMeeting;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -36,6 +37,7 @@ public final class MpiReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
+    NodeMeeting.begin(context.group(), context.settings());
     return new PointToPointReducer(name(), context.group(), context.device());
   }
 }

@@ -7,6 +7,6 @@ import org.gradientsync.contract.RankRunner;
 class MpiCommunicatorContract extends CommunicatorContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new MpiRunner("mpi", "messages");
   }
 }

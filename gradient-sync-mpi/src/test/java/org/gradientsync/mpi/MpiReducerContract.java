@@ -7,6 +7,6 @@ import org.gradientsync.contract.ReducerContract;
 class MpiReducerContract extends ReducerContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new MpiRunner("mpi", "messages");
   }
 }

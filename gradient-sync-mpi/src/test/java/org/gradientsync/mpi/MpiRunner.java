@@ -8,9 +8,20 @@ import org.gradientsync.local.LocalRanks.RankTask;
 /** This process is one rank of an mpirun job; its number of ranks is the job's. */
 final class MpiRunner implements RankRunner {
   private final String reducer;
+  private final String meeting;
 
   MpiRunner(String reducer) {
+    this(reducer, "");
+  }
+
+  /**
+   * Ranks with a reducer.
+   *
+   * @param meeting {@code messages}, as on several nodes, or an empty text
+   */
+  MpiRunner(String reducer, String meeting) {
     this.reducer = reducer;
+    this.meeting = meeting;
   }
 
   @Override
@@ -21,7 +32,9 @@ final class MpiRunner implements RankRunner {
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     try (GradientSync sync =
-        options.apply(GradientSync.builder().device("host").reducer(reducer)).create()) {
+        options
+            .apply(GradientSync.builder().device("host").reducer(reducer).set("meeting", meeting))
+            .create()) {
       task.run(sync);
     } catch (RuntimeException | Error e) {
       throw e;

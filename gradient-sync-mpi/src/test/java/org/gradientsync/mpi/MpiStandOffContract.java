@@ -7,6 +7,6 @@ import org.gradientsync.contract.StandOffContract;
 class MpiStandOffContract extends StandOffContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new MpiRunner("mpi", "messages");
   }
 }

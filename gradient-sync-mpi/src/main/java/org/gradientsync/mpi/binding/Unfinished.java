@@ -6,7 +6,7 @@ import java.util.Deque;
 
 /**
  * The memory of messages that were given up in the middle. MPI may still use it, so it must not be
- * collected. Happens only after a rank was lost.
+ * collected. Seldom: short ones are on their way at once.
  */
 final class Unfinished {
   private static final Deque<ByteBuffer> KEPT = new ArrayDeque<>();
