@@ -46,6 +46,7 @@ final class Selection {
   }
 
   GradientSync create(Group given) {
+    settings.meetsByMessages(); // a mistake in it is told at once
     Group world = given != null ? given : launch();
     Group group = world.split(0, world.rank(), settings.patience());
     GroupCommunicator communicator = new GroupCommunicator(group);

@@ -932,7 +932,7 @@ public final class Group implements AutoCloseable {
 
   /**
    * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
-   * no group's lock and waits for nobody: for the end of the process.
+   * no group's lock and waits for no rank: for the end of the process.
    *
    * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */

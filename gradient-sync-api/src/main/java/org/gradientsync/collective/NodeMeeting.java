@@ -1,7 +1,7 @@
 package org.gradientsync.collective;
 
 import java.nio.LongBuffer;
-import org.gradientsync.ReduceOp;
+import java.util.Arrays;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -29,16 +29,32 @@ public final class NodeMeeting {
     if (group.size() == 1 || !NodeMemory.isPossible(group)) {
       return;
     }
-    long[] agreed = {messages ? 0 : 1};
-    new GroupCommunicator(group).allReduce(LongBuffer.wrap(agreed), ReduceOp.MIN);
-    if (agreed[0] == 0) {
+    long[] wishes = new long[group.size()];
+    LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
+    new GroupCommunicator(group).allGather(own, LongBuffer.wrap(wishes));
+    if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
       return;
     }
     try {
       NodeMemory memory = NodeMemory.share(group, Board.BYTES);
-      group.meetOn(new Board(memory, group.rank(), group.size()));
+      group.meetOn(new QuietBoard(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
+    }
+  }
+
+  /**
+   * Nobody looks at another's gradient here. So nobody has to know at once that a rank has given
+   * up, and its goodbye says why.
+   */
+  private static final class QuietBoard extends Board {
+    QuietBoard(NodeMemory memory, int rank, int size) {
+      super(memory, rank, size);
+    }
+
+    @Override
+    public void abandon() {
+      // the goodbye does it
     }
   }
 }

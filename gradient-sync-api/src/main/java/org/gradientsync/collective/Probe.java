@@ -43,7 +43,10 @@ final class Probe {
   private static final int CALL = 64;
   private static final int WAIT = CALL + Call.BYTES;
 
-  /** The size of a message: less than the 4 KB that all MPI libraries send without asking. */
+  /**
+   * The size of a message: less than the 4 KB that MPI libraries send at once, if not told
+   * otherwise.
+   */
   static final int BYTES = WAITS + MOST * WAIT;
 
   private static final Kind[] KINDS = Kind.values();

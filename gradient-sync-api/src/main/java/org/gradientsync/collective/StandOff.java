@@ -30,8 +30,8 @@ import org.slf4j.LoggerFactory;
  * at only for ranks of which one thread alone has ever made calls, and the same circle must be
  * there for as long as makes a rank late.
  *
- * <p>Each rank has at most one probe under way to each other, so one that never waits does not find
- * a heap of them. Nothing is sent before a wait has become long.
+ * <p>Each rank has at most one question under way to each other, so one that never waits does not
+ * find a heap of them. Nothing is sent before a wait has become long.
  */
 final class StandOff implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(StandOff.class);
@@ -137,7 +137,7 @@ final class StandOff implements AutoCloseable {
       send(Probe.of(Probe.Kind.READ), from);
     } else if (kind == Probe.Kind.READ) {
       unread.clear(from);
-    } else if (kind == Probe.Kind.FOUND) {
+    } else if (kind == Probe.Kind.FOUND && contexts.find(probe.group()) != null) {
       int own = probe.indexOf(rank);
       boolean isNew = found.put(probe.group(), probe.copy(kind)) == null;
       if (isNew
@@ -182,8 +182,7 @@ final class StandOff implements AutoCloseable {
   /** Adds a wait to a chain, and asks the rank that it is for. */
   private void ask(Probe probe, Stance stance) {
     probe.add(rank, stance);
-    unread.set(stance.awaited());
-    send(probe, stance.awaited());
+    unread.set(stance.awaited(), send(probe, stance.awaited()));
   }
 
   private void closeCircle(Probe circle, Stance stance) {
@@ -219,15 +218,18 @@ final class StandOff implements AutoCloseable {
   }
 
   /** To one that is gone nothing is sent: it can make MPI end this process. */
-  private void send(Probe probe, int to) {
+  private boolean send(Probe probe, int to) {
+    if (contexts.isGone(to)) {
+      return false;
+    }
     try {
-      if (!contexts.isGone(to)) {
-        Message message = transport.sender(probe.memory(), to, Group.PROBE);
-        message.start();
-        message.close();
-      }
+      Message message = transport.sender(probe.memory(), to, Group.PROBE);
+      message.start();
+      message.close();
+      return true;
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send to rank {}", rank, to, e);
+      return false;
     }
   }
 

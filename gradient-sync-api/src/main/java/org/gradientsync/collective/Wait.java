@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
 final class Wait {
   private static final int SPINS = 2000;
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
-  private static final long GRACE_NANOS = Duration.ofMillis(100).toNanos();
+  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
@@ -30,6 +30,7 @@ final class Wait {
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
   private Stance stance; // of a wait that has become long
+  private boolean cannotLook; // for who waits for whom, in this wait
 
   Wait(Group group, Goodbyes goodbyes) {
     this.group = group;
@@ -66,6 +67,7 @@ final class Wait {
       awaitLong(message, peer, phase, number, waitsSince);
     } finally {
       waitsFor = -1;
+      cannotLook = false;
       if (stance != null) {
         group.standOff().leave(stance);
         stance = null;
@@ -96,12 +98,13 @@ final class Wait {
       }
       boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
       if (phase != Stance.Phase.DATA
+          && !cannotLook
           && (over || now - looked > LOOK_NANOS && (left != 0 || waited > LONG_NANOS))) {
         looked = now;
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw group.isAbandoned(peer)
+        throw group.isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
             ? group.lost(group.name(peer) + " gave up in the middle of a call", null)
             : group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
       }
@@ -151,7 +154,8 @@ final class Wait {
       }
       circle = standOff.look(stance);
     } catch (RuntimeException | OutOfMemoryError e) {
-      log.debug("rank {} cannot look who waits for whom", group.rank(), e); // and waits on
+      cannotLook = true; // and waits on
+      log.debug("rank {} cannot look who waits for whom", group.rank(), e);
       return;
     }
     if (circle != null) {

@@ -217,6 +217,32 @@ public abstract class StandOffContract {
         ": barrier(), call=1, waits for rank ");
   }
 
+  /** What did not fit is over on both sides, for the partners of those concerned, too. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void afterMismatchesLateRanksAreLeftAloneAndCirclesFound(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              int right = (c.rank() + 1) % ranks;
+              int left = (c.rank() + ranks - 1) % ranks;
+              try { // rank 1 expects more than rank 0 sends
+                c.sendReceive(ints(2), right, ints(c.rank() == 1 ? 3 : 2), left, 3);
+              } catch (MismatchedCallException e) {
+                assertTrue(e.getMessage().contains("do not match"), e::toString);
+              }
+              if (c.rank() == 0) {
+                Thread.sleep(LATE_MILLIS);
+              }
+              c.sendReceive(ints(2), right, ints(2), left, 3);
+              MismatchedCallException e =
+                  assertThrows(MismatchedCallException.class, () -> c.receive(ints(2), left, 3));
+              assertTrue(e.getMessage().startsWith(BEGIN), e::toString);
+            });
+  }
+
   @ParameterizedTest
   @MethodSource("sizes")
   void whoComesLaterIsToldToo(int ranks) {

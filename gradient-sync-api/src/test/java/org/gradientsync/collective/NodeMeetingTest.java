@@ -1,0 +1,164 @@
+package org.gradientsync.collective;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostDevice;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Settings;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Meeting in shared memory, where messages carry the gradients. */
+class NodeMeetingTest {
+  private static final int RANKS = 3;
+  private static final int CALLS = 10;
+  private static final Settings NONE = new Settings(Map.of());
+  private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
+
+  private final AtomicInteger meetings = new AtomicInteger(); // messages that say what is asked for
+
+  private interface Calls {
+    void make(Group group, GradientSync own) throws Exception;
+  }
+
+  private void run(Calls calls) {
+    LocalRanks.run(
+        RANKS,
+        own -> {
+          try (Group world = Group.world(new CountedMeetings());
+              Group group = world.split(0, world.rank(), NONE.patience())) {
+            calls.make(group, own);
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"-1, 0", "1, 60"}) // ten calls, each rank to each other
+  void noMessagesAreSentUnlessARankAsksForThem(int asking, int expected) {
+    run(
+        (group, own) -> {
+          NodeMeeting.begin(group, group.rank() == asking ? MESSAGES : NONE);
+          GroupCommunicator communicator = new GroupCommunicator(group);
+          own.barrier();
+          meetings.set(0);
+          own.barrier();
+          for (int i = 0; i < CALLS; i++) {
+            communicator.barrier();
+          }
+          own.barrier();
+          assertEquals(expected, meetings.get());
+          own.barrier();
+        });
+  }
+
+  @Test
+  void callsAreComparedAndAveragesAreRight() {
+    run(
+        (group, own) -> {
+          NodeMeeting.begin(group, NONE);
+          try (HostDevice device = new HostDevice();
+              PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
+              DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
+            DeviceBuffer part = buffer.slice(0, group.rank() == 1 ? 4 : 5);
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM));
+            assertTrue(e.getMessage().contains("rank 1: allReduce(FLOAT32[4], SUM)"), e::toString);
+            for (int call = 0; call < 3; call++) {
+              float own0 = group.rank() + call;
+              buffer.copyFrom(new float[] {own0, 1, 2, 3, 4});
+              reducer.allReduce(buffer, ReduceOp.AVERAGE);
+              float[] result = new float[5];
+              buffer.copyTo(result);
+              assertArrayEquals(new float[] {1 + call, 1, 2, 3, 4}, result);
+            }
+          }
+        });
+  }
+
+  /** Not that it has given up, which the others would see at once. */
+  @Test
+  void whoFailsSaysWhyInItsGoodbye() {
+    run(
+        (group, own) -> {
+          NodeMeeting.begin(group, NONE);
+          GroupCommunicator communicator = new GroupCommunicator(group);
+          communicator.barrier();
+          if (group.rank() == 1) {
+            synchronized (group) {
+              group.lost("the disk is full", null);
+            }
+            own.barrier();
+            Thread.sleep(500);
+            group.leaveAll("java.io.IOException: the disk is full");
+          } else {
+            own.barrier();
+            RankLostException e = assertThrows(RankLostException.class, communicator::barrier);
+            assertTrue(e.getMessage().contains("has left: java.io.IOException"), e::toString);
+          }
+        });
+  }
+
+  @Test
+  void aMistakeInTheSettingIsTold() {
+    IllegalArgumentException e =
+        assertThrows(
+            IllegalArgumentException.class,
+            () -> GradientSync.builder().set("meeting", "board").create());
+    assertEquals(
+        "no way to meet: gradientsync.meeting=board; give messages, or nothing", e.getMessage());
+  }
+
+  private final class CountedMeetings extends OtherWorld {
+    private static final int CHANNELS = 8192;
+
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      Message message = super.sender(memory, peer, tag);
+      return tag >= CHANNELS && tag % CHANNELS == 0 ? new Counted(message) : message;
+    }
+  }
+
+  private final class Counted implements Message {
+    private final Message message;
+
+    Counted(Message message) {
+      this.message = message;
+    }
+
+    @Override
+    public int peer() {
+      return message.peer();
+    }
+
+    @Override
+    public void start() {
+      meetings.incrementAndGet();
+      message.start();
+    }
+
+    @Override
+    public boolean test() {
+      return message.test();
+    }
+
+    @Override
+    public void close() {
+      message.close();
+    }
+  }
+}
