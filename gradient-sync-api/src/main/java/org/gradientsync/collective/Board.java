@@ -9,11 +9,11 @@ import org.gradientsync.spi.Message;
  * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
  * and reads the others': meeting costs a few loads and stores.
  *
- * <p>A rank has a word that says that it has given up, and three counters, each in a cache line of
- * its own: the call that it has come to, the call whose shard it has reduced, and the call that it
- * is done with. They hold the call's number and only grow, so nothing is ever reset. What a rank
- * asks for lies in one of two places by turns: it comes to call k + 2 only after all others have
- * come to k + 1, and so have read what it asked for at k.
+ * <p>A rank has a word that says in which call it has given up, and three counters, each in a cache
+ * line of its own: the call that it has come to, the call whose shard it has reduced, and the call
+ * that it is done with. They hold the call's number and only grow, so nothing is ever reset. What a
+ * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
+ * have come to k + 1, and so have read what it asked for at k.
  */
 class Board implements Meeting {
   /** The counter of the call that a rank has come to. */
@@ -103,7 +103,7 @@ class Board implements Meeting {
   @Override
   public void abandon() {
     node.files().keep(); // the others may still be reading
-    counters[rank][ABANDONED].set(1);
+    counters[rank][ABANDONED].set(Math.max(1, current));
     VarHandle.fullFence(); // before this rank's program writes to its buffers again
   }
 
@@ -111,6 +111,15 @@ class Board implements Meeting {
   public boolean abandoned(int peer) {
     VarHandle.acquireFence();
     return counters[peer][ABANDONED].expect(1).test();
+  }
+
+  /**
+   * Whether a rank has given up in the call that this one is in, or before. One that has done its
+   * part of this call and has given up in a later one has not: it went on after this rank was done
+   * with its memory.
+   */
+  boolean gaveUp(int peer) {
+    return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
   }
 
   @Override

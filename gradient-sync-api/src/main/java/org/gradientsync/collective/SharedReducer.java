@@ -128,7 +128,7 @@ final class SharedReducer implements Reducer {
       }
     }
     for (int peer = 0; peer < size; peer++) {
-      if (peer != rank && board.abandoned(peer)) {
+      if (peer != rank && board.gaveUp(peer)) {
         // It may have changed its buffer while this rank was reading it.
         throw group.lost("rank " + peer + " gave up in the middle of a call", null);
       }
