@@ -133,32 +133,15 @@ class NodeMeetingTest {
     }
   }
 
-  private final class Counted implements Message {
-    private final Message message;
-
+  private final class Counted extends OtherWorld.OtherMessage {
     Counted(Message message) {
-      this.message = message;
-    }
-
-    @Override
-    public int peer() {
-      return message.peer();
+      super(message);
     }
 
     @Override
     public void start() {
       meetings.incrementAndGet();
-      message.start();
-    }
-
-    @Override
-    public boolean test() {
-      return message.test();
-    }
-
-    @Override
-    public void close() {
-      message.close();
+      super.start();
     }
   }
 }

@@ -8,6 +8,35 @@ import org.gradientsync.spi.Transport;
 
 /** A second transport of the ranks of a {@link LocalRanks#run}, for tests to make it special. */
 class OtherWorld implements Transport {
+  /** A message of it, likewise. */
+  static class OtherMessage implements Message {
+    private final Message inner;
+
+    OtherMessage(Message inner) {
+      this.inner = inner;
+    }
+
+    @Override
+    public int peer() {
+      return inner.peer();
+    }
+
+    @Override
+    public void start() {
+      inner.start();
+    }
+
+    @Override
+    public boolean test() {
+      return inner.test();
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+
   private static final int APART = 1 << 22; // from the tags of the ranks' own world
 
   private final Transport inner = LocalRanks.current().orElseThrow().transport();

@@ -112,31 +112,14 @@ class StandOffTest {
     }
   }
 
-  private final class Slow implements Message {
-    private final Message message;
-
+  private final class Slow extends OtherWorld.OtherMessage {
     Slow(Message message) {
-      this.message = message;
-    }
-
-    @Override
-    public int peer() {
-      return message.peer();
-    }
-
-    @Override
-    public void start() {
-      message.start();
+      super(message);
     }
 
     @Override
     public boolean test() {
-      return System.nanoTime() >= slowUntil.get() && message.test();
-    }
-
-    @Override
-    public void close() {
-      message.close();
+      return System.nanoTime() >= slowUntil.get() && super.test();
     }
   }
 }

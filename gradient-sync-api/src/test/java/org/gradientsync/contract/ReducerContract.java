@@ -469,6 +469,7 @@ public abstract class ReducerContract {
                 long allocated = threads.getCurrentThreadAllocatedBytes() - before;
                 // Reading the counter allocates a little itself the first time; one object a call
                 // is 8000 bytes.
+                // A long wait takes some; one object a call would be 8000.
                 assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
               }
             });
