@@ -5,16 +5,32 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/** What a rank of {@link TwoNodesIT}'s jobs finds: rank 0 is alone on its node. */
+/** What a rank of a job on two nodes finds: rank 0 is alone on its node. */
+@TestInstance(Lifecycle.PER_CLASS)
 class TwoNodesContract {
+  /** The reducers to try, the first of which is chosen where none is asked for. */
+  List<String> reducers() {
+    return List.of("mpi");
+  }
+
+  /** The reducer that would be chosen on one node. */
+  String needsOneNode() {
+    return "shared";
+  }
+
   @Test
   void ranksAreCountedOnTheirNode() {
     try (GradientSync sync = GradientSync.create()) {
@@ -23,10 +39,15 @@ class TwoNodesContract {
     }
   }
 
+  Stream<Arguments> reducersAndCounts() {
+    return reducers().stream()
+        .flatMap(r -> Stream.of(0, 1, 4_099, 300_001).map(count -> Arguments.of(r, count)));
+  }
+
   @ParameterizedTest
-  @ValueSource(ints = {0, 1, 4_099, 300_001})
-  void averagesHaveTheBitsOfTheSumInRankOrder(int count) {
-    try (GradientSync sync = GradientSync.create();
+  @MethodSource("reducersAndCounts")
+  void averagesHaveTheBitsOfTheSumInRankOrder(String reducer, int count) {
+    try (GradientSync sync = GradientSync.builder().reducer(reducer).create();
         DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, count + 3L);
         DeviceBuffer slice = gradient.slice(1, count)) {
       float[] values = new float[count];
@@ -52,9 +73,9 @@ class TwoNodesContract {
   @Test
   void whatNeedsOneNodeIsNotChosen() {
     try (GradientSync sync = GradientSync.create()) {
-      assertEquals("mpi", sync.reducer());
+      assertEquals(reducers().get(0), sync.reducer());
       assertTrue(
-          sync.alternatives().get("shared").contains("several nodes"),
+          sync.alternatives().get(needsOneNode()).contains("several nodes"),
           () -> "" + sync.alternatives());
     }
   }
@@ -63,7 +84,8 @@ class TwoNodesContract {
   void whatNeedsOneNodeSaysSoWhereItIsAskedFor() {
     UnavailableException e =
         assertThrows(
-            UnavailableException.class, () -> GradientSync.builder().reducer("shared").create());
+            UnavailableException.class,
+            () -> GradientSync.builder().reducer(needsOneNode()).create());
     assertTrue(e.getMessage().contains("several nodes"), e::toString);
   }
 }
