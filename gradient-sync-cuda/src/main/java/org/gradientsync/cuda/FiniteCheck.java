@@ -5,29 +5,27 @@ import org.gradientsync.host.HostBuffers;
 
 /** Looks for what is not finite in a buffer and waits for the answer. */
 final class FiniteCheck implements AutoCloseable {
-  private static final int CALL = Long.BYTES;
-
   private final CudaDevice device;
   private final FiniteKernel kernel;
-  private final ByteBuffer report = HostBuffers.allocate(FiniteKernel.REPORT_BYTES);
+  private final ByteBuffer found = HostBuffers.allocate(Long.BYTES);
 
   FiniteCheck(CudaDevice device) {
     this.device = device;
-    device.api().pageLock(report);
+    device.api().pageLock(found);
     try {
       kernel = new FiniteKernel(device);
     } catch (RuntimeException | Error e) {
-      device.api().pageUnlock(report);
+      device.api().pageUnlock(found);
       throw e;
     }
   }
 
   /** The index of one such element, or -1. */
   synchronized long first(CudaBuffer buffer) {
-    report.putLong(CALL, 0);
-    kernel.launch(buffer, 0, 1, device.api().deviceAddress(report));
+    found.putLong(0, 0);
+    kernel.launch(buffer, device.api().deviceAddress(found));
     buffer.stream().await();
-    return report.getLong(CALL) == 0 ? -1 : FiniteKernel.indexOf(report.getLong(0));
+    return found.getLong(0) - 1;
   }
 
   @Override
@@ -35,7 +33,7 @@ final class FiniteCheck implements AutoCloseable {
     try {
       kernel.close();
     } finally {
-      device.api().pageUnlock(report);
+      device.api().pageUnlock(found);
     }
   }
 }

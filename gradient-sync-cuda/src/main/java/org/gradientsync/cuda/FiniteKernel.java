@@ -10,18 +10,10 @@ import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code finite.cu}, which look for elements that are not finite. */
 final class FiniteKernel implements AutoCloseable {
-  /** Size of what a kernel leaves for the host: what was found, and in which call. */
-  static final int REPORT_BYTES = 2 * Long.BYTES;
-
-  /** What is found is a number of the host's above, and an index counted from 1 below. */
-  private static final int INDEX_BITS = 43;
-
   private static final int COUNT = Long.BYTES;
   private static final int MASK = 2 * Long.BYTES;
-  private static final int NUMBER = 3 * Long.BYTES;
-  private static final int CALL = 4 * Long.BYTES;
-  private static final int REPORT = 5 * Long.BYTES;
-  private static final int BYTES = 6 * Long.BYTES;
+  private static final int FOUND = 3 * Long.BYTES;
+  private static final int BYTES = 4 * Long.BYTES;
   private static final int THREADS = 512;
   private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
   private static final int ELEMENTS_PER_THREAD = 8;
@@ -57,11 +49,9 @@ final class FiniteKernel implements AutoCloseable {
    * Enqueues a look at a buffer, on its stream. Integers and empty buffers are not looked at.
    * Allocates nothing.
    *
-   * @param number what the report is to say if something is found, below 2^21
-   * @param call and of which call; 0 for those that nobody counts, which report the time
-   * @param report where the GPU finds {@link #REPORT_BYTES} of page-locked memory
+   * @param found where the GPU finds 8 bytes of page-locked memory, for the index, counted from 1
    */
-  synchronized void launch(CudaBuffer buffer, long number, long call, long report) {
+  synchronized void launch(CudaBuffer buffer, long found) {
     CUfunction function = functions[buffer.type().ordinal()];
     if (function == null || buffer.count() == 0) {
       return;
@@ -69,9 +59,7 @@ final class FiniteKernel implements AutoCloseable {
     memory.putLong(0, buffer.address());
     memory.putLong(COUNT, buffer.count());
     memory.putLong(MASK, mask(buffer.type()));
-    memory.putLong(NUMBER, number);
-    memory.putLong(CALL, call);
-    memory.putLong(REPORT, report);
+    memory.putLong(FOUND, found);
     long blocks = buffer.count() / (THREADS * ELEMENTS_PER_THREAD) + 1;
     grid[0] = (int) Math.min(mostBlocks, blocks);
     device.makeCurrent();
@@ -87,14 +75,6 @@ final class FiniteKernel implements AutoCloseable {
       case FLOAT64 -> 0x7ff0000000000000L;
       case INT32, INT64 -> throw new IllegalArgumentException("integers are finite: type=" + type);
     };
-  }
-
-  static long indexOf(long found) {
-    return (found & (1L << INDEX_BITS) - 1) - 1;
-  }
-
-  static int numberOf(long found) {
-    return (int) (found >>> INDEX_BITS);
   }
 
   @Override

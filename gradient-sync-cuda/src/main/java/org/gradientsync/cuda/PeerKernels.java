@@ -9,10 +9,13 @@ import jcuda.driver.CUmodule;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
-/** The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed. */
+/**
+ * The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed, and
+ * another with those that look for what is not finite.
+ */
 final class PeerKernels implements AutoCloseable {
   private final CudaDevice device;
-  private final Map<PeerFormat, CUmodule> modules = new HashMap<>();
+  private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
@@ -24,26 +27,29 @@ final class PeerKernels implements AutoCloseable {
    * A kernel.
    *
    * @param op any operation for {@link PeerWay#BROADCAST}
+   * @param watched whether it looks for what is not finite, which broadcasts do not
    */
-  CUfunction function(PeerWay way, PeerFormat format, ReduceOp op) {
+  CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
     String family = op == ReduceOp.SUM || op == ReduceOp.AVERAGE ? "_ADDING" : "_OTHER";
     String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
-    return functions.computeIfAbsent(name, n -> device.api().function(module(format), n));
+    String module = format.text() + (watched ? "_watched" : "");
+    return functions.computeIfAbsent(
+        module + " " + name, key -> device.api().function(module(module), name));
   }
 
-  private CUmodule module(PeerFormat format) {
+  private CUmodule module(String name) {
     return modules.computeIfAbsent(
-        format, f -> device.api().loadModule(ReduceKernel.resource("peer_" + f.text() + ".ptx")));
+        name, n -> device.api().loadModule(ReduceKernel.resource("peer_" + n + ".ptx")));
   }
 
   /** Loads all kernels of a format, which the driver otherwise does when each is first used. */
-  void load(PeerFormat format) {
-    module(format);
+  void load(PeerFormat format, boolean watched) {
     for (PeerWay way : PeerWay.values()) {
       if (way.takes(format)) {
-        perProcessor(function(way, format, ReduceOp.SUM), way);
+        boolean watches = watched && way != PeerWay.BROADCAST;
+        perProcessor(function(way, format, ReduceOp.SUM, watches), way);
         if (!format.isNarrowed()) {
-          perProcessor(function(way, format, ReduceOp.MAX), way);
+          perProcessor(function(way, format, ReduceOp.MAX, watches), way);
         }
       }
     }

@@ -23,7 +23,9 @@ final class PeerLaunch {
   private static final int ALIGNED = BATCHES + Integer.BYTES;
   private static final int OP = ALIGNED + Integer.BYTES;
   private static final int ROOT = OP + Integer.BYTES;
-  private static final int BYTES = ROOT + Integer.BYTES;
+  private static final int FOUND = ROOT + Integer.BYTES;
+  private static final int FIRST = FOUND + Long.BYTES;
+  private static final int BYTES = FIRST + Long.BYTES;
 
   private final CudaApi api;
   private final CUfunction function;
@@ -66,6 +68,17 @@ final class PeerLaunch {
   PeerLaunch waiting(PeerReport report, long timeoutNanos) {
     memory.putLong(REPORT, report.deviceAddress());
     memory.putLong(TIMEOUT, timeoutNanos);
+    return this;
+  }
+
+  /**
+   * Where a kernel that is watched says what is not finite.
+   *
+   * @param first the index in the whole buffer of the first of these elements
+   */
+  PeerLaunch watching(long found, long first) {
+    memory.putLong(FOUND, found);
+    memory.putLong(FIRST, first);
     return this;
   }
 

@@ -16,6 +16,7 @@ final class PeerPlanner implements AutoCloseable {
   private final PeerKernels kernels;
   private final CudaStream capture;
   private final DataType wire;
+  private final long found;
   private final int rank;
   private final int ranks;
   private final long timeoutNanos;
@@ -24,6 +25,8 @@ final class PeerPlanner implements AutoCloseable {
    * A planner.
    *
    * @param wire what FLOAT32 gradients travel as, or null
+   * @param found where the GPU says what in this rank's gradients is not finite; 0 if it is not to
+   *     look
    */
   PeerPlanner(
       CudaDevice device,
@@ -31,6 +34,7 @@ final class PeerPlanner implements AutoCloseable {
       PeerReport report,
       PeerTuning tuning,
       DataType wire,
+      long found,
       int rank,
       int ranks,
       long timeoutNanos) {
@@ -39,6 +43,7 @@ final class PeerPlanner implements AutoCloseable {
     this.report = report;
     this.tuning = tuning;
     this.wire = wire;
+    this.found = found;
     this.rank = rank;
     this.ranks = ranks;
     this.timeoutNanos = timeoutNanos;
@@ -65,13 +70,14 @@ final class PeerPlanner implements AutoCloseable {
     } else if (way == PeerWay.STREAM && registration.beside) {
       way = PeerWay.WIDE;
     }
-    return plan(registration, format, way, op, PeerTag.of(registration.number, op), 0);
+    boolean watched = found != 0 && registration.type.isFloatingPoint();
+    return plan(registration, format, way, op, PeerTag.of(registration.number, op), 0, watched);
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
-    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root);
+    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
 
   /** What tells the others' kernels that this rank comes no more. */
@@ -80,9 +86,9 @@ final class PeerPlanner implements AutoCloseable {
         .mailboxes(mailbox, PeerWay.BROADCAST, rank, ranks);
   }
 
-  /** As {@link #plan(PeerRegistration, PeerFormat, PeerWay, ReduceOp, int, int)}, uncompressed. */
+  /** As {@link #reduction}, but by a way that is chosen, uncompressed and not watched. */
   PeerPlan plan(PeerRegistration registration, PeerWay way, ReduceOp op, int tag) {
-    return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0);
+    return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0, false);
   }
 
   private PeerPlan plan(
@@ -91,9 +97,10 @@ final class PeerPlanner implements AutoCloseable {
       PeerWay way,
       ReduceOp op,
       int tag,
-      int root) {
-    kernels.load(format);
-    CUfunction function = kernels.function(way, format, op);
+      int root,
+      boolean watched) {
+    kernels.load(format, watched);
+    CUfunction function = kernels.function(way, format, op, watched);
     int most =
         tuning.mostBlocks(
             kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
@@ -113,6 +120,7 @@ final class PeerPlanner implements AutoCloseable {
               .mailboxes(mailbox, way, rank, ranks)
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
+              .watching(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
     return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));

@@ -27,7 +27,10 @@ final class PeerProgress {
   private static final int MET_WHEN_ENQUEUED = 16;
   private static final int ENQUEUED_WHEN_WAITING = 24;
   private static final int WAITING_FOR_CALL = 32;
-  private static final int FOUND = 48; // 16 bytes, which the GPU writes
+  private static final int FOUND = 40; // what the GPU writes, as Found in peer.cuh
+  private static final int FOUND_IN = FOUND + Long.BYTES;
+  private static final int DONE = FOUND_IN + Long.BYTES;
+  private static final int FOUND_BYTES = 3 * Long.BYTES;
   private static final int TEXT = 64;
   private static final int TEXT_BYTES = 256;
 
@@ -103,20 +106,24 @@ final class PeerProgress {
 
   /** Where this rank's GPU says what it has found. */
   ByteBuffer found() {
-    return found(rank);
+    return memory.of(rank).slice(FOUND, FOUND_BYTES).order(ByteOrder.nativeOrder());
   }
 
-  private ByteBuffer found(int peer) {
-    return memory.of(peer).slice(FOUND, FiniteKernel.REPORT_BYTES).order(ByteOrder.nativeOrder());
-  }
-
-  /** In which call a rank's GPU found something last; 0 if it did not. Allocates nothing. */
+  /**
+   * In which of its calls, as the GPUs count them, a rank's GPU found something last; 0 if it did
+   * not. Allocates nothing.
+   */
   long foundIn(int peer) {
-    return (long) WORD.getAcquire(memory.of(peer), FOUND + Long.BYTES);
+    return (long) WORD.getAcquire(memory.of(peer), FOUND_IN);
   }
 
-  /** What it found. */
+  /** What it found: the number of a registration, and an index. */
   long foundBy(int peer) {
     return (long) WORD.getOpaque(memory.of(peer), FOUND);
+  }
+
+  /** The last call that this rank's GPU has ended, if its kernels say so. Allocates nothing. */
+  long done() {
+    return (long) WORD.getAcquire(memory.of(rank), DONE);
   }
 }

@@ -81,7 +81,7 @@ final class PeerReducer implements Reducer {
       PeerPlanner planner,
       PeerBudget.Share share,
       PeerProgress progress,
-      boolean finite) {
+      PeerFinite finite) {
     this.group = group;
     this.device = device;
     this.communicator = paths.communicator();
@@ -95,12 +95,7 @@ final class PeerReducer implements Reducer {
     goodbye = group.size() > 1 ? planner.goodbye() : null;
     ordered = device.createEvent(false);
     this.progress = progress;
-    try {
-      this.finite = finite ? new PeerFinite(device, group, progress) : null;
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, ordered);
-      throw e;
-    }
+    this.finite = finite;
     vigil = new PeerVigil(group, device, progress, report);
     device.watch(check);
     device.watchStreams(streamCloses);
@@ -342,7 +337,6 @@ final class PeerReducer implements Reducer {
     if (device.api().isCapturing(handle)) {
       group.countsNoMore();
       progress.enqueued(group.enqueued(), group.met());
-      look(buffer, registration, op);
       plan.enqueueEach(handle);
       registration.captured = true;
       return;
@@ -360,14 +354,7 @@ final class PeerReducer implements Reducer {
       }
       lastStream = stream;
     }
-    look(buffer, registration, op);
     plan.enqueue(handle);
-  }
-
-  private void look(CudaBuffer buffer, PeerRegistration registration, ReduceOp op) {
-    if (finite != null && op != null) {
-      finite.look(buffer, registration.number);
-    }
   }
 
   /** Keeps the order of the calls when the last one's stream goes. */
@@ -406,7 +393,7 @@ final class PeerReducer implements Reducer {
     check();
     settle();
     if (finite != null) {
-      finite.check(names);
+      finite.check(group, names);
     }
   }
 

@@ -61,6 +61,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerMailbox mailbox = mailbox(device, paths, ledger, layout);
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
     PeerReport report = null;
+    PeerFinite finite = null;
     PeerPlanner planner = null;
     PeerReducer reducer = null;
     try {
@@ -72,6 +73,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       String reason = "";
       try {
         report = new PeerReport(device);
+        finite = context.finite() ? new PeerFinite(device, progress, group.size()) : null;
         long timeout = nanos(group);
         planner =
             new PeerPlanner(
@@ -80,21 +82,13 @@ public final class PeerReducerProvider implements ReducerProvider {
                 report,
                 tuning,
                 context.wire().orElse(null),
+                finite == null ? 0 : finite.deviceAddress(),
                 group.rank(),
                 group.size(),
                 timeout);
         reducer =
             new PeerReducer(
-                group,
-                device,
-                paths,
-                ledger,
-                mailbox,
-                report,
-                planner,
-                share,
-                progress,
-                context.finite());
+                group, device, paths, ledger, mailbox, report, planner, share, progress, finite);
       } catch (CudaException e) {
         reason = e.getMessage();
       }
@@ -106,7 +100,7 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(e, reducer);
       } else {
         Resources.closeAllAfter(
-            e, device::makeCurrent, planner, report, paths, ledger::closed, mailbox, share);
+            e, device::makeCurrent, planner, finite, report, paths, ledger::closed, mailbox, share);
       }
       throw e;
     }

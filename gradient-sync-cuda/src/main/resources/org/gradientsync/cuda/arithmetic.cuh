@@ -59,11 +59,18 @@ template <int OP, class T> __device__ __forceinline__ T combine(T a, T b) {
   return add(a, b);
 }
 
-// How a type travels (Stored), how it lies in buffers (Kept), and what it is accumulated in.
+// An exponent's bits, which are all set in NaN and infinities.
+template <class T> constexpr uint64_t EXPONENT = 0; // integers have none
+template <> constexpr uint64_t EXPONENT<float> = 0x7f800000;
+template <> constexpr uint64_t EXPONENT<double> = 0x7ff0000000000000;
+
+// How a type travels (Stored), how it lies in buffers (Kept, whose exponent's bits are KEPT_EXPONENT), and what it is
+// accumulated in.
 template <class T> struct Plain {
   using Stored = T;
   using Kept = T;
   using Accumulated = T;
+  static constexpr uint64_t KEPT_EXPONENT = EXPONENT<T>;
   static __device__ __forceinline__ T load(T x) { return x; }
   static __device__ __forceinline__ T store(T x) { return canonical(x); }
 };
@@ -72,6 +79,7 @@ struct Half {
   using Stored = uint16_t;
   using Kept = uint16_t;
   using Accumulated = float;
+  static constexpr uint64_t KEPT_EXPONENT = 0x7c00;
   static __device__ __forceinline__ float load(uint16_t bits) {
     float x;
     asm("{ .reg .b16 h; mov.b16 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "h"(bits));
@@ -89,6 +97,7 @@ struct Brain {
   using Stored = uint16_t;
   using Kept = uint16_t;
   using Accumulated = float;
+  static constexpr uint64_t KEPT_EXPONENT = 0x7f80;
   static __device__ __forceinline__ float load(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
   static __device__ __forceinline__ uint16_t store(float x) {
     if (x != x) return 0x7fc0;
@@ -100,4 +109,5 @@ struct Brain {
 // float32 in buffers, 16 bits on the way.
 template <class F> struct Narrowed : F {
   using Kept = float;
+  static constexpr uint64_t KEPT_EXPONENT = EXPONENT<float>;
 };

@@ -19,6 +19,10 @@
 // taken for another call's. The number is kept on the device: a captured launch counts on each replay. Calls also carry
 // the number of the plan, on which all ranks agreed, so a rank in another call than the others is found before any
 // element is changed.
+//
+// In kernels that are WATCHED each thread looks for NaN and infinities among this rank's elements before it sends them. So
+// what a rank has found lies in the host's memory when the others have its elements. These kernels are compiled apart: even
+// a branch that is not taken costs the others registers.
 
 #include <climits>
 
@@ -37,6 +41,8 @@ constexpr int STAGED_BATCH = 4;
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
+constexpr int OP_BITS = 3;     // of the plan; above them is the number of the buffer's registration
+constexpr int INDEX_BITS = 43; // of what has been found; above them is the number of the buffer's registration
 
 enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
 
@@ -47,7 +53,8 @@ struct Mailbox {
   unsigned long long stopped; // number of the last call that failed
   unsigned done;              // blocks that have finished the running call
   unsigned failing;           // 1: one thread is reporting a failure
-  char pad[4096 - 32];
+  unsigned long long found;   // number of the last call in which something was not finite
+  char pad[4096 - 40];
   // From each rank: call and plan, for even and odd calls: a rank may be a call ahead of another, or leave after a call
   // that another is still in.
   unsigned long long headers[2][MAX_RANKS];
@@ -63,6 +70,13 @@ struct Report {
   unsigned long long plan;
   unsigned long long waited; // nanoseconds
   unsigned long long headers[MAX_RANKS];
+};
+
+// What a rank's GPU tells the hosts of all ranks, in page-locked memory. PeerProgress.java knows this layout.
+struct Found {
+  unsigned long long what; // the number of the buffer's registration and, below it, the index, counted from 1
+  unsigned long long call; // in which it was found
+  unsigned long long done; // the last call that has ended
 };
 
 // PeerLaunch.java knows this layout.
@@ -81,6 +95,8 @@ struct Arguments {
   int aligned; // bit r: rank r's buffer begins at a multiple of 16 bytes
   int op;
   int root; // of a broadcast
+  Found* found;    // in kernels that are watched
+  long long first; // index in the registered buffer of the first element here
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {
@@ -223,16 +239,64 @@ struct Call {
   }
 
   // The last block counts the call, for the next launch.
-  __device__ __forceinline__ void finish() {
+  template <bool WATCHED = false> __device__ __forceinline__ void finish() {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (atomicAdd(&own->done, 1) == gridDim.x - 1) {
         own->done = 0;
         own->call = number;
+        if (WATCHED) tell(&a.found->done, number);
       }
     }
   }
 };
+
+// Says that an element is not finite; of a call's, the first that comes here.
+__device__ __noinline__ void not_finite(const Arguments& a, long long index) {
+  Mailbox* own = a.mailboxes[a.rank];
+  unsigned long long number = look(&own->call) + 1; // no block counts this call before all have finished
+  if (atomicMax(&own->found, number) >= number) return;
+  tell(&a.found->what, a.plan >> OP_BITS << INDEX_BITS | (unsigned long long)(a.first + index + 1));
+  tell_after_all(&a.found->call, number);
+  fence(); // before this thread sends anything
+}
+
+template <int BYTES> struct Word;
+template <> struct Word<2> { using Type = uint16_t; };
+template <> struct Word<4> { using Type = uint32_t; };
+template <> struct Word<8> { using Type = uint64_t; };
+
+// Looks at this rank's elements, up to n vectors of them: i, i + step and so on, those below `last`.
+template <class F>
+__device__ __noinline__ void inspect(const Arguments& a, long long i, long long last, int n, int step) {
+  if constexpr (F::KEPT_EXPONENT != 0) {
+    using Bits = typename Word<sizeof(typename F::Kept)>::Type;
+    constexpr int SIZE = 16 / sizeof(typename F::Stored); // elements in a vector, which may take two as they lie in buffers
+    constexpr int PARTS = SIZE * sizeof(Bits) / 16, PART = SIZE / PARTS;
+    constexpr Bits MASK = (Bits)F::KEPT_EXPONENT;
+    const Bits* elements = static_cast<const Bits*>(a.buffers[a.rank]);
+    bool aligned = a.aligned >> a.rank & 1;
+#pragma unroll 4
+    for (int k = 0; k < n; k++, i += step) {
+      if (i >= last) break;
+      if (aligned && (i + 1) * SIZE <= a.count) {
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+          uint4 v = reinterpret_cast<const uint4*>(elements)[i * PARTS + part];
+          const Bits* x = reinterpret_cast<const Bits*>(&v);
+#pragma unroll
+          for (int e = 0; e < PART; e++) {
+            if ((x[e] & MASK) == MASK) not_finite(a, i * SIZE + part * PART + e);
+          }
+        }
+      } else {
+        for (long long e = i * SIZE; e < min(a.count, (i + 1) * SIZE); e++) {
+          if ((elements[e] & MASK) == MASK) not_finite(a, e);
+        }
+      }
+    }
+  }
+}
 
 // SUM and AVERAGE share their kernels, and so do the other operations.
 enum Family { ADDING, OTHER };
@@ -364,6 +428,17 @@ struct Lane {
   }
 };
 
+// Looks at what this thread sends in lines, a shard for each rank or one for all.
+template <class F> __device__ __noinline__ void inspect_lines(const Arguments& a, int shards) {
+  constexpr int SIZE = 16 / sizeof(typename F::Stored);
+  Lane lane;
+  long long vectors = (a.count + SIZE - 1) / SIZE, shard = (vectors + shards - 1) / shards;
+  for (int owner = 0; owner < shards && lane.data; owner++) {
+    long long i = owner * shard + lane.warp * Lane::VECTORS + lane.offset;
+    inspect<F>(a, i, min(vectors, (owner + 1) * shard), INT_MAX, (int)(lane.warps * Lane::VECTORS));
+  }
+}
+
 // Waits for one rank's lines. False if they do not come.
 __device__ __forceinline__ bool await(Call& call, const Lane& lane, const uint4* from, uint4& v) {
   while (true) {
@@ -419,7 +494,8 @@ __device__ __forceinline__ bool gather(Call& call, const Lane& lane, const uint4
 
 // Staging: for odd and even calls, for each sending rank, its lines. The two keep a fast rank, which may begin the next
 // call when it has everybody's lines, from writing over what a slow one has not read: it cannot be two calls ahead.
-template <class F, int FAMILY> __device__ __forceinline__ void one_shot(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void one_shot(const Arguments& a) {
+  if constexpr (WATCHED) inspect_lines<F>(a, 1);
   using V = Vector<F, FAMILY>;
   Lane lane;
   void* buffer = a.buffers[a.rank];
@@ -442,7 +518,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void one_shot(const Ar
     if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + parity + round * 32 + lane.lane, own, result)) break;
     if (mine) V::write(buffer, i, a.count, aligned, result);
   }
-  call.finish();
+  call.finish<WATCHED>();
 }
 
 // Uses one_shot's staging. The root begins when all others have come; so it is not ahead of them, and neither is a rank
@@ -479,7 +555,8 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
 
 // Staging: for each sending rank, its lines of the receiver's shard; then for each owner, the lines of its result.
 // Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
-template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot(const Arguments& a) {
+  if constexpr (WATCHED) inspect_lines<F>(a, a.ranks);
   using V = Vector<F, FAMILY>;
   Lane lane;
   void* buffer = a.buffers[a.rank];
@@ -518,7 +595,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void two_shot(const Ar
       if (await(call, lane, from + round * 32, v) && lane.data && i < end) V::write(buffer, i, a.count, aligned, v);
     }
   }
-  call.finish();
+  call.finish<WATCHED>();
 }
 
 // Named barriers, in which some warps wait and others only say that they have come.
@@ -554,6 +631,14 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   __device__ __forceinline__ bool full(long long i, long long last) const {
     long long behind = i - threadIdx.x + SIZE;
     return behind <= last && behind * V::SIZE <= a.count;
+  }
+
+  // Looks at what this thread sends of a chunk, and at what it adds to it.
+  __device__ __forceinline__ void inspect_all(int c) const {
+    for (int owner = 0; owner < a.ranks; owner++) {
+      long long i = owner * shard + c * chunk + at;
+      for (int batch = 0; batch < a.batches; batch++, i += stride) inspect<F>(a, i, end(owner), BATCH, WORKERS);
+    }
   }
 
   __device__ __forceinline__ void contribute(int owner, int c) const {
@@ -745,7 +830,7 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
 }
 
 // Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
-__device__ __forceinline__ void leave_together(Call& call) {
+template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& call) {
   const Arguments& a = call.a;
   if (!__syncthreads_or(call.failed)) {
     if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
@@ -756,10 +841,10 @@ __device__ __forceinline__ void leave_together(Call& call) {
       fence();
     }
   }
-  call.finish();
+  call.finish<WATCHED>();
 }
 
-template <class F, int FAMILY, int BATCH> __device__ __forceinline__ void in_chunks(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
@@ -772,6 +857,7 @@ template <class F, int FAMILY, int BATCH> __device__ __forceinline__ void in_chu
   } else {
     for (int c = 0; c <= chunks; c++) {
       if (c < chunks) {
+        if constexpr (WATCHED) tile.inspect_all(c);
         for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
         barrier_come(SENT + (c & 1));
       }
@@ -783,16 +869,20 @@ template <class F, int FAMILY, int BATCH> __device__ __forceinline__ void in_chu
     }
     call.failed = hopeless_at < chunks;
   }
-  leave_together(call);
+  leave_together<WATCHED>(call);
 }
 
-template <class F, int FAMILY> __device__ __forceinline__ void stream(const Arguments& a) { in_chunks<F, FAMILY, STREAM_BATCH>(a); }
-template <class F, int FAMILY> __device__ __forceinline__ void wide(const Arguments& a) { in_chunks<F, FAMILY, WIDE_BATCH>(a); }
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH>(a);
+}
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH>(a);
+}
 
 // The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
 // a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of that
 // chunk, whose senders have collected chunk c: four slots are enough here, too.
-template <class F, int FAMILY> __device__ __forceinline__ void staged(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
   __shared__ volatile int hopeless_at;
   Call call(a);
   if (__syncthreads_or(call.broken)) return;
@@ -805,6 +895,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void staged(const Argu
   } else {
     for (int c = 0; c <= flags; c++) {
       if (c < chunks) {
+        if constexpr (WATCHED) tile.inspect_all(c);
         for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
       }
       if (c < flags) barrier_come(SENT + (c & 1));
@@ -819,25 +910,26 @@ template <class F, int FAMILY> __device__ __forceinline__ void staged(const Argu
     }
     call.failed = hopeless_at < flags;
   }
-  leave_together(call);
+  leave_together<WATCHED>(call);
 }
 
-#define KERNEL(way, threads, blocks, type, format, family) \
+#define KERNEL(way, threads, blocks, type, format, family, watched) \
   extern "C" __global__ void __launch_bounds__(threads, blocks) way##_##type##_##family(const __grid_constant__ Arguments a) { \
-    way<format, family>(a); \
+    way<format, family, watched>(a); \
   }
-#define FAMILY(type, format, family) \
-  KERNEL(one_shot, 256, 3, type, format, family) \
-  KERNEL(two_shot, 256, 3, type, format, family) \
-  KERNEL(stream, 512, 2, type, format, family) \
-  KERNEL(wide, 512, 1, type, format, family)
-#define NARROWED(type, format) \
-  KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING) \
-  KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING) \
-  KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING)
-#define KERNELS(type, format) \
-  FAMILY(type, format, ADDING) \
-  FAMILY(type, format, OTHER) \
+#define FAMILY(type, format, family, watched) \
+  KERNEL(one_shot, 256, 3, type, format, family, watched) \
+  KERNEL(two_shot, 256, 3, type, format, family, watched) \
+  KERNEL(stream, 512, 2, type, format, family, watched) \
+  KERNEL(wide, 512, 1, type, format, family, watched)
+#define REDUCTIONS(type, format, watched) \
+  FAMILY(type, format, ADDING, watched) \
+  FAMILY(type, format, OTHER, watched)
+#define NARROWED(type, format, watched) \
+  KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
+  KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
+  KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING, watched)
+#define BROADCAST(type, format) \
   extern "C" __global__ void __launch_bounds__(256, 3) broadcast_##type(const __grid_constant__ Arguments a) { \
     broadcast<format>(a); \
   }

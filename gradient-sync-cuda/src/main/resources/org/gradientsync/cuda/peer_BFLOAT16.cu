@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(BFLOAT16, Brain)
+REDUCTIONS(BFLOAT16, Brain, false)
+BROADCAST(BFLOAT16, Brain)

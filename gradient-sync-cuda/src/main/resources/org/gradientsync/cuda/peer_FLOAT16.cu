@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(FLOAT16, Half)
+REDUCTIONS(FLOAT16, Half, false)
+BROADCAST(FLOAT16, Half)

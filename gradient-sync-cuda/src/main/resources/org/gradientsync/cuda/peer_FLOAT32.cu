@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(FLOAT32, Plain<float>)
+REDUCTIONS(FLOAT32, Plain<float>, false)
+BROADCAST(FLOAT32, Plain<float>)

@@ -2,4 +2,4 @@
 
 #include "peer.cuh"
 
-NARROWED(FLOAT32_BFLOAT16, Brain)
+NARROWED(FLOAT32_BFLOAT16, Brain, false)

@@ -2,4 +2,4 @@
 
 #include "peer.cuh"
 
-NARROWED(FLOAT32_FLOAT16, Half)
+NARROWED(FLOAT32_FLOAT16, Half, false)

@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(FLOAT64, Plain<double>)
+REDUCTIONS(FLOAT64, Plain<double>, false)
+BROADCAST(FLOAT64, Plain<double>)

@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(INT32, Plain<int>)
+REDUCTIONS(INT32, Plain<int>, false)
+BROADCAST(INT32, Plain<int>)

@@ -2,4 +2,5 @@
 
 #include "peer.cuh"
 
-KERNELS(INT64, Plain<long long>)
+REDUCTIONS(INT64, Plain<long long>, false)
+BROADCAST(INT64, Plain<long long>)

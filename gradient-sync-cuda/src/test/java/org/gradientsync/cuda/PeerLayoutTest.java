@@ -1,18 +1,24 @@
 package org.gradientsync.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import jcuda.Pointer;
 import org.gradientsync.DataType;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.collective.Group;
+import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -110,6 +116,7 @@ class PeerLayoutTest {
     }
     assertEquals(4, SLOTS);
     assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
+    assertEquals(1 << constant("OP_BITS"), PeerTag.of(1, ReduceOp.SUM));
     assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
     assertEquals((1 << PeerTag.BITS) - 1, PeerTag.GAVE_UP);
   }
@@ -180,6 +187,7 @@ class PeerLayoutTest {
         .mailboxes(mailbox, PeerWay.TWO_SHOT, 2, 3)
         .elements(new long[] {0x20, 0x38, 0x40}, 99)
         .waiting(report, 1234)
+        .watching(0x66, 1L << 40)
         .call(55, 4, 1, 6);
     ByteBuffer memory = captor.getValue();
     List<String> fields = new ArrayList<>();
@@ -189,7 +197,8 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "plan", "timeout" -> memory.getLong(at);
+            case "report", "count", "stride", "plan", "timeout", "found", "first" ->
+                memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);
           };
@@ -211,8 +220,50 @@ class PeerLayoutTest {
             "aligned=5", // 0x20 and 0x40 are, 0x38 is not
             "op=4",
             "root=1",
+            "found=" + 0x66,
+            "first=" + (1L << 40),
             "end=0"),
         fields);
+  }
+
+  @Test
+  void whatIsNotFiniteIsReadWhereTheKernelsWriteIt() {
+    LocalRanks.run(
+        2,
+        b -> b.device("host"),
+        sync -> {
+          Group group = LocalRanks.current().orElseThrow();
+          CudaDevice device = Mockito.mock(CudaDevice.class);
+          Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
+          NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
+          PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
+          Map<Integer, String> names = Map.of(7, "FLOAT32[9] \"w\"");
+          try (PeerFinite finite = new PeerFinite(device, progress, 2)) {
+            finite.check(group, names); // nothing yet
+            sync.barrier();
+            ByteBuffer found = progress.found();
+            long index = (1L << 42) + 5;
+            List<String> fields = fields("Found");
+            assertEquals("end@" + found.capacity(), fields.get(3));
+            put(found, fields.get(0), 7L << constant("INDEX_BITS") | index + 1);
+            put(found, fields.get(1), sync.rank() == 0 ? 11 : 0);
+            sync.barrier();
+            finite.check(group, names); // the other rank is further than this one's GPU
+            sync.barrier();
+            put(found, fields.get(2), 11);
+            NotFiniteException e =
+                assertThrows(NotFiniteException.class, () -> finite.check(group, names));
+            String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + index;
+            assertEquals(
+                "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
+            finite.check(group, names); // once
+            sync.barrier();
+          }
+        });
+  }
+
+  private static void put(ByteBuffer memory, String field, long value) {
+    memory.putLong(Integer.parseInt(field.substring(field.indexOf('@') + 1)), value);
   }
 
   @Test
