@@ -17,8 +17,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A rank that asks makes a {@link ReportFolder}. Each rank's {@link Watch} looks for it and
  * writes a report, also where the rank's own thread is stuck. So it works without MPI, whose state
- * nobody knows by then, among all ranks that see the same folder. The first rank that has waited
- * for the reports takes the summary on itself, by a file in the folder, and logs it.
+ * nobody knows by then, among all ranks that see the same folder. Rank 0 takes the summary on
+ * itself, by a file in the folder, and logs it; if it does not wait, too, the first rank that has
+ * waited for the reports does.
  *
  * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
  * of it are asked by messages ({@link Inquiry}): those that have come to the call, because they are
@@ -30,6 +31,7 @@ import org.slf4j.LoggerFactory;
 final class Reports implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
+  private static final long HEAD_START_NANOS = 500_000_000; // of rank 0
   private static final long SAME_FOLDER_NANOS = 500_000_000; // twice what a watch may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it
@@ -57,7 +59,7 @@ final class Reports implements AutoCloseable {
 
   /**
    * Asks all ranks for reports, writes this one's, and waits for the others' as long as is worth
-   * while. The first rank to do so logs what they say.
+   * while. One of the ranks that do so logs what they say.
    *
    * @param text what is wrong
    * @param own this rank's report
@@ -71,6 +73,10 @@ final class Reports implements AutoCloseable {
     folder.answer(own);
     long start = System.nanoTime();
     await(start, () -> allReported() || othersSeeNoFolder(start));
+    if (group.rank() != 0 && group.isAlive(0)) {
+      await(
+          start, () -> folder.teller() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
+    }
     if (folder.leaveSummaryTo(group.rank(), group.name(group.rank()))) {
       sumUp(text, where, start);
     } else {
