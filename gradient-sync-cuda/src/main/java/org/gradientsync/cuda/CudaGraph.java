@@ -1,7 +1,10 @@
 package org.gradientsync.cuda;
 
+import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
+import jcuda.driver.CUstream;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -14,11 +17,13 @@ import org.gradientsync.spi.Resources;
 public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
   private final CUgraphExec graph;
+  private final CudaStream.Replay[] replays;
   private boolean closed;
 
-  CudaGraph(CudaDevice device, CUgraphExec graph) {
+  CudaGraph(CudaDevice device, CUgraphExec graph, List<CudaStream.Replay> replays) {
     this.device = device;
     this.graph = graph;
+    this.replays = replays.toArray(CudaStream.Replay[]::new);
   }
 
   /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
@@ -41,19 +46,25 @@ public final class CudaGraph implements AutoCloseable {
 
   /**
    * Enqueues the whole graph on a stream: it runs after what was enqueued there before, and before
-   * what is enqueued there later.
+   * what is enqueued there later. Averages that were captured are calls of their sync like others:
+   * they come after those before, on whichever streams, and throw what those throw.
    *
    * @param stream a stream of this graph's GPU; not necessarily the one that was captured
    * @throws IllegalArgumentException if the stream belongs to another GPU
-   * @throws IllegalStateException if this graph or the stream is closed
+   * @throws IllegalStateException if this graph, the stream, or a buffer that it averages is closed
+   * @throws GradientSyncException if a sync whose averages it has is broken
    */
   public void launch(CudaStream stream) {
     device.requireOwn(stream);
     if (closed) {
       throw new IllegalStateException("graph is closed: device=" + device);
     }
+    CUstream handle = stream.handle();
+    for (CudaStream.Replay replay : replays) {
+      replay.replays(stream);
+    }
     device.makeCurrent();
-    device.api().launch(graph, stream.handle());
+    device.api().launch(graph, handle);
   }
 
   /** Destroys the graph; what is enqueued of it still runs. A second call does nothing. */

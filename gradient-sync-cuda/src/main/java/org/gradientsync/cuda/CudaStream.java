@@ -1,5 +1,7 @@
 package org.gradientsync.cuda;
 
+import java.util.ArrayList;
+import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
 import org.gradientsync.spi.Moment;
@@ -13,11 +15,25 @@ import org.gradientsync.spi.WorkQueue;
  * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
  */
 public final class CudaStream implements WorkQueue {
+  /** What else is to be done each time that a graph is launched. */
+  interface Replay {
+    /**
+     * The graph is about to be launched. Allocates nothing.
+     *
+     * @param stream where
+     * @throws RuntimeException if it must not be launched any more
+     */
+    void replays(CudaStream stream);
+  }
+
   private final CudaDevice device;
   private final CUstream stream;
   private final boolean own;
   private final boolean beside;
   private boolean closed;
+
+  /** What belongs to the graph that {@link #beginCapture} has begun, or null. */
+  private List<Replay> replays;
 
   CudaStream(CudaDevice device, CUstream stream, boolean own) {
     this(device, stream, own, false);
@@ -80,6 +96,20 @@ public final class CudaStream implements WorkQueue {
       throw new IllegalStateException("stream is being captured already: device=" + device);
     }
     device.api().beginCapture(stream);
+    replays = new ArrayList<>();
+  }
+
+  /**
+   * Notes what is to be done when the graph is launched that is being captured here.
+   *
+   * @return false if {@link #beginCapture} has not begun it on this stream: nobody will do it
+   */
+  boolean atReplay(Replay replay) {
+    List<Replay> known = replays;
+    if (known != null) {
+      known.add(replay);
+    }
+    return known != null;
   }
 
   /**
@@ -95,6 +125,8 @@ public final class CudaStream implements WorkQueue {
       throw new IllegalStateException("stream is not being captured: device=" + device);
     }
     CudaApi api = device.api();
+    List<Replay> known = replays == null ? List.of() : replays;
+    replays = null;
     CUgraph graph = captured();
     try {
       if (api.nodes(graph) == 0) {
@@ -107,7 +139,7 @@ public final class CudaStream implements WorkQueue {
       Resources.closeAllAfter(e, () -> api.destroyGraph(graph));
       throw e;
     }
-    return new CudaGraph(device, CudaGraph.instantiate(api, graph));
+    return new CudaGraph(device, CudaGraph.instantiate(api, graph), known);
   }
 
   private CUgraph captured() {

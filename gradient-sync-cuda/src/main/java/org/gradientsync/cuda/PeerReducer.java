@@ -335,26 +335,48 @@ final class PeerReducer implements Reducer {
     CUstream handle = stream.handle();
     device.makeCurrent();
     if (device.api().isCapturing(handle)) {
-      group.countsNoMore();
-      progress.enqueued(group.enqueued(), group.met());
+      if (!stream.atReplay(where -> replays(buffer, op, root, where))) {
+        group.countsNoMore();
+        progress.enqueued(group.enqueued(), group.met());
+      }
       plan.enqueueEach(handle);
       registration.captured = true;
       return;
     }
+    count(buffer, op, root);
+    order(stream);
+    plan.enqueue(handle);
+  }
+
+  /** A graph that has a call is about to be launched. Allocates nothing. */
+  private void replays(CudaBuffer buffer, ReduceOp op, int root, CudaStream stream) {
+    synchronized (group) {
+      buffer.requireOpen();
+      check();
+      group.requireUsable();
+      count(buffer, op, root);
+      order(stream);
+    }
+  }
+
+  private void count(CudaBuffer buffer, ReduceOp op, int root) {
     group.enqueues(buffer, op, root);
     progress.enqueued(group.enqueued(), group.met());
-    if (stream != lastStream) {
-      // All ranks' kernels must run in the order of the calls, whatever their streams.
-      if (lastStream != null) {
-        ordered.record(lastStream);
-        leftStream = true;
-      }
-      if (leftStream) {
-        stream.waitFor(ordered);
-      }
-      lastStream = stream;
+  }
+
+  /** All ranks' kernels must run in the order of the calls, whatever their streams. */
+  private void order(CudaStream stream) {
+    if (stream == lastStream) {
+      return;
     }
-    plan.enqueue(handle);
+    if (lastStream != null) {
+      ordered.record(lastStream);
+      leftStream = true;
+    }
+    if (leftStream) {
+      stream.waitFor(ordered);
+    }
+    lastStream = stream;
   }
 
   /** Keeps the order of the calls when the last one's stream goes. */
@@ -368,7 +390,7 @@ final class PeerReducer implements Reducer {
     }
   }
 
-  /** Waits for all calls so far; not for replays of graphs, which are their launcher's affair. */
+  /** Waits for all calls so far; not for those in graphs of which nobody tells. */
   private void awaitCalls() {
     device.makeCurrent();
     if (lastStream != null) {

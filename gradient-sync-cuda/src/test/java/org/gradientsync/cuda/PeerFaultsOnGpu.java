@@ -80,6 +80,41 @@ class PeerFaultsOnGpu {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
+  void aBarrierAgainstAReplayOfAGraph(int ranks) {
+    runner.run(
+        ranks,
+        b -> b.timeout(Duration.ofMinutes(10)),
+        sync -> {
+          CudaBuffer known = (CudaBuffer) sync.allocate(DataType.FLOAT32, COUNT).named("known");
+          sync.register(known);
+          known.stream().beginCapture();
+          sync.average(known);
+          sync.allReduce(known, ReduceOp.SUM);
+          try (CudaGraph graph = known.stream().endCapture()) {
+            for (int i = 0; i < 3; i++) {
+              graph.launch(known.stream());
+            }
+            known.copyTo(new float[COUNT]);
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class,
+                    () -> {
+                      if (sync.rank() == ranks - 1) {
+                        sync.barrier();
+                      } else {
+                        graph.launch(known.stream());
+                      }
+                      known.copyTo(new float[COUNT]);
+                    });
+            assertTrue(e.getMessage().contains("waits on the host in barrier()"), e::getMessage);
+            assertTrue(e.getMessage().contains("enqueued=6"), e::getMessage);
+            assertThrows(GradientSyncException.class, () -> graph.launch(known.stream()));
+          }
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
   void aFirstCallAgainstAKnownOne(int ranks) {
     mismatch(
         ranks,

@@ -238,6 +238,90 @@ class PeerReducerTest {
         });
   }
 
+  /** A graph with a call of the buffer's. */
+  private static CudaGraph capture(Rank rank, Reducer reducer, CudaBuffer buffer) {
+    CudaApi api = rank.gpu().api;
+    CudaStream stream = buffer.stream();
+    stream.beginCapture();
+    when(api.isCapturing(same(stream.handle()))).thenReturn(true);
+    reducer.allReduce(buffer, ReduceOp.AVERAGE);
+    when(api.nodes(any())).thenReturn(1L);
+    CudaGraph graph = stream.endCapture();
+    when(api.isCapturing(same(stream.handle()))).thenReturn(false);
+    return graph;
+  }
+
+  @Test
+  void replaysOfAGraphAreCallsInOneOrderWithTheOthers() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaStream other = rank.device().createStream();
+          try (CudaGraph graph = capture(rank, reducer, buffer)) {
+            assertEquals(0, rank.group().enqueued());
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            graph.launch(other);
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            assertEquals(3, rank.group().enqueued());
+            InOrder order = inOrder(api);
+            order.verify(api).launch(any(), same(buffer.stream().handle()));
+            order.verify(api).record(any(), same(buffer.stream().handle()));
+            order.verify(api).streamWaitsFor(same(other.handle()), any());
+            order.verify(api).launch(any(), same(other.handle()));
+            order.verify(api).record(any(), same(other.handle()));
+            order.verify(api).streamWaitsFor(same(buffer.stream().handle()), any());
+            order.verify(api).launch(any(), same(buffer.stream().handle()));
+          }
+          other.close();
+        });
+  }
+
+  @Test
+  void whatIsCapturedPastTheLibraryIsNotCounted() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          reducer.allReduce(buffer, ReduceOp.AVERAGE);
+          assertTrue(rank.group().enqueued() < 0);
+        });
+  }
+
+  @Test
+  void aGraphIsNotLaunchedOnceItsSyncIsBroken() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          try (CudaGraph graph = capture(rank, reducer, buffer)) {
+            graph.launch(buffer.stream());
+            int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(1, ReduceOp.SUM)};
+            report(rank, PeerReport.MISMATCH, 1, new long[] {1, 1}, tags);
+            assertThrows(MismatchedCallException.class, () -> graph.launch(buffer.stream()));
+            assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
+            assertEquals(1, graphs(rank));
+          }
+        });
+  }
+
+  @Test
+  void aGraphIsNotLaunchedOnceItsBufferIsClosed() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer brief = rank.device().allocate(DataType.FLOAT32, 5);
+          reducer.register(brief);
+          try (CudaGraph graph = capture(rank, reducer, brief)) {
+            CudaStream stream = brief.stream();
+            brief.close();
+            IllegalStateException e =
+                assertThrows(IllegalStateException.class, () -> graph.launch(stream));
+            assertTrue(e.getMessage().startsWith("buffer is closed: "), e::getMessage);
+            assertEquals(0, graphs(rank));
+          }
+        });
+  }
+
   @Test
   void aCallOnAnotherStreamComesAfterTheOneBefore() {
     run(
