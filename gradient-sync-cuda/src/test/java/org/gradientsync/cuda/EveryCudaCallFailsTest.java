@@ -38,7 +38,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * What happens if a call of the driver fails, for each call that a piece of work makes: a clear
  * exception, nothing that stays taken, and no rank that waits for ever. GPUs are played. Of calls
- * that come from the very same lines, the first and the last one fail in turn.
+ * that come from the very same lines, the first and the last one fail in turn; all of them with
+ * {@code -Dfaults.every=true}, which takes several times as long.
  */
 class EveryCudaCallFailsTest {
   private static final Duration HANGS = Duration.ofSeconds(60);
