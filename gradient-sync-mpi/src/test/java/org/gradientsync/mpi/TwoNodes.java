@@ -36,6 +36,7 @@ final class TwoNodes {
     Path hosts = folder.resolve("hosts");
     Files.write(hosts, List.of("node1 slots=" + first, "node2 slots=64"));
     Map<String, String> environment = new HashMap<>();
+    environment.put("OMPI_MCA_plm", "rsh"); // whatever this machine is set to
     environment.put("OMPI_MCA_plm_rsh_agent", agent.toString());
     environment.put("OMPI_MCA_orte_default_hostfile", hosts.toString());
     environment.put("OMPI_MCA_orte_tmpdir_base", folder.toString()); // not that of another job
