@@ -2,6 +2,7 @@ package org.gradientsync.collective;
 
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Message;
 
@@ -13,6 +14,9 @@ import org.gradientsync.spi.Message;
  * sends the result straight to every rank. In place, and every element crosses a link 2(n-1)/n
  * times in each direction, the least that an all-reduce can do. Shards are worked off in chunks, so
  * that reducing one chunk overlaps with moving the next.
+ *
+ * <p>Where the ranks meet by messages, contributions of small buffers come with those ({@link
+ * Cargo}). Each rank decides that for itself: one that makes its plan in this call cannot yet.
  *
  * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
  * the bits repeatable, and it is why this is not a ring.
@@ -29,6 +33,9 @@ final class AllReducePlan implements AutoCloseable {
   private final Message[][] gatherSends;
   private final Message[][] gatherReceives;
   private final DeviceBuffer[][] contributions;
+  private final Cargo cargo; // or null
+  private final DeviceBuffer[] brought; // by the other ranks, if they have; or null
+  private final DeviceBuffer[] sources;
 
   /**
    * Prepares.
@@ -49,6 +56,7 @@ final class AllReducePlan implements AutoCloseable {
     gatherSends = new Message[chunks][size];
     gatherReceives = new Message[chunks][size];
     contributions = new DeviceBuffer[chunks][];
+    sources = new DeviceBuffer[size];
     for (int chunk = 0; chunk < chunks; chunk++) {
       long ownFirst = shards.first(rank, chunk);
       int ownLength = (int) shards.length(rank, chunk);
@@ -78,20 +86,60 @@ final class AllReducePlan implements AutoCloseable {
         }
       }
     }
+    boolean carries = device instanceof HostDevice && Cargo.fits(group, buffer, shards);
+    cargo = carries ? Cargo.of(group, buffer, shards) : null;
+    brought =
+        carries ? brought(group, (HostDevice) device, buffer, (int) shards.length(rank, 0)) : null;
   }
 
-  /** Runs; the ranks have met. */
-  void run(DeviceBuffer buffer, ReduceOp op) {
+  /** What other ranks bring if they can. */
+  private static DeviceBuffer[] brought(
+      Group group, HostDevice device, DeviceBuffer buffer, int length) {
+    DeviceBuffer[] brought = new DeviceBuffer[group.size()];
+    for (int peer = 0; peer < brought.length && length > 0; peer++) {
+      if (peer != group.rank()) {
+        int bytes = length * buffer.type().sizeInBytes();
+        brought[peer] = device.wrap(buffer.type(), group.broughtBy(peer, bytes));
+      }
+    }
+    return brought;
+  }
+
+  /**
+   * Takes this rank's contributions, if they can travel with its call.
+   *
+   * @return what to give to the meeting, or null
+   */
+  Cargo load(DeviceBuffer buffer) {
+    if (cargo != null) {
+      device.await(buffer);
+      cargo.load();
+    }
+    return cargo;
+  }
+
+  /**
+   * Runs; the ranks have met.
+   *
+   * @param sent whether this rank's contributions have gone with its call
+   */
+  void run(DeviceBuffer buffer, ReduceOp op, boolean sent) {
     device.await(buffer);
     for (int chunk = 0; chunk < chunks; chunk++) {
-      start(scatterReceives[chunk]);
-      start(scatterSends[chunk]);
+      for (int peer = 0; peer < sources.length; peer++) {
+        if (isToCome(chunk, peer)) {
+          scatterReceives[chunk][peer].start();
+        }
+      }
+      if (!sent) {
+        start(scatterSends[chunk]);
+      }
       if (chunk > 0) {
-        reduceAndReturn(chunk - 1, op);
+        reduceAndReturn(chunk - 1, op, sent);
       }
     }
     if (chunks > 0) {
-      reduceAndReturn(chunks - 1, op);
+      reduceAndReturn(chunks - 1, op, sent);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       await(gatherReceives[chunk]);
@@ -99,14 +147,32 @@ final class AllReducePlan implements AutoCloseable {
     }
   }
 
-  private void reduceAndReturn(int chunk, ReduceOp op) {
-    await(scatterReceives[chunk]);
-    DeviceBuffer[] sources = contributions[chunk];
-    if (sources != null) {
-      device.reduce(sources, sources[group.rank()], op);
-      device.await(sources[group.rank()]);
+  private boolean hasBrought(int peer) {
+    return brought != null && group.hasBrought(peer);
+  }
+
+  private boolean isToCome(int chunk, int peer) {
+    return scatterReceives[chunk][peer] != null && !hasBrought(peer);
+  }
+
+  private void reduceAndReturn(int chunk, ReduceOp op, boolean sent) {
+    int rank = group.rank();
+    for (int peer = 0; peer < sources.length; peer++) {
+      if (isToCome(chunk, peer)) {
+        group.await(scatterReceives[chunk][peer], peer);
+      }
     }
-    await(scatterSends[chunk]); // only now may their memory be overwritten by the results
+    if (contributions[chunk] != null) {
+      for (int peer = 0; peer < sources.length; peer++) {
+        boolean behindTheCall = peer != rank && hasBrought(peer);
+        sources[peer] = behindTheCall ? brought[peer] : contributions[chunk][peer];
+      }
+      device.reduce(sources, sources[rank], op);
+      device.await(sources[rank]);
+    }
+    if (!sent) {
+      await(scatterSends[chunk]); // only now may their memory be overwritten by the results
+    }
     start(gatherReceives[chunk]);
     start(gatherSends[chunk]);
   }
@@ -129,6 +195,9 @@ final class AllReducePlan implements AutoCloseable {
 
   @Override
   public void close() {
+    if (cargo != null) {
+      cargo.close();
+    }
     for (Message[][] half :
         new Message[][][] {scatterSends, scatterReceives, gatherSends, gatherReceives}) {
       for (Message[] messages : half) {
@@ -136,6 +205,13 @@ final class AllReducePlan implements AutoCloseable {
           if (message != null) {
             message.close();
           }
+        }
+      }
+    }
+    if (brought != null) {
+      for (DeviceBuffer buffer : brought) {
+        if (buffer != null) {
+          buffer.close();
         }
       }
     }

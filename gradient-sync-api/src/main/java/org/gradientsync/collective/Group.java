@@ -2,6 +2,7 @@ package org.gradientsync.collective;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -48,6 +49,9 @@ public final class Group implements AutoCloseable {
   /** Instead of a memory's id, for what no other rank can map. */
   static final long NOWHERE = -1;
 
+  /** Instead of a memory's id, for elements that have come with the call. */
+  static final long BEHIND_THE_CALL = -2;
+
   private static final int CALLS = 0;
   private static final int GOODBYE = 1;
 
@@ -68,6 +72,9 @@ public final class Group implements AutoCloseable {
 
   /** Of the world: the ranks' probes for those that wait for each other. */
   static final int PROBE = 7;
+
+  /** For calls that bring elements. */
+  static final int CARGO = 8;
 
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
@@ -93,6 +100,7 @@ public final class Group implements AutoCloseable {
   private WeakReference<Thread> caller = new WeakReference<>(null);
   private long lookedAt = System.nanoTime(); // for messages, by the thread that does
   private Meeting meeting;
+  private MessageMeeting carrier; // or null
   private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
   private boolean pair; // the last call was one with single other ranks
@@ -119,7 +127,7 @@ public final class Group implements AutoCloseable {
     this.patience = patience;
     int size = members.length;
     pairs = new Pairs(size);
-    messages = new MessageMeeting(this, CALLS);
+    messages = new MessageMeeting(this, CALLS, 0);
     meeting = messages;
     goodbyes = new Goodbyes(this, GOODBYE, generation);
     wait = new Wait(this, goodbyes);
@@ -288,12 +296,39 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, NOWHERE, 0, NO_NAME);
+    meet(kind, element, count, op, root, NOWHERE, 0, NO_NAME, null);
   }
 
   /** As above, for a call about a buffer. */
   void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
     meet(kind, buffer, op, root, NOWHERE, 0);
+  }
+
+  /**
+   * As above, for an all-reduce.
+   *
+   * @param cargo this rank's contributions, to be sent at the same time, or null
+   */
+  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, Cargo cargo) {
+    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    int element = Call.element(buffer.type());
+    long where = cargo == null ? NOWHERE : BEHIND_THE_CALL;
+    meet(kind, element, buffer.count(), op, Call.NO_ROOT, where, 0, name, cargo);
+  }
+
+  /** How many bytes a {@link Cargo} may have for each rank; the same on all ranks. */
+  int cargoBytes() {
+    return meeting.cargoBytes();
+  }
+
+  /** Whether a rank has sent its contribution with the call in which the ranks have met. */
+  boolean hasBrought(int peer) {
+    return Call.memoryId(meeting.call(peer)) == BEHIND_THE_CALL;
+  }
+
+  /** Where such a contribution lies, from call to call. */
+  ByteBuffer broughtBy(int peer, int bytes) {
+    return meeting.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /** As above, telling the others where the buffer lies. */
@@ -306,7 +341,7 @@ public final class Group implements AutoCloseable {
       long memoryOffset) {
     byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
     int element = Call.element(buffer.type());
-    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, name);
+    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, name, null);
   }
 
   private void meet(
@@ -317,7 +352,8 @@ public final class Group implements AutoCloseable {
       int root,
       long memoryId,
       long memoryOffset,
-      byte[] name) {
+      byte[] name,
+      Cargo cargo) {
     requireUsable();
     pair = false;
     sequence++;
@@ -328,6 +364,7 @@ public final class Group implements AutoCloseable {
     Call.write(own, sequence - before, kind, element, count, op, root);
     Call.writePlace(own, memoryId, memoryOffset);
     Call.writeOwn(own, enqueued, found, name);
+    meeting.load(cargo);
     meeting.come(sequence);
     boolean same = true;
     boolean finite = found < 0;
@@ -478,6 +515,12 @@ public final class Group implements AutoCloseable {
   public synchronized void countFromHere() {
     before = sequence;
     calls.clear();
+  }
+
+  /** Meets by messages that can bring a {@link Cargo}; every rank does so after the same call. */
+  void meetWithCargo() {
+    carrier = new MessageMeeting(this, CARGO, Cargo.most(size()));
+    meetOn(carrier);
   }
 
   /** Meets in another way from the next call on; every rank does so after the same call. */
@@ -922,6 +965,9 @@ public final class Group implements AutoCloseable {
       reports.close();
     }
     messages.close();
+    if (carrier != null) {
+      carrier.close();
+    }
     contexts.closed(this, context, broken == null);
     contexts.standOff().forget(key);
     if (context == 0) {

@@ -14,6 +14,22 @@ interface Meeting extends AutoCloseable {
   ByteBuffer own(long sequence);
 
   /**
+   * How much of a rank's contribution each message of this meeting can bring.
+   *
+   * @return bytes, the same on all ranks
+   */
+  default int cargoBytes() {
+    return 0;
+  }
+
+  /**
+   * Chooses what the next messages bring.
+   *
+   * @param cargo what fits, or null for nothing
+   */
+  default void load(Cargo cargo) {}
+
+  /**
    * Lets the others know.
    *
    * @param sequence the number of the call
@@ -40,7 +56,7 @@ interface Meeting extends AutoCloseable {
    * What a rank asks for; valid once it has arrived, until the next call.
    *
    * @param peer any rank
-   * @return memory with a {@link Call}
+   * @return memory with a {@link Call}, and behind it what the message has brought
    */
   ByteBuffer call(int peer);
 

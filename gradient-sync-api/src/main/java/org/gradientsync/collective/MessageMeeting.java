@@ -10,8 +10,16 @@ final class MessageMeeting implements Meeting {
   private final ByteBuffer[] calls;
   private final Message[] sends;
   private final Message[] receives;
+  private final int cargoBytes;
+  private Cargo cargo; // or null
 
-  MessageMeeting(Group group, int channel) {
+  /**
+   * Prepares.
+   *
+   * @param cargoBytes how much each message can bring, the same on all ranks
+   */
+  MessageMeeting(Group group, int channel, int cargoBytes) {
+    this.cargoBytes = cargoBytes;
     rank = group.rank();
     int size = group.size();
     calls = new ByteBuffer[size];
@@ -20,7 +28,7 @@ final class MessageMeeting implements Meeting {
     calls[rank] = HostBuffers.allocate(Call.BYTES);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        calls[peer] = HostBuffers.allocate(Call.BYTES);
+        calls[peer] = HostBuffers.allocate(Call.BYTES + cargoBytes);
         sends[peer] = group.sender(calls[rank], peer, channel);
         receives[peer] = group.receiver(calls[peer], peer, channel);
       }
@@ -33,11 +41,25 @@ final class MessageMeeting implements Meeting {
   }
 
   @Override
+  public int cargoBytes() {
+    return cargoBytes;
+  }
+
+  @Override
+  public void load(Cargo newCargo) {
+    cargo = newCargo;
+  }
+
+  @Override
   public void come(long sequence) {
     for (int peer = 0; peer < calls.length; peer++) {
       if (peer != rank) {
         receives[peer].start();
-        sends[peer].start();
+        if (cargo == null) {
+          sends[peer].start();
+        } else {
+          cargo.send(peer, calls[rank]);
+        }
       }
     }
   }
@@ -49,7 +71,7 @@ final class MessageMeeting implements Meeting {
 
   @Override
   public Message told(int peer) {
-    return sends[peer];
+    return cargo == null ? sends[peer] : cargo.sent(peer);
   }
 
   @Override

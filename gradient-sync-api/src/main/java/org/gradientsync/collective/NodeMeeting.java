@@ -8,8 +8,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Lets ranks of one node meet in shared memory though their gradients go another way: a few loads
- * and stores instead of a message to and from each other rank.
+ * Chooses how ranks meet whose gradients go by messages. Those of one node do it in shared memory:
+ * a few loads and stores instead of a message to and from each other rank. All others meet by
+ * messages that bring small gradients, too ({@link Cargo}).
  */
 public final class NodeMeeting {
   private static final Logger log = LoggerFactory.getLogger(NodeMeeting.class);
@@ -18,7 +19,7 @@ public final class NodeMeeting {
 
   /**
    * Meets in shared memory from the next call on, if all ranks are on one node, can share memory,
-   * and none has the setting {@code meeting=messages}; otherwise nothing changes. Collective.
+   * and none has the setting {@code meeting=messages}; otherwise by messages. Collective.
    *
    * @param group the ranks, which are processes
    * @param settings this rank's
@@ -26,13 +27,18 @@ public final class NodeMeeting {
    */
   public static void begin(Group group, Settings settings) {
     boolean messages = settings.meetsByMessages();
-    if (group.size() == 1 || !NodeMemory.isPossible(group)) {
+    if (group.size() == 1) {
+      return;
+    }
+    if (!NodeMemory.isPossible(group)) {
+      group.meetWithCargo();
       return;
     }
     long[] wishes = new long[group.size()];
     LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
     new GroupCommunicator(group).allGather(own, LongBuffer.wrap(wishes));
     if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
+      group.meetWithCargo();
       return;
     }
     try {

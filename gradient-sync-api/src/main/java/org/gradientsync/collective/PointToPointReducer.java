@@ -69,9 +69,11 @@ public final class PointToPointReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
-      group.meet(kind, buffer, op, Call.NO_ROOT);
+      AllReducePlan plan = plans.get(buffer);
+      Cargo cargo = plan == null ? null : plan.load(buffer);
+      group.meet(kind, buffer, op, cargo);
       if (group.size() > 1 && buffer.count() > 0) {
-        reduceMet(buffer, op);
+        reduce(buffer, op, cargo != null);
       }
       group.finished();
     }
@@ -79,8 +81,12 @@ public final class PointToPointReducer implements Reducer {
 
   /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
   void reduceMet(DeviceBuffer buffer, ReduceOp op) {
+    reduce(buffer, op, false);
+  }
+
+  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean brought) {
     try {
-      plan((AbstractDeviceBuffer) buffer).run(buffer, op);
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op, brought);
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {

@@ -53,9 +53,9 @@ final class Mailbox {
       }
       Letter send = sends ? this : counterpart;
       Letter receive = sends ? counterpart : this;
-      if (send.memory.capacity() != receive.memory.capacity()) {
+      if (send.memory.capacity() > receive.memory.capacity()) {
         throw new GradientSyncException(
-            "message has another length than expected: sent="
+            "message is longer than expected: sent="
                 + send.memory.capacity()
                 + ", expected="
                 + receive.memory.capacity()

@@ -95,7 +95,8 @@ public interface Transport extends AutoCloseable {
   /**
    * Prepares receiving.
    *
-   * @param memory a direct buffer; a message of exactly its capacity is expected
+   * @param memory a direct buffer; a message of its capacity is expected, or a shorter one, and
+   *     then what lies behind stays as it is
    * @param peer another rank
    * @param tag from 0 to {@link #MAX_TAG}
    * @return a message that the caller closes

@@ -1,0 +1,98 @@
+package org.gradientsync.collective;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Message;
+
+/**
+ * A rank's contributions to a small all-reduce, which travel in the very messages that say that it
+ * has come, behind the {@link Call}: so nobody waits for one message more. A rank whose call does
+ * not match has been sent what it does not look at.
+ */
+final class Cargo implements AutoCloseable {
+  /** For each rank: with the call, less than what Open MPI sends at once over TCP, 64 KiB. */
+  private static final int MOST_BYTES = 60 << 10;
+
+  private static final int MOST_BYTES_FOR_ALL = 4 << 20;
+
+  private final ByteBuffer[] memory;
+  private final ByteBuffer[] elements;
+  private final Message[] sends;
+
+  private Cargo(ByteBuffer[] memory, ByteBuffer[] elements, Message[] sends) {
+    this.memory = memory;
+    this.elements = elements;
+    this.sends = sends;
+  }
+
+  /** The most that can travel to each rank, in bytes. */
+  static int most(int ranks) {
+    return Math.min(MOST_BYTES, MOST_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
+  }
+
+  /** Whether the contributions to a buffer's shards can travel so; the same on all ranks. */
+  static boolean fits(Group group, DeviceBuffer buffer, Shards shards) {
+    long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
+    return shards.chunks() == 1 && longest <= group.cargoBytes();
+  }
+
+  /**
+   * Prepares.
+   *
+   * @return null if the elements do not lie in one piece
+   */
+  static Cargo of(Group group, DeviceBuffer buffer, Shards shards) {
+    int size = group.size();
+    ByteBuffer[] elements = new ByteBuffer[size];
+    for (int peer = 0; peer < size; peer++) {
+      int length = (int) shards.length(peer, 0);
+      if (peer != group.rank() && length > 0) {
+        elements[peer] = ((AbstractDeviceBuffer) buffer).nativeView(shards.first(peer, 0), length);
+        if (elements[peer] == null) {
+          return null;
+        }
+      }
+    }
+    ByteBuffer[] memory = new ByteBuffer[size];
+    Message[] sends = new Message[size];
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != group.rank()) {
+        int bytes = elements[peer] == null ? 0 : elements[peer].capacity();
+        memory[peer] = HostBuffers.allocate(Call.BYTES + bytes);
+        sends[peer] = group.sender(memory[peer], peer, Group.CARGO);
+      }
+    }
+    return new Cargo(memory, elements, sends);
+  }
+
+  /** Takes the elements as they are now. */
+  void load() {
+    for (int peer = 0; peer < elements.length; peer++) {
+      if (elements[peer] != null) {
+        memory[peer].put(Call.BYTES, elements[peer], 0, elements[peer].capacity());
+      }
+    }
+  }
+
+  /** Sends it to a rank, with what this one asks for. */
+  void send(int peer, ByteBuffer call) {
+    memory[peer].put(0, call, 0, Call.BYTES);
+    sends[peer].start();
+  }
+
+  /** What finishes when a rank has been sent it. */
+  Message sent(int peer) {
+    return sends[peer];
+  }
+
+  @Override
+  public void close() {
+    for (Message message : sends) {
+      if (message != null) {
+        message.close();
+      }
+    }
+  }
+}
