@@ -12,10 +12,10 @@ import org.gradientsync.spi.Message;
  * not match has been sent what it does not look at.
  */
 final class Cargo implements AutoCloseable {
-  /** For each rank: with the call, less than what Open MPI sends at once over TCP, 64 KiB. */
-  private static final int MOST_BYTES = 60 << 10;
+  /** For each rank; beyond it, one message more to wait for is little, and copying is not. */
+  private static final int MOST_BYTES = 128 << 10;
 
-  private static final int MOST_BYTES_FOR_ALL = 4 << 20;
+  private static final int MOST_BYTES_FOR_ALL = 4 << 20; // it is held for each group
 
   private final ByteBuffer[] memory;
   private final ByteBuffer[] elements;

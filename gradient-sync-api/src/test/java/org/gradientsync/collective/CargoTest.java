@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CargoTest {
   private static final int RANKS = 3;
   private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
-  private static final int FITS = RANKS * (60 << 10) / Float.BYTES;
+  private static final int FITS = RANKS * (128 << 10) / Float.BYTES;
 
   /** Messages that have been sent, by their channel. */
   private final AtomicIntegerArray sent = new AtomicIntegerArray(1 << 13);
