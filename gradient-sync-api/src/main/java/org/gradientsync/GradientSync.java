@@ -236,8 +236,9 @@ public final class GradientSync implements AutoCloseable {
    * that they will reduce together. A slice is prepared for itself: keep slices that are reduced
    * often, or each new one costs as much as a first call ({@code peer} takes 2 million of them).
    *
-   * <p>Replays of a graph and other calls of this sync must not run at the same time: launch them
-   * on one stream, or put them in order with events; end them before closing the sync or a buffer.
+   * <p>Launches of a {@code CudaGraph} keep the order of this sync's calls, on whichever streams;
+   * those through the driver itself are the caller's to keep in order. They must have ended before
+   * the sync or a buffer is closed.
    *
    * @param buffer a buffer of this sync, with the same type and count on all ranks
    * @throws IllegalArgumentException if the buffer is another sync's
@@ -572,9 +573,9 @@ public final class GradientSync implements AutoCloseable {
      *
      * <p>With reducers that block the host, every rank gets a {@link NotFiniteException} that names
      * the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU looks
-     * before it averages and the host does not wait: the exception comes when the host waits for
-     * the device the next time, on all ranks, and the averages hold what the elements made of them.
-     * {@code docs/performance.md} has what it costs.
+     * while it averages and the host does not wait: the exception comes when the host waits for the
+     * averages the next time, on all ranks, and they hold what the elements made of them. {@code
+     * docs/performance.md} has what it costs.
      *
      * @param required true to look
      * @return this builder

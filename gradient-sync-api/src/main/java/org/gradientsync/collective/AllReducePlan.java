@@ -1,5 +1,6 @@
 package org.gradientsync.collective;
 
+import java.nio.ByteBuffer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostDevice;
@@ -33,8 +34,11 @@ final class AllReducePlan implements AutoCloseable {
   private final Message[][] gatherSends;
   private final Message[][] gatherReceives;
   private final DeviceBuffer[][] contributions;
-  private final Cargo cargo; // or null
-  private final DeviceBuffer[] brought; // by the other ranks, if they have; or null
+  private final Shards shards;
+  private final boolean carries; // small enough to travel with the call
+  private Cargo cargo; // or null
+  private boolean loaded; // once, so that a cargo has been made, if there can be one
+  private final DeviceBuffer[] brought; // by other ranks with their calls, or null
   private final DeviceBuffer[] sources;
 
   /**
@@ -86,31 +90,22 @@ final class AllReducePlan implements AutoCloseable {
         }
       }
     }
-    boolean carries = device instanceof HostDevice && Cargo.fits(group, buffer, shards);
-    cargo = carries ? Cargo.of(group, buffer, shards) : null;
-    brought =
-        carries ? brought(group, (HostDevice) device, buffer, (int) shards.length(rank, 0)) : null;
-  }
-
-  /** What other ranks bring if they can. */
-  private static DeviceBuffer[] brought(
-      Group group, HostDevice device, DeviceBuffer buffer, int length) {
-    DeviceBuffer[] brought = new DeviceBuffer[group.size()];
-    for (int peer = 0; peer < brought.length && length > 0; peer++) {
-      if (peer != group.rank()) {
-        int bytes = length * buffer.type().sizeInBytes();
-        brought[peer] = device.wrap(buffer.type(), group.broughtBy(peer, bytes));
-      }
-    }
-    return brought;
+    this.shards = shards;
+    carries = device instanceof HostDevice && Cargo.fits(group, buffer, shards);
+    brought = new DeviceBuffer[size];
   }
 
   /**
-   * Takes this rank's contributions, if they can travel with its call.
+   * Takes this rank's contributions, if they can travel with its call. What that needs is made here
+   * and not before: many a buffer is reduced only once.
    *
    * @return what to give to the meeting, or null
    */
   Cargo load(DeviceBuffer buffer) {
+    if (carries && !loaded) {
+      loaded = true;
+      cargo = Cargo.of(group, buffer, shards);
+    }
     if (cargo != null) {
       device.await(buffer);
       cargo.load();
@@ -148,7 +143,7 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   private boolean hasBrought(int peer) {
-    return brought != null && group.hasBrought(peer);
+    return carries && group.hasBrought(peer);
   }
 
   private boolean isToCome(int chunk, int peer) {
@@ -165,7 +160,7 @@ final class AllReducePlan implements AutoCloseable {
     if (contributions[chunk] != null) {
       for (int peer = 0; peer < sources.length; peer++) {
         boolean behindTheCall = peer != rank && hasBrought(peer);
-        sources[peer] = behindTheCall ? brought[peer] : contributions[chunk][peer];
+        sources[peer] = behindTheCall ? broughtBy(peer) : contributions[chunk][peer];
       }
       device.reduce(sources, sources[rank], op);
       device.await(sources[rank]);
@@ -175,6 +170,15 @@ final class AllReducePlan implements AutoCloseable {
     }
     start(gatherReceives[chunk]);
     start(gatherSends[chunk]);
+  }
+
+  private DeviceBuffer broughtBy(int peer) {
+    if (brought[peer] == null) {
+      DeviceBuffer same = contributions[0][peer];
+      ByteBuffer memory = group.broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
+      brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
+    }
+    return brought[peer];
   }
 
   private static void start(Message[] messages) {
@@ -208,11 +212,9 @@ final class AllReducePlan implements AutoCloseable {
         }
       }
     }
-    if (brought != null) {
-      for (DeviceBuffer buffer : brought) {
-        if (buffer != null) {
-          buffer.close();
-        }
+    for (DeviceBuffer buffer : brought) {
+      if (buffer != null) {
+        buffer.close();
       }
     }
   }

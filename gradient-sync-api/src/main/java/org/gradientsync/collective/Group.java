@@ -443,7 +443,7 @@ public final class Group implements AutoCloseable {
     calls.settled();
   }
 
-  /** Says that from now on calls are made that nobody counts: those in graphs. */
+  /** Says that from now on calls are made that nobody counts: those in graphs of the driver's. */
   public void countsNoMore() {
     enqueued = -1;
   }

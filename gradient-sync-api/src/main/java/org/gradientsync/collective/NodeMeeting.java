@@ -19,26 +19,28 @@ public final class NodeMeeting {
 
   /**
    * Meets in shared memory from the next call on, if all ranks are on one node, can share memory,
-   * and none has the setting {@code meeting=messages}; otherwise by messages. Collective.
+   * and none has the setting {@code meeting=messages}; otherwise by messages. Collective, before
+   * reducers of the group are made.
    *
    * @param group the ranks, which are processes
    * @param settings this rank's
+   * @param brings whether messages are to bring small gradients, too; the same on all ranks
    * @throws IllegalArgumentException if the setting is anything else
    */
-  public static void begin(Group group, Settings settings) {
+  public static void begin(Group group, Settings settings, boolean brings) {
     boolean messages = settings.meetsByMessages();
     if (group.size() == 1) {
       return;
     }
     if (!NodeMemory.isPossible(group)) {
-      group.meetWithCargo();
+      meetByMessages(group, brings);
       return;
     }
     long[] wishes = new long[group.size()];
     LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
     new GroupCommunicator(group).allGather(own, LongBuffer.wrap(wishes));
     if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
-      group.meetWithCargo();
+      meetByMessages(group, brings);
       return;
     }
     try {
@@ -46,6 +48,13 @@ public final class NodeMeeting {
       group.meetOn(new QuietBoard(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
+      meetByMessages(group, brings);
+    }
+  }
+
+  private static void meetByMessages(Group group, boolean brings) {
+    if (brings) {
+      group.meetWithCargo();
     }
   }
 

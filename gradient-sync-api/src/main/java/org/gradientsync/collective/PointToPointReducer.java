@@ -69,13 +69,25 @@ public final class PointToPointReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
-      AllReducePlan plan = plans.get(buffer);
-      Cargo cargo = plan == null ? null : plan.load(buffer);
+      Cargo cargo = load(buffer);
       group.meet(kind, buffer, op, cargo);
       if (group.size() > 1 && buffer.count() > 0) {
         reduce(buffer, op, cargo != null);
       }
       group.finished();
+    }
+  }
+
+  /** What can be sent with the call, or null. */
+  private Cargo load(DeviceBuffer buffer) {
+    AllReducePlan plan = plans.get(buffer);
+    if (plan == null || group.isBroken()) {
+      return null;
+    }
+    try {
+      return plan.load(buffer);
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed before it began: " + e, e);
     }
   }
 

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
 final class Reports implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
-  private static final long HEAD_START_NANOS = 500_000_000; // of rank 0
+  private static final long HEAD_START_NANOS = 1_000_000_000; // of rank 0
   private static final long SAME_FOLDER_NANOS = 500_000_000; // twice what a watch may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it

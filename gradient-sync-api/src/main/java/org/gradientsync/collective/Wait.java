@@ -90,7 +90,7 @@ final class Wait {
       }
       long now = System.nanoTime();
       long waited = now - start;
-      if (Thread.currentThread().isInterrupted()) {
+      if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + group.name(peer), null);
       }
       if (left == 0 && (group.isAbandoned(peer) || goodbyes.has(peer))) {

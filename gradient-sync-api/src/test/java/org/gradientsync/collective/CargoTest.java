@@ -30,6 +30,9 @@ class CargoTest {
   private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
   private static final int FITS = RANKS * (128 << 10) / Float.BYTES;
 
+  /** Messages that have been prepared for sending, by their channel. */
+  private final AtomicIntegerArray prepared = new AtomicIntegerArray(1 << 13);
+
   /** Messages that have been sent, by their channel. */
   private final AtomicIntegerArray sent = new AtomicIntegerArray(1 << 13);
 
@@ -63,7 +66,7 @@ class CargoTest {
         others -> {
           try (Group world = Group.world(new CountedMessages());
               Group group = world.split(0, world.rank(), MESSAGES.patience())) {
-            NodeMeeting.begin(group, MESSAGES);
+            NodeMeeting.begin(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
               body.run(new Rank(group, device, reducer, others));
@@ -107,6 +110,26 @@ class CargoTest {
             rank.sum(large, 5);
             rank.others().barrier();
             assertEquals(before + RANKS * (RANKS - 1), sent.get(Group.SCATTER));
+          }
+        });
+  }
+
+  @Test
+  void aBufferThatIsReducedOnlyOnceGetsNone() {
+    run(
+        2,
+        rank -> {
+          rank.others().barrier();
+          int before = prepared.get(Group.CARGO);
+          rank.others().barrier();
+          try (DeviceBuffer brief = rank.allocate(1_000)) {
+            rank.sum(brief, 0);
+            rank.others().barrier();
+            assertEquals(before, prepared.get(Group.CARGO));
+            rank.others().barrier();
+            rank.sum(brief, 1);
+            rank.others().barrier();
+            assertEquals(before + 2, prepared.get(Group.CARGO));
           }
         });
   }
@@ -190,6 +213,7 @@ class CargoTest {
   private final class CountedMessages extends OtherWorld {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
+      prepared.incrementAndGet(tag % prepared.length());
       return new OtherMessage(super.sender(memory, peer, tag)) {
         @Override
         public void start() {

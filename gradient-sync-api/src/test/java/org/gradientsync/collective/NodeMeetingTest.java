@@ -51,7 +51,7 @@ class NodeMeetingTest {
   void noMessagesAreSentUnlessARankAsksForThem(int asking, int expected) {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, group.rank() == asking ? MESSAGES : NONE);
+          NodeMeeting.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
           meetings.set(0);
@@ -69,7 +69,7 @@ class NodeMeetingTest {
   void callsAreComparedAndAveragesAreRight() {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, NONE);
+          NodeMeeting.begin(group, NONE, true);
           try (HostDevice device = new HostDevice();
               PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
@@ -95,7 +95,7 @@ class NodeMeetingTest {
   void whoFailsSaysWhyInItsGoodbye() {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, NONE);
+          NodeMeeting.begin(group, NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           communicator.barrier();
           if (group.rank() == 1) {

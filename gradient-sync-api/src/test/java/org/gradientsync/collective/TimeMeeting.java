@@ -35,7 +35,7 @@ public final class TimeMeeting {
     try (Group group = world.split(0, world.rank(), settings.patience());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
-      NodeMeeting.begin(group, settings);
+      NodeMeeting.begin(group, settings, true);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
           int calls = (int) Math.max(5, Math.min(400, (8 << 20) / bytes));

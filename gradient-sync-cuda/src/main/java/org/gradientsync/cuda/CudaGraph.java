@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.util.Comparator;
 import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
@@ -23,7 +24,10 @@ public final class CudaGraph implements AutoCloseable {
   CudaGraph(CudaDevice device, CUgraphExec graph, List<CudaStream.Replay> replays) {
     this.device = device;
     this.graph = graph;
-    this.replays = replays.toArray(CudaStream.Replay[]::new);
+    this.replays =
+        replays.stream()
+            .sorted(Comparator.comparingLong(CudaStream.Replay::order))
+            .toArray(CudaStream.Replay[]::new);
   }
 
   /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
@@ -46,12 +50,15 @@ public final class CudaGraph implements AutoCloseable {
 
   /**
    * Enqueues the whole graph on a stream: it runs after what was enqueued there before, and before
-   * what is enqueued there later. Averages that were captured are calls of their sync like others:
-   * they come after those before, on whichever streams, and throw what those throw.
+   * what is enqueued there later. Averages of buffers on the stream where the capture began are
+   * calls of their sync like others: they come after those before, on whichever streams, and throw
+   * what those throw. Averages on other streams that joined the capture are not counted, and the
+   * caller keeps them and the sync's other calls in order.
    *
    * @param stream a stream of this graph's GPU; not necessarily the one that was captured
    * @throws IllegalArgumentException if the stream belongs to another GPU
-   * @throws IllegalStateException if this graph, the stream, or a buffer that it averages is closed
+   * @throws IllegalStateException if this graph, the stream, or a buffer that it averages is
+   *     closed, or its sync
    * @throws GradientSyncException if a sync whose averages it has is broken
    */
   public void launch(CudaStream stream) {
@@ -59,12 +66,35 @@ public final class CudaGraph implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("graph is closed: device=" + device);
     }
+    launch(stream, 0);
+  }
+
+  /** With the locks of all syncs, one in the other, so that no other call comes in between. */
+  private void launch(CudaStream stream, int first) {
+    if (first < replays.length) {
+      synchronized (replays[first].lock()) {
+        launch(stream, first + 1);
+      }
+      return;
+    }
     CUstream handle = stream.handle();
     for (CudaStream.Replay replay : replays) {
-      replay.replays(stream);
+      replay.check();
     }
-    device.makeCurrent();
-    device.api().launch(graph, handle);
+    try {
+      for (CudaStream.Replay replay : replays) {
+        replay.replays(stream);
+      }
+      device.makeCurrent();
+      device.api().launch(graph, handle);
+    } catch (CudaException e) {
+      RuntimeException told = e;
+      for (CudaStream.Replay replay : replays) {
+        RuntimeException own = replay.failed(e);
+        told = told == e ? own : told;
+      }
+      throw told;
+    }
   }
 
   /** Destroys the graph; what is enqueued of it still runs. A second call does nothing. */

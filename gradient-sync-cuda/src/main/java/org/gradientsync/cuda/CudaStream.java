@@ -15,15 +15,30 @@ import org.gradientsync.spi.WorkQueue;
  * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
  */
 public final class CudaStream implements WorkQueue {
-  /** What else is to be done each time that a graph is launched. */
+  /** A call that was captured: what else is to be done each time that its graph is launched. */
   interface Replay {
+    /** Held from {@link #check} until the graph is launched. */
+    Object lock();
+
+    /** The same for all replays with the same lock, and larger for locks to be taken later. */
+    long order();
+
     /**
      * The graph is about to be launched. Allocates nothing.
      *
-     * @param stream where
      * @throws RuntimeException if it must not be launched any more
      */
+    void check();
+
+    /**
+     * It is launched now. Allocates nothing.
+     *
+     * @param stream where
+     */
     void replays(CudaStream stream);
+
+    /** The driver has refused something of it; returns what to throw. */
+    RuntimeException failed(CudaException e);
   }
 
   private final CudaDevice device;

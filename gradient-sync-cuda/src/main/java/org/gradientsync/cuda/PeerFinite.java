@@ -10,6 +10,9 @@ final class PeerFinite implements AutoCloseable {
   /** What is found is the number of a registration, and an index counted from 1 below. */
   private static final int INDEX_BITS = 43; // as in peer.cuh
 
+  /** How many calls back a finding is kept, as in peer.cuh. */
+  static final int FINDINGS = 4;
+
   private final CudaDevice device;
   private final PeerProgress progress;
   private final ByteBuffer found;
@@ -30,36 +33,50 @@ final class PeerFinite implements AutoCloseable {
 
   /**
    * Throws if a rank's kernels have found something since the last time, in a call that this rank's
-   * GPU has ended, too: ranks that wait for the device at the same places throw at the same places.
-   * To be called after waiting; allocates nothing if there is nothing.
+   * GPU has ended, too: ranks that wait for the same calls throw there. To be called after waiting;
+   * allocates nothing if there is nothing.
    *
    * @param names of the buffers, by the number of their registration
    */
   void check(Group group, Map<Integer, String> names) {
     for (int peer = 0; peer < seen.length; peer++) {
-      if (isNew(peer)) {
-        throw found(group, names);
+      if (newest(peer, progress.done()) >= 0) {
+        lookAgain(group, names);
+        return;
       }
     }
   }
 
-  private boolean isNew(int peer) {
-    long call = progress.foundIn(peer);
-    return call != seen[peer] && call <= progress.done();
+  /** The place of a rank's newest finding that is to be told, or -1. */
+  private int newest(int peer, long done) {
+    int newest = -1;
+    long after = seen[peer];
+    for (int place = 0; place < FINDINGS; place++) {
+      long call = progress.foundIn(peer, place);
+      if (call > after && call <= done) {
+        newest = place;
+        after = call;
+      }
+    }
+    return newest;
   }
 
-  private synchronized NotFiniteException found(Group group, Map<Integer, String> names) {
-    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + group.rank() + ":");
+  private synchronized void lookAgain(Group group, Map<Integer, String> names) {
+    long done = progress.done();
+    StringBuilder text = new StringBuilder();
     for (int peer = 0; peer < seen.length; peer++) {
-      if (isNew(peer)) {
-        seen[peer] = progress.foundIn(peer);
-        long what = progress.foundBy(peer);
+      int place = newest(peer, done);
+      if (place >= 0) {
+        long what = progress.foundBy(peer, place);
+        seen[peer] = done; // older ones are of no interest any more
         String name = names.getOrDefault((int) (what >>> INDEX_BITS), "a buffer");
         text.append("\n  rank ").append(peer).append(": ").append(name);
         text.append(", index=").append((what & (1L << INDEX_BITS) - 1) - 1);
       }
     }
-    return new NotFiniteException(text.toString());
+    if (!text.isEmpty()) { // another thread has not told of it meanwhile
+      throw new NotFiniteException("gradients are not finite, rank=" + group.rank() + ":" + text);
+    }
   }
 
   @Override

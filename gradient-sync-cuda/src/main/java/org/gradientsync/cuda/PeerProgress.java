@@ -28,10 +28,10 @@ final class PeerProgress {
   private static final int ENQUEUED_WHEN_WAITING = 24;
   private static final int WAITING_FOR_CALL = 32;
   private static final int FOUND = 40; // what the GPU writes, as Found in peer.cuh
-  private static final int FOUND_IN = FOUND + Long.BYTES;
-  private static final int DONE = FOUND_IN + Long.BYTES;
-  private static final int FOUND_BYTES = 3 * Long.BYTES;
-  private static final int TEXT = 64;
+  private static final int FOUND_IN = FOUND + PeerFinite.FINDINGS * Long.BYTES;
+  private static final int DONE = FOUND_IN + PeerFinite.FINDINGS * Long.BYTES;
+  private static final int FOUND_BYTES = DONE + Long.BYTES - FOUND;
+  private static final int TEXT = FOUND + FOUND_BYTES;
   private static final int TEXT_BYTES = 256;
 
   /** What of a page this takes, the ledger's word included. */
@@ -110,16 +110,18 @@ final class PeerProgress {
   }
 
   /**
-   * In which of its calls, as the GPUs count them, a rank's GPU found something last; 0 if it did
-   * not. Allocates nothing.
+   * In which of its calls, as the GPUs count them, a rank's GPU made a finding; 0 if there is none.
+   * Allocates nothing.
+   *
+   * @param place from 0 to {@link PeerFinite#FINDINGS} - 1
    */
-  long foundIn(int peer) {
-    return (long) WORD.getAcquire(memory.of(peer), FOUND_IN);
+  long foundIn(int peer, int place) {
+    return (long) WORD.getAcquire(memory.of(peer), FOUND_IN + place * Long.BYTES);
   }
 
-  /** What it found: the number of a registration, and an index. */
-  long foundBy(int peer) {
-    return (long) WORD.getOpaque(memory.of(peer), FOUND);
+  /** What it found in that call or, if it has found something since, in a later one. */
+  long foundBy(int peer, int place) {
+    return (long) WORD.getAcquire(memory.of(peer), FOUND + place * Long.BYTES);
   }
 
   /** The last call that this rank's GPU has ended, if its kernels say so. Allocates nothing. */

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
@@ -32,6 +33,7 @@ final class PeerReducer implements Reducer {
   static final String NAME = "peer";
 
   private static final int REMEMBERED = 1024; // registrations, for the texts of errors
+  private static final AtomicLong CREATED = new AtomicLong();
   private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
   private final Group group;
@@ -61,6 +63,9 @@ final class PeerReducer implements Reducer {
 
   /** Ended while graphs of the caller's may still hold their addresses. */
   private final List<PeerRegistration> captured = new ArrayList<>();
+
+  /** Where two syncs are locked at once, the older one is first. */
+  private final long order = CREATED.incrementAndGet();
 
   private int lastNumber;
   private CudaStream lastStream;
@@ -176,11 +181,11 @@ final class PeerReducer implements Reducer {
   public void register(DeviceBuffer buffer) {
     CudaBuffer own = (CudaBuffer) buffer;
     synchronized (group) {
-      check();
-      requireNoCapture(own);
-      group.meetForRegistration(own);
-      group.finished();
       try {
+        check();
+        requireNoCapture(own);
+        group.meetForRegistration(own);
+        group.finished();
         if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
           registrations.forget(own);
           register(own);
@@ -335,27 +340,55 @@ final class PeerReducer implements Reducer {
     CUstream handle = stream.handle();
     device.makeCurrent();
     if (device.api().isCapturing(handle)) {
-      if (!stream.atReplay(where -> replays(buffer, op, root, where))) {
+      plan.enqueueEach(handle);
+      registration.captured = true;
+      if (!stream.atReplay(new Captured(buffer, op))) {
         group.countsNoMore();
         progress.enqueued(group.enqueued(), group.met());
       }
-      plan.enqueueEach(handle);
-      registration.captured = true;
       return;
     }
     count(buffer, op, root);
-    order(stream);
+    follow(stream);
     plan.enqueue(handle);
   }
 
-  /** A graph that has a call is about to be launched. Allocates nothing. */
-  private void replays(CudaBuffer buffer, ReduceOp op, int root, CudaStream stream) {
-    synchronized (group) {
+  /** A call in a graph of the caller's. */
+  private final class Captured implements CudaStream.Replay {
+    private final CudaBuffer buffer;
+    private final ReduceOp op;
+
+    Captured(CudaBuffer buffer, ReduceOp op) {
+      this.buffer = buffer;
+      this.op = op;
+    }
+
+    @Override
+    public Object lock() {
+      return group;
+    }
+
+    @Override
+    public long order() {
+      return order;
+    }
+
+    @Override
+    public void check() {
       buffer.requireOpen();
-      check();
+      PeerReducer.this.check();
       group.requireUsable();
-      count(buffer, op, root);
-      order(stream);
+    }
+
+    @Override
+    public void replays(CudaStream stream) {
+      count(buffer, op, Group.NO_RANK);
+      follow(stream);
+    }
+
+    @Override
+    public RuntimeException failed(CudaException e) {
+      return group.isBroken() ? e : broken(e);
     }
   }
 
@@ -365,7 +398,7 @@ final class PeerReducer implements Reducer {
   }
 
   /** All ranks' kernels must run in the order of the calls, whatever their streams. */
-  private void order(CudaStream stream) {
+  private void follow(CudaStream stream) {
     if (stream == lastStream) {
       return;
     }

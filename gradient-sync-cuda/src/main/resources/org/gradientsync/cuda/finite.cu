@@ -15,7 +15,10 @@ __device__ __forceinline__ void look(const Word* x, long long count, Word mask, 
     const Word* word = reinterpret_cast<const Word*>(&v);
 #pragma unroll
     for (int k = 0; k < SIZE; k++) {
-      if ((word[k] & mask) == mask) *found = head + i * SIZE + k + 1;
+      if ((word[k] & mask) == mask) {
+        *found = head + i * SIZE + k + 1;
+        return;
+      }
     }
   }
   // What is left at both ends is less than a block.

@@ -43,6 +43,7 @@ constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the c
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
 constexpr int OP_BITS = 3;     // of the plan; above them is the number of the buffer's registration
 constexpr int INDEX_BITS = 43; // of what has been found; above them is the number of the buffer's registration
+constexpr int FINDINGS = 4;    // of the last calls: while a rank is in its call k, others are in k + 2 at most
 
 enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
 
@@ -72,11 +73,12 @@ struct Report {
   unsigned long long headers[MAX_RANKS];
 };
 
-// What a rank's GPU tells the hosts of all ranks, in page-locked memory. PeerProgress.java knows this layout.
+// What a rank's GPU tells the hosts of all ranks, in page-locked memory: one finding of a call, each in the place of the
+// one FINDINGS calls before. PeerProgress.java knows this layout.
 struct Found {
-  unsigned long long what; // the number of the buffer's registration and, below it, the index, counted from 1
-  unsigned long long call; // in which it was found
-  unsigned long long done; // the last call that has ended
+  unsigned long long what[FINDINGS]; // the number of the buffer's registration and, below it, the index, counted from 1
+  unsigned long long call[FINDINGS]; // in which it was found
+  unsigned long long done;           // the last call that has ended
 };
 
 // PeerLaunch.java knows this layout.
@@ -255,9 +257,10 @@ struct Call {
 __device__ __noinline__ void not_finite(const Arguments& a, long long index) {
   Mailbox* own = a.mailboxes[a.rank];
   unsigned long long number = look(&own->call) + 1; // no block counts this call before all have finished
-  if (atomicMax(&own->found, number) >= number) return;
-  tell(&a.found->what, a.plan >> OP_BITS << INDEX_BITS | (unsigned long long)(a.first + index + 1));
-  tell_after_all(&a.found->call, number);
+  if (look(&own->found) >= number || atomicMax(&own->found, number) >= number) return;
+  int place = number % FINDINGS;
+  tell(&a.found->what[place], a.plan >> OP_BITS << INDEX_BITS | (unsigned long long)(a.first + index + 1));
+  tell_after_all(&a.found->call[place], number);
   fence(); // before this thread sends anything
 }
 
@@ -266,7 +269,7 @@ template <> struct Word<2> { using Type = uint16_t; };
 template <> struct Word<4> { using Type = uint32_t; };
 template <> struct Word<8> { using Type = uint64_t; };
 
-// Looks at this rank's elements, up to n vectors of them: i, i + step and so on, those below `last`.
+// Looks at this rank's elements, up to n vectors of them: i, i + step and so on, those below `last`. One finding is enough.
 template <class F>
 __device__ __noinline__ void inspect(const Arguments& a, long long i, long long last, int n, int step) {
   if constexpr (F::KEPT_EXPONENT != 0) {
@@ -276,6 +279,7 @@ __device__ __noinline__ void inspect(const Arguments& a, long long i, long long 
     constexpr Bits MASK = (Bits)F::KEPT_EXPONENT;
     const Bits* elements = static_cast<const Bits*>(a.buffers[a.rank]);
     bool aligned = a.aligned >> a.rank & 1;
+    long long bad = -1;
 #pragma unroll 4
     for (int k = 0; k < n; k++, i += step) {
       if (i >= last) break;
@@ -286,15 +290,16 @@ __device__ __noinline__ void inspect(const Arguments& a, long long i, long long 
           const Bits* x = reinterpret_cast<const Bits*>(&v);
 #pragma unroll
           for (int e = 0; e < PART; e++) {
-            if ((x[e] & MASK) == MASK) not_finite(a, i * SIZE + part * PART + e);
+            if ((x[e] & MASK) == MASK) bad = i * SIZE + part * PART + e;
           }
         }
       } else {
         for (long long e = i * SIZE; e < min(a.count, (i + 1) * SIZE); e++) {
-          if ((elements[e] & MASK) == MASK) not_finite(a, e);
+          if ((elements[e] & MASK) == MASK) bad = e;
         }
       }
     }
+    if (bad >= 0) not_finite(a, bad);
   }
 }
 

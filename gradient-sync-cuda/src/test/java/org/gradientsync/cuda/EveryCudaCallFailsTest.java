@@ -112,6 +112,7 @@ class EveryCudaCallFailsTest {
     on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
+    on("peer graphs", 2, "peer", peer, EveryCudaCallFailsTest::replays);
     SCENARIOS.put(
         "peer paths of processes",
         new Scenario(
@@ -280,6 +281,20 @@ class EveryCudaCallFailsTest {
       together(sync, () -> sync.average(large));
       together(sync, () -> sync.average(large));
       large.copyTo(values);
+    }
+  }
+
+  private static void replays(GradientSync sync) {
+    try (CudaBuffer buffer = (CudaBuffer) sync.allocate(DataType.FLOAT32, 10);
+        CudaStream other = buffer.stream().device().createStream()) {
+      together(sync, () -> sync.register(buffer));
+      buffer.stream().beginCapture();
+      sync.average(buffer);
+      try (CudaGraph graph = buffer.stream().endCapture()) {
+        together(sync, () -> graph.launch(buffer.stream()));
+        together(sync, () -> graph.launch(other));
+        buffer.copyTo(new float[10]);
+      }
     }
   }
 

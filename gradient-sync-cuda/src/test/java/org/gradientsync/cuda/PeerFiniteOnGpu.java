@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -10,8 +11,10 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
+import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Float16;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.NotFiniteException;
@@ -93,6 +96,7 @@ class PeerFiniteOnGpu {
     try (DeviceBuffer whole = sync.allocate(type, COUNT + first)) {
       DeviceBuffer gradient = whole.slice(first, COUNT).named("w");
       sync.allReduce(gradient, op); // zeros
+      requireBits(sync, gradient, op == ReduceOp.AVERAGE ? ReduceOp.SUM : op);
       assertDoesNotThrow(() -> reduce(sync, gradient, op, -1));
       int[] indices = {0, 1, COUNT / 2, COUNT / 2 + 1, COUNT - 2, COUNT - 1};
       for (int i = 0; i < indices.length; i++) {
@@ -106,6 +110,49 @@ class PeerFiniteOnGpu {
         assertTrue(e.getMessage().endsWith(":" + expected), e::getMessage);
       }
       assertDoesNotThrow(() -> reduce(sync, gradient, op, -1));
+    }
+  }
+
+  /** These kernels are compiled apart, so they could also add up wrongly. */
+  private static void requireBits(GradientSync sync, DeviceBuffer gradient, ReduceOp op) {
+    DataType type = gradient.type();
+    ByteBuffer values = smallNumbers(type, sync.rank());
+    gradient.copyFrom(values);
+    sync.allReduce(gradient, op);
+    ByteBuffer actual = Numbers.memory(type, COUNT);
+    gradient.copyTo(actual);
+    ByteBuffer expected = smallNumbers(type, 0);
+    for (int i = 0; i < COUNT; i++) {
+      double result = 0;
+      for (int rank = 0; rank < sync.size(); rank++) {
+        double value = number(rank, i);
+        result = op == ReduceOp.MAX ? Math.max(result, value) : result + value;
+      }
+      put(expected, type, i, result);
+    }
+    assertEquals(-1, expected.mismatch(actual), () -> type + ", " + op);
+  }
+
+  /** Of which a few can be added up without rounding, in all types. */
+  private static int number(int rank, int index) {
+    return (index * 7 + rank * 13) % 61;
+  }
+
+  private static ByteBuffer smallNumbers(DataType type, int rank) {
+    ByteBuffer values = Numbers.memory(type, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+      put(values, type, i, number(rank, i));
+    }
+    return values;
+  }
+
+  private static void put(ByteBuffer memory, DataType type, int index, double value) {
+    switch (type) {
+      case FLOAT16 -> memory.putShort(2 * index, Float16.fromFloat((float) value));
+      case BFLOAT16 -> memory.putShort(2 * index, BFloat16.fromFloat((float) value));
+      case FLOAT32 -> memory.putFloat(4 * index, (float) value);
+      case FLOAT64 -> memory.putDouble(8 * index, value);
+      default -> throw new IllegalArgumentException("type=" + type);
     }
   }
 

@@ -158,14 +158,14 @@ class PeerLayoutTest {
     for (String line : found("struct " + struct + " \\{(.*?)\\n\\};").split("\n")) {
       Matcher field =
           Pattern.compile(
-                  "^\\s*(unsigned long long|long long|unsigned|int|[A-Za-z0-9]+\\*)\\s+(\\w+)(\\[MAX_RANKS\\])?;")
+                  "^\\s*(unsigned long long|long long|unsigned|int|[A-Za-z0-9]+\\*)\\s+(\\w+)(?:\\[(\\w+)\\])?;")
               .matcher(line);
       if (field.find()) {
         String type = field.group(1);
         int size = type.equals("int") || type.equals("unsigned") ? 4 : 8;
         at = up(at, size) * size;
         fields.add(field.group(2) + "@" + at);
-        at += (long) size * (field.group(3) == null ? 1 : constant("MAX_RANKS"));
+        at += (long) size * (field.group(3) == null ? 1 : constant(field.group(3)));
       }
     }
     fields.add("end@" + at);
@@ -245,25 +245,34 @@ class PeerLayoutTest {
             long index = (1L << 42) + 5;
             List<String> fields = fields("Found");
             assertEquals("end@" + found.capacity(), fields.get(3));
-            put(found, fields.get(0), 7L << constant("INDEX_BITS") | index + 1);
-            put(found, fields.get(1), sync.rank() == 0 ? 11 : 0);
+            int places = constant("FINDINGS");
+            assertEquals(PeerFinite.FINDINGS, places);
+            // Rank 0 has found something in calls 11, 12 and 13; the GPUs have ended 10, then 11,
+            // ...
+            for (int call = 11; call < 14; call++) {
+              put(found, fields.get(0), call % places, 7L << constant("INDEX_BITS") | index + call);
+              put(found, fields.get(1), call % places, sync.rank() == 0 ? call : 0);
+            }
+            put(found, fields.get(2), 0, 10);
             sync.barrier();
             finite.check(group, names); // the other rank is further than this one's GPU
-            sync.barrier();
-            put(found, fields.get(2), 11);
-            NotFiniteException e =
-                assertThrows(NotFiniteException.class, () -> finite.check(group, names));
-            String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + index;
-            assertEquals(
-                "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
-            finite.check(group, names); // once
+            for (int call = 11; call < 14; call++) {
+              put(found, fields.get(2), 0, call);
+              NotFiniteException e =
+                  assertThrows(NotFiniteException.class, () -> finite.check(group, names));
+              String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + (index + call - 1);
+              assertEquals(
+                  "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
+              finite.check(group, names); // once
+            }
             sync.barrier();
           }
         });
   }
 
-  private static void put(ByteBuffer memory, String field, long value) {
-    memory.putLong(Integer.parseInt(field.substring(field.indexOf('@') + 1)), value);
+  private static void put(ByteBuffer memory, String field, int place, long value) {
+    int at = Integer.parseInt(field.substring(field.indexOf('@') + 1));
+    memory.putLong(at + place * Long.BYTES, value);
   }
 
   @Test

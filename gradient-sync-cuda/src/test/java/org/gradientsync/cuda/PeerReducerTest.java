@@ -17,6 +17,7 @@ import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
@@ -300,6 +301,23 @@ class PeerReducerTest {
             assertThrows(MismatchedCallException.class, () -> graph.launch(buffer.stream()));
             assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
             assertEquals(1, graphs(rank));
+          }
+        });
+  }
+
+  @Test
+  void aGraphThatCannotBeLaunchedBreaksTheSync() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          try (CudaGraph graph = capture(rank, reducer, buffer)) {
+            CudaException cause = new CudaException("cuGraphLaunch failed: no room (2)", 2);
+            doThrow(cause).doNothing().when(rank.gpu().api).launch(any(CUgraphExec.class), any());
+            RankLostException e =
+                assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
+            assertTrue(e.getMessage().contains("cuGraphLaunch failed: no room"), e::getMessage);
+            assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
+            assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
           }
         });
   }

@@ -55,7 +55,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     boolean first = communicator.rank() == 0;
     Availability probe = first ? CudaAwareProbe.run(communicator.timeout()) : Availability.yes();
     agree(communicator, probe.reason());
-    NodeMeeting.begin(context.group(), context.settings());
+    NodeMeeting.begin(context.group(), context.settings(), false);
     Reducer reducer =
         new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
     try {

@@ -7,6 +7,6 @@ import org.gradientsync.contract.RankRunner;
 class MpiCompressionContract extends CompressionContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new MpiRunner("mpi", "messages");
   }
 }

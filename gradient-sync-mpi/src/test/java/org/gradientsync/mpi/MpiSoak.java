@@ -11,6 +11,6 @@ class MpiSoak extends SoakContract {
 
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new MpiRunner("mpi", "messages");
   }
 }
