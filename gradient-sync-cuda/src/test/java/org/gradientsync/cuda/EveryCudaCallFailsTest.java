@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -38,8 +39,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * What happens if a call of the driver fails, for each call that a piece of work makes: a clear
  * exception, nothing that stays taken, and no rank that waits for ever. GPUs are played. Of calls
- * that come from the very same lines, the first and the last one fail in turn; all of them with
- * {@code -Dfaults.every=true}, which takes several times as long.
+ * that come from the very same lines, the first and the last one fail in turn, on the first rank
+ * that makes them; all of them and on all ranks with {@code -Dfaults.every=true}, which takes
+ * several times as long.
  */
 class EveryCudaCallFailsTest {
   private static final Duration HANGS = Duration.ofSeconds(60);
@@ -407,7 +409,7 @@ class EveryCudaCallFailsTest {
     }
     for (int rank = 0; rank < played.length; rank++) {
       if (failing < 0) {
-        calls.add(played[rank].faulty().telling());
+        calls.add(telling(played, rank));
       }
       CudaApi api = played[rank].faulty().api();
       for (int gpu = 0; gpu < 2; gpu++) {
@@ -442,6 +444,20 @@ class EveryCudaCallFailsTest {
                 + played[failing].faulty().failed()
                 + "): ";
     return problems.stream().map(at::concat).toList();
+  }
+
+  /** The calls of a rank that are to fail, which a rank before it has not made from there. */
+  private static List<Integer> telling(Played[] played, int rank) {
+    FaultyCudaApi own = played[rank].faulty();
+    if (Boolean.getBoolean("faults.every")) {
+      return own.telling();
+    }
+    Set<List<String>> before = new HashSet<>();
+    for (int other = 0; other < rank; other++) {
+      FaultyCudaApi faulty = played[other].faulty();
+      faulty.telling().forEach(call -> before.add(faulty.wayOf(call)));
+    }
+    return own.telling().stream().filter(call -> !before.contains(own.wayOf(call))).toList();
   }
 
   private static boolean isClear(Throwable t, int code) {

@@ -125,6 +125,11 @@ final class FaultyCudaApi {
     return List.copyOf(numbers);
   }
 
+  /** Where a call came from. */
+  synchronized List<String> wayOf(int number) {
+    return made.get(number - 1);
+  }
+
   private List<String> way(String name) {
     List<String> way = new ArrayList<>();
     way.add(name);

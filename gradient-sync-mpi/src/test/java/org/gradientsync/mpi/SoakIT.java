@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
  * an hour for each reducer and number of ranks, {@code -Dsoak.seed=...} repeats one.
  */
 class SoakIT {
-  static final int SECONDS = 8;
+  static final int SECONDS = 6;
 
   /**
    * What is freed goes back to the system at once. By itself the C library keeps memory in pieces
