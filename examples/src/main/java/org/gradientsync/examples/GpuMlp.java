@@ -14,8 +14,9 @@ import org.gradientsync.cuda.Grid;
 import org.gradientsync.cuda.PreparedLaunch;
 
 /**
- * The perceptron on a GPU, in FLOAT32, on the GPU's own stream: products by cuBLAS, the rest by the
- * kernels in mlp.cu. A step allocates nothing and waits for nothing. Same calls, same bits.
+ * The perceptron on a GPU, in FLOAT32, on the GPU's own stream and one for {@link GpuDeltas}:
+ * products by cuBLAS, the rest by the kernels in mlp.cu. A step allocates nothing and waits for
+ * nothing. Same calls, same bits.
  */
 final class GpuMlp implements MlpEngine {
   private static final int THREADS = 256; // LOSS_THREADS in mlp.cu
@@ -36,8 +37,7 @@ final class GpuMlp implements MlpEngine {
   /** What each layer puts out. The last one's end as the loss's derivatives: its delta. */
   private final CudaBuffer[] outputs;
 
-  /** The loss's derivatives by each layer's products; those below the last take turns in memory. */
-  private final CudaBuffer[] deltas;
+  private final GpuDeltas deltas;
 
   private final PreparedLaunch[] relus;
   private final PreparedLaunch[] masks;
@@ -72,7 +72,6 @@ final class GpuMlp implements MlpEngine {
     layers = widths.length - 1;
     stream = gpu.stream();
     outputs = new CudaBuffer[layers];
-    deltas = new CudaBuffer[layers];
     relus = new PreparedLaunch[layers - 1];
     masks = new PreparedLaunch[layers - 1];
     updates = new PreparedLaunch[layers];
@@ -82,6 +81,9 @@ final class GpuMlp implements MlpEngine {
       blas.setWorkspace(stream, allocate(DataType.FLOAT32, WORKSPACE_BYTES / Float.BYTES));
       allocateLayers();
       prepareLayers();
+      deltas =
+          new GpuDeltas(
+              gpu, blas, stream, weights, outputs, masks, this.widths, rows, WORKSPACE_BYTES);
       long count = outputs[layers - 1].count();
       long blocks = Math.min(MOST_LOSS_BLOCKS, covering(count).blocksX());
       sums = allocate(DataType.FLOAT64, blocks);
@@ -108,17 +110,10 @@ final class GpuMlp implements MlpEngine {
   }
 
   private void allocateLayers() {
-    long widest = 0;
     for (int layer = 0; layer < layers; layer++) {
       weights.add(allocate(DataType.FLOAT32, (long) widths[layer + 1] * widths[layer]));
       outputs[layer] = allocate(DataType.FLOAT32, (long) rows * widths[layer + 1]);
-      widest = Math.max(widest, outputs[layer].count());
     }
-    CudaBuffer[] turns = {allocate(DataType.FLOAT32, widest), allocate(DataType.FLOAT32, widest)};
-    for (int layer = 0; layer < layers - 1; layer++) {
-      deltas[layer] = (CudaBuffer) turns[layer % 2].slice(0, outputs[layer].count());
-    }
-    deltas[layers - 1] = outputs[layers - 1];
   }
 
   private void prepareLayers() {
@@ -127,7 +122,7 @@ final class GpuMlp implements MlpEngine {
         CudaBuffer output = outputs[layer];
         Grid grid = covering(output.count());
         relus[layer] = module.kernel("relu").prepare(grid, output, output.count());
-        masks[layer] = module.kernel("mask").prepare(grid, deltas[layer], output, output.count());
+        masks[layer] = module.kernel("mask").prepare(grid, output, output, output.count());
       }
       CudaBuffer own = weights.get(layer);
       backwards.add(new Backward(layer, false));
@@ -202,6 +197,7 @@ final class GpuMlp implements MlpEngine {
    */
   void useGraphs() {
     graphs = true;
+    deltas.useGraphs();
   }
 
   @Override
@@ -233,12 +229,17 @@ final class GpuMlp implements MlpEngine {
   public void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate) {
     requireForward();
     CudaBuffer target = (CudaBuffer) gradient;
+    if (layer > 0) {
+      deltas.enqueue(layer - 1); // first, so that the next layer's can begin early
+    }
+    deltas.await(layer);
     if (graphs && layer > 0) { // the first layer's depends on the batch
       target.requireOpen();
       backwards.get(2 * layer + (accumulate ? 1 : 0)).enqueue(target, scale);
     } else {
-      enqueueBackward(layer, target, scale, accumulate);
+      enqueueGradient(layer, target, scale, accumulate);
     }
+    deltas.release(layer);
   }
 
   /** One layer's part of the backward pass, and what it was given the last time. */
@@ -248,7 +249,7 @@ final class GpuMlp implements MlpEngine {
     private double scale;
 
     private Backward(int layer, boolean accumulate) {
-      repeated = new Repeated(stream, () -> enqueueBackward(layer, gradient, scale, accumulate));
+      repeated = new Repeated(stream, () -> enqueueGradient(layer, gradient, scale, accumulate));
     }
 
     private void enqueue(CudaBuffer newGradient, double newScale) {
@@ -261,33 +262,13 @@ final class GpuMlp implements MlpEngine {
     }
   }
 
-  private void enqueueBackward(int layer, CudaBuffer gradient, double scale, boolean accumulate) {
-    // This layer's delta first, and not at the end of the layer above: so that one's gradient is
-    // ready a product earlier.
-    CudaBuffer delta = deltas[layer];
-    if (layer < layers - 1) {
-      int out = widths[layer + 2];
-      CudaBuffer weight = weights.get(layer + 1);
-      blas.multiply(
-          stream,
-          1,
-          deltas[layer + 1],
-          false,
-          weight,
-          false,
-          0,
-          delta,
-          rows,
-          out,
-          widths[layer + 1]);
-      masks[layer].launch(stream);
-    }
+  private void enqueueGradient(int layer, CudaBuffer gradient, double scale, boolean accumulate) {
     CudaBuffer input = layer == 0 ? inputs.get(forwarded) : outputs[layer - 1];
     double beta = accumulate ? 1 : 0;
     blas.multiply(
         stream,
         scale,
-        delta,
+        deltas.get(layer),
         true,
         input,
         false,
@@ -304,6 +285,9 @@ final class GpuMlp implements MlpEngine {
     if (gradient.type() != weight.type() || gradient.count() != weight.count()) {
       throw new IllegalArgumentException(
           "gradient does not fit: gradient=" + gradient + ", weights=" + weight);
+    }
+    if (layer > 0) {
+      deltas.await(layer - 1); // which reads these weights
     }
     updates[layer].set(1, (CudaBuffer) gradient).set(2, (float) rate).launch(stream);
   }
@@ -331,6 +315,9 @@ final class GpuMlp implements MlpEngine {
   public void close() {
     if (!gpu.isClosed()) {
       stream.await();
+    }
+    if (deltas != null) {
+      deltas.close();
     }
     forwards.forEach(Repeated::close);
     backwards.forEach(each -> each.repeated.close());

@@ -147,6 +147,15 @@ interface CudaApi {
   /** Whether a capture was begun and not ended, even if it has failed. Allocates nothing. */
   boolean isCapturing(CUstream stream);
 
+  /**
+   * While this thread captures, CUDA refuses it what allocates, on whichever streams. Sets whether
+   * that is so.
+   *
+   * @param mode {@link #ANY_CALL}, or what an earlier call has returned
+   * @return the mode before
+   */
+  int captureMode(int mode);
+
   /** The number of steps in a graph. */
   long nodes(CUgraph graph);
 
@@ -184,6 +193,9 @@ interface CudaApi {
 
   /** Unmaps what {@link #importMemory} mapped. */
   void closeImport(long address);
+
+  /** For {@link #captureMode}: CU_STREAM_CAPTURE_MODE_RELAXED. */
+  int ANY_CALL = 2;
 
   /** Size of what {@link #exportMemory} gives. */
   int HANDLE_BYTES = 64;

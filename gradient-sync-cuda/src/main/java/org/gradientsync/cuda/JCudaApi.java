@@ -400,6 +400,15 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public int captureMode(int mode) {
+    int[] exchanged = {mode};
+    check(
+        JCudaDriver.cuThreadExchangeStreamCaptureMode(exchanged),
+        "cuThreadExchangeStreamCaptureMode");
+    return exchanged[0];
+  }
+
+  @Override
   public long nodes(CUgraph graph) {
     long[] count = new long[1];
     check(JCudaDriver.cuGraphGetNodes(graph, null, count), "cuGraphGetNodes");

@@ -94,16 +94,18 @@ final class PeerPlanner implements AutoCloseable {
   private PeerPlan plan(
       PeerRegistration registration,
       PeerFormat format,
-      PeerWay way,
+      PeerWay chosen,
       ReduceOp op,
       int tag,
       int root,
       boolean watched) {
     kernels.load(format, watched);
+    PeerWay way = chosen;
+    if (way == PeerWay.TWO_SHOT && goesAtOnce(registration, format, op, watched)) {
+      way = PeerWay.AT_ONCE;
+    }
     CUfunction function = kernels.function(way, format, op, watched);
-    int most =
-        tuning.mostBlocks(
-            kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
+    int most = mostBlocks(registration, way, function);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
@@ -124,6 +126,29 @@ final class PeerPlanner implements AutoCloseable {
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
     return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
+  }
+
+  private int mostBlocks(PeerRegistration registration, PeerWay way, CUfunction function) {
+    return tuning.mostBlocks(
+        kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
+  }
+
+  /**
+   * Whether each warp has one round of each shard at most, and all vectors are whole. Other ranks
+   * may decide otherwise: their kernels send the same lines.
+   */
+  private boolean goesAtOnce(
+      PeerRegistration registration, PeerFormat format, ReduceOp op, boolean watched) {
+    int vector = PeerLayout.VECTOR / format.wire().sizeInBytes();
+    if (ranks <= 2
+        || registration.addresses[rank] % PeerLayout.VECTOR != 0
+        || registration.count % vector != 0) {
+      return false;
+    }
+    PeerWay way = PeerWay.AT_ONCE;
+    int most = mostBlocks(registration, way, kernels.function(way, format, op, watched));
+    long count = registration.count;
+    return mailbox.layout().blocks(way, format.wire(), count, most + 1) <= most;
   }
 
   @Override

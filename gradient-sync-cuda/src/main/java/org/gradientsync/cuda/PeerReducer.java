@@ -225,8 +225,15 @@ final class PeerReducer implements Reducer {
   private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
     PeerPlan plan = registration.plan(op);
     if (plan == null) {
-      plan = planner.reduction(registration, op);
-      registration.keep(op, plan);
+      // The caller may capture, and a plan is made with calls that CUDA then refuses. They touch
+      // nothing of what is captured.
+      int mode = device.api().captureMode(CudaApi.ANY_CALL);
+      try {
+        plan = planner.reduction(registration, op);
+        registration.keep(op, plan);
+      } finally {
+        device.api().captureMode(mode);
+      }
     }
     return plan;
   }

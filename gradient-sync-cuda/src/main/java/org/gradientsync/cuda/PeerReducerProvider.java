@@ -65,10 +65,10 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerPlanner planner = null;
     PeerReducer reducer = null;
     try {
-      long[] parts = {share.parts()};
-      paths.communicator().allReduce(LongBuffer.wrap(parts), ReduceOp.MAX);
-      int part = (int) parts[0];
-      PeerTuning tuning = new PeerTuning(layout, group.size(), part, context.settings());
+      long[] places = {share.place()};
+      paths.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
+      int place = (int) places[0]; // the smallest share of any rank
+      PeerTuning tuning = new PeerTuning(layout, group.size(), place, context.settings());
       requireSame(group, paths.communicator(), tuning, measures(context), context.finite());
       String reason = "";
       try {
@@ -93,7 +93,7 @@ public final class PeerReducerProvider implements ReducerProvider {
         reason = e.getMessage();
       }
       Agreement.requireAll(paths.communicator(), reason);
-      tune(context, device, reducer, layout, tuning, part);
+      tune(context, device, reducer, layout, tuning, place);
       return reducer;
     } catch (RuntimeException | Error e) {
       if (reducer != null) {
@@ -159,14 +159,14 @@ public final class PeerReducerProvider implements ReducerProvider {
       PeerReducer reducer,
       PeerLayout layout,
       PeerTuning tuning,
-      int part) {
+      int place) {
     Group group = context.group();
     if (group.size() == 1 || tuning.isForced() || !measures(context)) {
       return;
     }
     PeerTuningCache cache =
         new PeerTuningCache(
-            context.settings(), device.name(), device.api().driverVersion(), group.size(), part);
+            context.settings(), device.name(), device.api().driverVersion(), group.size(), place);
     GroupCommunicator communicator = new GroupCommunicator(group);
     long[] sizes = group.rank() == 0 ? cache.read(layout) : null;
     long[] known = sizes == null ? new long[2] : sizes;
@@ -182,7 +182,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
     tuning.set(known[0], known[1]);
     if (group.rank() == 0) {
-      log.debug("peer: {}, one part of {}", tuning, part);
+      log.debug("peer: {}, share {}", tuning, place);
     }
   }
 }

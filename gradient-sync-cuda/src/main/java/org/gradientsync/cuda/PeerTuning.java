@@ -14,7 +14,7 @@ final class PeerTuning {
   private static final int BESIDE_PROCESSORS = 24;
 
   private final PeerLayout layout;
-  private final int part;
+  private final int place;
   private final PeerWay forced;
   private final int besideProcessors;
   private long oneShotMost;
@@ -23,12 +23,11 @@ final class PeerTuning {
   /**
    * The built-in numbers.
    *
-   * @param part a launch takes at most one part of this many of what the GPU holds at once, so that
-   *     launches of several syncs fit beside each other
+   * @param place the sync's share of the GPU, see {@link PeerBudget}
    */
-  PeerTuning(PeerLayout layout, int ranks, int part, Settings settings) {
+  PeerTuning(PeerLayout layout, int ranks, int place, Settings settings) {
     this.layout = layout;
-    this.part = part;
+    this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     besideProcessors = besideProcessors(settings);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
@@ -111,7 +110,10 @@ final class PeerTuning {
    * @param beside whether most of the GPU is to be left to other work
    */
   int mostBlocks(int perProcessor, int processors, PeerWay way, boolean beside) {
-    int most = Math.max(1, perProcessor * processors / part);
+    int most = PeerBudget.blocks(place, perProcessor * processors);
+    if (way.isChunked()) { // one for each processor is enough for the links
+      most = Math.min(most, Math.max(1, perProcessor * processors / 2));
+    }
     int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
     return beside ? Math.min(most, perProcessor * taken) : most;
   }

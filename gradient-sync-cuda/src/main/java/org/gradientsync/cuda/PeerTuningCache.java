@@ -39,15 +39,15 @@ final class PeerTuningCache {
   private final Path file;
   private final String key;
 
-  PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int part) {
-    this(settings, gpu, driver, ranks, part, OwnFiles.ofThisUser());
+  PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int place) {
+    this(settings, gpu, driver, ranks, place, OwnFiles.ofThisUser());
   }
 
   /** For tests: with another user's eyes. */
-  PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int part, OwnFiles own) {
+  PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int place, OwnFiles own) {
     this.own = own;
     file = folder(settings).resolve("peer-tuning.properties");
-    key = (gpu + "." + driver + "." + ranks + "-ranks.part-" + part).replace(' ', '_');
+    key = (gpu + "." + driver + "." + ranks + "-ranks.share-" + place).replace(' ', '_');
   }
 
   private static Path folder(Settings settings) {

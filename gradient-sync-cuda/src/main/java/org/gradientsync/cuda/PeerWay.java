@@ -8,6 +8,8 @@ enum PeerWay {
   ONE_SHOT(256),
   /** Shards to their owners, results to everybody, in such lines. */
   TWO_SHOT(256),
+  /** The same for small buffers of whole vectors, among three ranks or more. */
+  AT_ONCE(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
   /** As stream, with fewer blocks that have more in flight: beside other work. */
@@ -26,7 +28,7 @@ enum PeerWay {
   /** Whether there are kernels for it. */
   boolean takes(PeerFormat format) {
     return switch (this) {
-      case ONE_SHOT, TWO_SHOT -> true;
+      case ONE_SHOT, TWO_SHOT, AT_ONCE -> true;
       case STREAM, WIDE, BROADCAST -> !format.isNarrowed();
       case STAGED -> format.isNarrowed();
     };

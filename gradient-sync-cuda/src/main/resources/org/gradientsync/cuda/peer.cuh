@@ -4,6 +4,7 @@
 //
 //   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
+//   at_once   as two_shot, with fewer blocks whose warps deal with several ranks' shards at once: for few lines.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
 //   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
@@ -11,9 +12,9 @@
 //
 // And broadcast, in which one rank sends all its elements to all others.
 //
-// one_shot and two_shot send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data needs no
-// fence and no flag of its own. A line is written by eight threads of a warp with one instruction and read in the same
-// way, which NVLink carries as a whole (NCCL's protocol LL128 rests on the same).
+// one_shot, two_shot and at_once send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data
+// needs no fence and no flag of its own. A line is written by eight threads of a warp with one instruction and read in the
+// same way, which NVLink carries as a whole (NCCL's protocol LL128 rests on the same).
 //
 // Every word that is waited for holds the number of the call, which only grows, and so needs no resetting and is never
 // taken for another call's. The number is kept on the device: a captured launch counts on each replay. Calls also carry
@@ -416,8 +417,8 @@ struct Lane {
   int lane = threadIdx.x & 31;
   bool data = (lane & (LINE - 1)) != LINE - 1;
   int offset = lane / LINE * (LINE - 1) + (lane & (LINE - 1));
-  long long warp = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  long long warps = (long long)gridDim.x * (blockDim.x / 32);
+  int warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  int warps = gridDim.x * (blockDim.x / 32);
 
   // This lane's vector of a round, of which `end` is the first that is not there.
   template <class V>
@@ -558,31 +559,112 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
   call.finish();
 }
 
+// A warp's rounds of the other ranks' shards, of GROUP ranks at once, so that their loads are on their way together. The
+// groups of a round come one after the other, then those of the warp's next round. Buffers that go in lines are small:
+// an int counts their vectors, and takes half a long's registers.
+template <class V, int GROUP> struct Shards {
+  const Arguments& a;
+  const Lane& lane;
+  int vectors = ((int)a.count + V::SIZE - 1) / V::SIZE;
+  int shard = (vectors + a.ranks - 1) / a.ranks;
+  int rounds = (shard + Lane::VECTORS - 1) / Lane::VECTORS;
+  int round = lane.warp;
+  int begin = 1; // of the group: so many ranks after this one
+  uint4 v[GROUP];
+
+  __device__ __forceinline__ Shards(const Arguments& arguments, const Lane& l) : a(arguments), lane(l) {}
+
+  __device__ __forceinline__ bool more() const { return round < rounds; }
+  __device__ __forceinline__ void next() {
+    begin += GROUP;
+    if (begin >= a.ranks) {
+      begin = 1;
+      round += lane.warps;
+    }
+  }
+  __device__ __forceinline__ int index(int owner) const { return owner * shard + round * Lane::VECTORS + lane.offset; }
+  __device__ __forceinline__ bool has(int owner, int i) const {
+    return lane.data && i < min(vectors, (owner + 1) * shard);
+  }
+  // Several ranks at once are for vectors that are all whole: the code for others is too long to be there so many times.
+  __device__ __forceinline__ void read() {
+    const void* buffer = a.buffers[a.rank];
+#pragma unroll
+    for (int u = 0; u < GROUP; u++) {
+      if (begin + u >= a.ranks) break;
+      int owner = after(a, begin + u);
+      int i = index(owner);
+      v[u] = make_uint4(0, 0, 0, 0);
+      if (has(owner, i)) v[u] = GROUP > 1 ? V::read(buffer, i) : V::read(buffer, i, a.count, a.aligned >> a.rank & 1);
+    }
+  }
+  __device__ __forceinline__ void send(unsigned long long header) const {
+#pragma unroll
+    for (int u = 0; u < GROUP; u++) {
+      if (begin + u >= a.ranks) break;
+      uint4* to = a.staging[after(a, begin + u)] + a.rank * a.stride + lane.lane;
+      send_line(to + round * 32, lane.tagged(v[u], header));
+    }
+  }
+  // Waits for the owners' lines of results. False if they do not come.
+  __device__ __forceinline__ bool await(Call& call, const uint4* results) {
+    bool missing;
+    do {
+      missing = false;
+#pragma unroll
+      for (int u = 0; u < GROUP; u++) {
+        if (begin + u >= a.ranks) break;
+        v[u] = receive_line(results + after(a, begin + u) * a.stride + round * 32 + lane.lane);
+      }
+#pragma unroll
+      for (int u = 0; u < GROUP; u++) {
+        if (begin + u < a.ranks) missing |= !lane.here(v[u], call.header);
+      }
+      missing = __any_sync(~0u, missing);
+      if (missing && __any_sync(~0u, call.hopeless())) {
+        call.failed = true; // for all of the warp, which stays together
+        return false;
+      }
+    } while (missing);
+    return true;
+  }
+  __device__ __forceinline__ void write() const {
+    void* buffer = a.buffers[a.rank];
+#pragma unroll
+    for (int u = 0; u < GROUP; u++) {
+      if (begin + u >= a.ranks) break;
+      int owner = after(a, begin + u);
+      int i = index(owner);
+      if (!has(owner, i)) continue;
+      if (GROUP > 1) {
+        V::write(buffer, i, v[u]);
+      } else {
+        V::write(buffer, i, a.count, a.aligned >> a.rank & 1, v[u]);
+      }
+    }
+  }
+};
+
 // Staging: for each sending rank, its lines of the receiver's shard; then for each owner, the lines of its result.
 // Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED, int GROUP> __device__ __forceinline__ void by_shards(const Arguments& a) {
   if constexpr (WATCHED) inspect_lines<F>(a, a.ranks);
   using V = Vector<F, FAMILY>;
   Lane lane;
-  void* buffer = a.buffers[a.rank];
-  bool aligned = a.aligned >> a.rank & 1;
-  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, shard = (vectors + a.ranks - 1) / a.ranks;
-  long long rounds = (shard + Lane::VECTORS - 1) / Lane::VECTORS, results = a.ranks * a.stride;
+  Shards<V, GROUP> shards(a, lane);
+  shards.read(); // the first vectors are on their way while the call's number is
   Call call(a);
   if (call.broken) return;
-  for (int k = 1; k < a.ranks; k++) {
-    int owner = after(a, k);
-    uint4* to = a.staging[owner] + a.rank * a.stride + lane.lane;
-    long long end = min(vectors, (owner + 1) * shard);
-    for (long long round = lane.warp; round < rounds; round += lane.warps) {
-      long long i = owner * shard + round * Lane::VECTORS + lane.offset;
-      uint4 v = lane.data && i < end ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0);
-      send_line(to + round * 32, lane.tagged(v, call.header));
-    }
+  while (shards.more()) {
+    shards.send(call.header);
+    shards.next();
+    if (shards.more()) shards.read();
   }
-  long long end = min(vectors, (a.rank + 1) * shard);
-  for (long long round = lane.warp; round < rounds; round += lane.warps) {
-    long long i = a.rank * shard + round * Lane::VECTORS + lane.offset;
+  void* buffer = a.buffers[a.rank];
+  bool aligned = a.aligned >> a.rank & 1;
+  long long results = a.ranks * a.stride, end = min(shards.vectors, (a.rank + 1) * shards.shard);
+  for (int round = lane.warp; round < shards.rounds; round += lane.warps) {
+    int i = a.rank * shards.shard + round * Lane::VECTORS + lane.offset;
     bool mine = lane.data && i < end;
     uint4 own = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header), result;
     if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + round * 32 + lane.lane, own, result)) break;
@@ -590,17 +672,18 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two
     for (int k = 1; k < a.ranks; k++) send_line(a.staging[after(a, k)] + results + a.rank * a.stride + round * 32 + lane.lane, v);
     if (mine) V::write(buffer, i, a.count, aligned, result);
   }
-  for (int k = 1; k < a.ranks && !call.failed; k++) {
-    int owner = after(a, k);
-    const uint4* from = a.staging[a.rank] + results + owner * a.stride + lane.lane;
-    long long end = min(vectors, (owner + 1) * shard);
-    for (long long round = lane.warp; round < rounds && !call.failed; round += lane.warps) {
-      uint4 v;
-      long long i = owner * shard + round * Lane::VECTORS + lane.offset;
-      if (await(call, lane, from + round * 32, v) && lane.data && i < end) V::write(buffer, i, a.count, aligned, v);
-    }
+  for (Shards<V, GROUP> owners(a, lane); owners.more() && !call.failed; owners.next()) {
+    if (owners.await(call, a.staging[a.rank] + results)) owners.write();
   }
   call.finish<WATCHED>();
+}
+
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot(const Arguments& a) {
+  by_shards<F, FAMILY, WATCHED, 1>(a);
+}
+// For buffers of whole vectors that begin where vectors do. Takes and sends the same lines as two_shot: ranks may differ.
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void at_once(const Arguments& a) {
+  by_shards<F, FAMILY, WATCHED, 4>(a);
 }
 
 // Named barriers, in which some warps wait and others only say that they have come.
@@ -925,6 +1008,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
 #define FAMILY(type, format, family, watched) \
   KERNEL(one_shot, 256, 3, type, format, family, watched) \
   KERNEL(two_shot, 256, 3, type, format, family, watched) \
+  KERNEL(at_once, 256, 2, type, format, family, watched) \
   KERNEL(stream, 512, 2, type, format, family, watched) \
   KERNEL(wide, 512, 1, type, format, family, watched)
 #define REDUCTIONS(type, format, watched) \
@@ -933,6 +1017,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
 #define NARROWED(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
+  KERNEL(at_once, 256, 2, type, Narrowed<format>, ADDING, watched) \
   KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING, watched)
 #define BROADCAST(type, format) \
   extern "C" __global__ void __launch_bounds__(256, 3) broadcast_##type(const __grid_constant__ Arguments a) { \

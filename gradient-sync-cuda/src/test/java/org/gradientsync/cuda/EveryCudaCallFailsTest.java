@@ -292,6 +292,7 @@ class EveryCudaCallFailsTest {
       together(sync, () -> sync.register(buffer));
       buffer.stream().beginCapture();
       sync.average(buffer);
+      sync.allReduce(buffer, ReduceOp.SUM); // the first one, so it is prepared here
       try (CudaGraph graph = buffer.stream().endCapture()) {
         together(sync, () -> graph.launch(buffer.stream()));
         together(sync, () -> graph.launch(other));

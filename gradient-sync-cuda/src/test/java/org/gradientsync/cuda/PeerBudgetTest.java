@@ -14,12 +14,20 @@ class PeerBudgetTest {
   private static final int OTHER = 1002;
 
   @Test
-  void eachTakesAHalfOfWhatIsLeft() {
+  void sharesFitBesideEachOther() {
     try (PeerBudget.Share first = PeerBudget.take(GPU);
         PeerBudget.Share second = PeerBudget.take(GPU);
         PeerBudget.Share third = PeerBudget.take(GPU)) {
-      assertEquals(List.of(2, 4, 8), List.of(first.parts(), second.parts(), third.parts()));
+      assertEquals(List.of(0, 1, 2), List.of(first.place(), second.place(), third.place()));
     }
+    assertEquals(297, PeerBudget.blocks(0, 396));
+    assertEquals(49, PeerBudget.blocks(1, 396));
+    assertEquals(24, PeerBudget.blocks(2, 396));
+    int all = 0;
+    for (int place = 0; place < 7; place++) {
+      all += PeerBudget.blocks(place, 396);
+    }
+    assertTrue(all <= 396, "" + all);
   }
 
   @Test
@@ -29,12 +37,12 @@ class PeerBudgetTest {
     first.close();
     try (PeerBudget.Share again = PeerBudget.take(GPU);
         PeerBudget.Share third = PeerBudget.take(GPU)) {
-      assertEquals(2, again.parts());
-      assertEquals(8, third.parts());
+      assertEquals(0, again.place());
+      assertEquals(2, third.place());
     }
     second.close();
     try (PeerBudget.Share all = PeerBudget.take(GPU)) {
-      assertEquals(2, all.parts());
+      assertEquals(0, all.place());
     }
   }
 
@@ -42,8 +50,8 @@ class PeerBudgetTest {
   void everyGpuIsSharedForItself() {
     try (PeerBudget.Share here = PeerBudget.take(GPU);
         PeerBudget.Share there = PeerBudget.take(OTHER)) {
-      assertEquals(2, here.parts());
-      assertEquals(2, there.parts());
+      assertEquals(0, here.place());
+      assertEquals(0, there.place());
     }
   }
 
@@ -51,12 +59,13 @@ class PeerBudgetTest {
   void manySyncsGetSmallSharesAndNeverLargeOnes() {
     List<PeerBudget.Share> shares = new ArrayList<>();
     try {
-      int before = 1;
+      int before = 396;
       for (int i = 0; i < 40; i++) {
         PeerBudget.Share share = PeerBudget.take(GPU);
         shares.add(share);
-        assertTrue(share.parts() >= before, "share " + i + ": " + share.parts());
-        before = share.parts();
+        int blocks = PeerBudget.blocks(share.place(), 396);
+        assertTrue(blocks >= 1 && blocks <= before, "share " + i + ": " + blocks);
+        before = blocks;
       }
     } finally {
       shares.forEach(PeerBudget.Share::close);

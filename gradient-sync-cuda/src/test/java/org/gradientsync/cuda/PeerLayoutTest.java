@@ -96,7 +96,8 @@ class PeerLayoutTest {
     long stride = layout.stride(way);
     long parts =
         switch (way) {
-          case ONE_SHOT, BROADCAST, TWO_SHOT -> 2L * ranks; // both parities, or both halves
+          case ONE_SHOT, BROADCAST, TWO_SHOT, AT_ONCE ->
+              2L * ranks; // both parities, or both halves
           case STREAM, WIDE -> (long) SLOTS * (ranks - 1);
           case STAGED -> 2L * SLOTS * (ranks - 1); // contributions and results
         };
@@ -138,7 +139,8 @@ class PeerLayoutTest {
   @Test
   void kernelsAreLaunchedWithTheThreadsThatTheyAreBoundTo() {
     Matcher kernels =
-        Pattern.compile("KERNEL\\((one_shot|two_shot|stream|wide|staged), (\\d+), \\d+, type")
+        Pattern.compile(
+                "KERNEL\\((one_shot|two_shot|at_once|stream|wide|staged), (\\d+), \\d+, type")
             .matcher(SOURCE);
     List<String> bounds = new ArrayList<>();
     while (kernels.find()) {
@@ -310,6 +312,9 @@ class PeerLayoutTest {
     assertEquals(head(), layout.offset(PeerWay.ONE_SHOT));
     assertEquals(layout.offset(PeerWay.ONE_SHOT), layout.offset(PeerWay.BROADCAST));
     assertEquals(layout.stride(PeerWay.ONE_SHOT), layout.stride(PeerWay.BROADCAST));
+    assertEquals(layout.offset(PeerWay.TWO_SHOT), layout.offset(PeerWay.AT_ONCE));
+    assertEquals(layout.stride(PeerWay.TWO_SHOT), layout.stride(PeerWay.AT_ONCE));
+    assertEquals(layout.mostBytes(PeerWay.TWO_SHOT), layout.mostBytes(PeerWay.AT_ONCE));
     assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.STAGED));
     assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.WIDE));
     assertEquals(layout.stride(PeerWay.STREAM), layout.stride(PeerWay.WIDE));

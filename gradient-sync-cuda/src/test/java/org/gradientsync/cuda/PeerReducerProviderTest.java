@@ -134,7 +134,7 @@ class PeerReducerProviderTest {
     assertEquals(before, rank.gpu().holds());
     synchronized (PeerReducerProviderTest.class) { // ranks that share a GPU ask one after the other
       try (PeerBudget.Share share = PeerBudget.take(rank.device().ordinal())) {
-        assertEquals(2, share.parts(), "a share of the GPU was not given back");
+        assertEquals(0, share.place(), "a share of the GPU was not given back");
       }
     }
   }
@@ -204,10 +204,10 @@ class PeerReducerProviderTest {
             PeerLayout layout = new PeerLayout(2);
             long most = layout.mostBytes(PeerWay.ONE_SHOT);
             String text = Files.readString(file);
-            assertTrue(text.contains("fake.12060.2-ranks.part-2="), text);
+            assertTrue(text.contains("fake.12060.2-ranks.share-0="), text);
             PeerTuningCache cache =
                 new PeerTuningCache(
-                    new Settings(Map.of("cache", folder.toString())), "fake", 12060, 2, 2);
+                    new Settings(Map.of("cache", folder.toString())), "fake", 12060, 2, 0);
             long[] sizes = cache.read(layout);
             assertEquals(2 << 20, sizes[0] * 4 / 5);
             assertTrue(sizes[0] * 4 / 5 <= most);

@@ -15,6 +15,7 @@ import static org.mockito.Mockito.when;
 
 import java.nio.ByteBuffer;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUgraphExec;
@@ -450,6 +451,52 @@ class PeerReducerTest {
           rank.everybody().barrier();
           rank.device().allocate(DataType.INT32, 1).close();
           verify(rank.gpu().api).free(address);
+        });
+  }
+
+  @Test
+  void smallBuffersOfWholeVectorsGoAtOnceAmongSeveralRanks() {
+    int count = 1 << 17; // 512 KiB: more than goes in one shot
+    int round = 28 * 4 * 8; // elements of a block's warps
+    int most = 3 * 132 / 8 * round * 4; // as many blocks as one of two ranks on a GPU may launch
+    run(
+        4,
+        (rank, reducer, buffer) -> {
+          CudaBuffer all = rank.device().allocate(DataType.FLOAT32, most + 4);
+          Map<CudaBuffer, String> ways = new LinkedHashMap<>();
+          ways.put((CudaBuffer) all.slice(0, count), "at_once");
+          ways.put((CudaBuffer) all.slice(4, count), "at_once");
+          ways.put((CudaBuffer) all.slice(1, count), "two_shot");
+          ways.put((CudaBuffer) all.slice(0, count + 1), "two_shot");
+          ways.put((CudaBuffer) all.slice(0, most), "at_once");
+          ways.put((CudaBuffer) all.slice(0, most + 4), "two_shot");
+          ways.put((CudaBuffer) all.slice(0, 4), "one_shot");
+          ways.forEach(
+              (slice, way) -> {
+                rank.gpu().launched.clear();
+                reducer.allReduce(slice, ReduceOp.AVERAGE);
+                assertEquals(
+                    List.of(way + "_FLOAT32_ADDING", "graph"), rank.gpu().launched, "" + slice);
+              });
+          rank.gpu().launched.clear();
+          boolean odd = rank.rank() == 1; // each decides for itself
+          reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
+          String way = odd ? "two_shot" : "at_once";
+          assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), rank.gpu().launched);
+          all.close();
+        });
+  }
+
+  @Test
+  void betweenTwoRanksNothingGoesAtOnce() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer own = rank.device().allocate(DataType.FLOAT32, 1 << 18);
+          rank.gpu().launched.clear();
+          reducer.allReduce(own, ReduceOp.AVERAGE);
+          assertEquals(List.of("two_shot_FLOAT32_ADDING", "graph"), rank.gpu().launched);
+          own.close();
         });
   }
 

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** What is kept of measurements, and what is made of a file that is not as it should be. */
 class PeerTuningCacheTest {
   private static final String GPU = "NVIDIA H200";
-  private static final String KEY = "NVIDIA_H200.12060.4-ranks.part-2";
+  private static final String KEY = "NVIDIA_H200.12060.4-ranks.share-2";
 
   private final PeerLayout layout = new PeerLayout(4);
   private final Path folder;
@@ -37,9 +37,9 @@ class PeerTuningCacheTest {
     cache = cache(12060, 4, 2);
   }
 
-  private PeerTuningCache cache(int driver, int ranks, int part) {
+  private PeerTuningCache cache(int driver, int ranks, int place) {
     Settings settings = new Settings(Map.of("cache", folder.toString()));
-    return new PeerTuningCache(settings, GPU, driver, ranks, part);
+    return new PeerTuningCache(settings, GPU, driver, ranks, place);
   }
 
   private void put(String text) throws IOException {

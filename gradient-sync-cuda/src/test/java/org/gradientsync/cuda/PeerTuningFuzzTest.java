@@ -14,7 +14,7 @@ import org.gradientsync.spi.Settings;
 
 /** Any content of the cache's file, and any text as a setting. */
 class PeerTuningFuzzTest {
-  private static final String KEY = "gpu.1.2-ranks.part-1=";
+  private static final String KEY = "gpu.1.2-ranks.share-1=";
 
   private final PeerLayout layout = new PeerLayout(2);
 

@@ -18,7 +18,7 @@ class PeerTuningTest {
 
   private static PeerTuning tuning(int ranks, String way) {
     Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
-    return new PeerTuning(new PeerLayout(ranks), ranks, 2, settings);
+    return new PeerTuning(new PeerLayout(ranks), ranks, 0, settings);
   }
 
   @ParameterizedTest
@@ -92,22 +92,23 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    assertEquals(198, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(1, new PeerTuning(layout, 2, 512, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(198, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.WIDE, false));
     assertEquals(
-        1, new PeerTuning(layout, 2, 1 << 30, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(72, new PeerTuning(layout, 2, 2, none).mostBlocks(3, 132, PeerWay.WIDE, true));
-    assertEquals(49, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, true));
-    assertEquals(48, new PeerTuning(layout, 2, 2, none).mostBlocks(1, 132, PeerWay.STAGED, true));
+        297, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
+    assertEquals(49, new PeerTuning(layout, 2, 1, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(1, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(1, new PeerTuning(layout, 2, 1000, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    assertEquals(72, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.WIDE, true));
+    assertEquals(49, new PeerTuning(layout, 2, 1, none).mostBlocks(3, 132, PeerWay.WIDE, true));
+    assertEquals(48, new PeerTuning(layout, 2, 0, none).mostBlocks(1, 132, PeerWay.STAGED, true));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(10, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, PeerWay.WIDE, true));
-    assertEquals(132, new PeerTuning(layout, 2, 2, few).mostBlocks(2, 132, PeerWay.WIDE, false));
+    assertEquals(10, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.WIDE, true));
+    assertEquals(132, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.WIDE, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =
           assertThrows(
-              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 2, settings));
+              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 0, settings));
       assertTrue(e.getMessage().contains("peer.processors=" + wrong), e.getMessage());
     }
   }

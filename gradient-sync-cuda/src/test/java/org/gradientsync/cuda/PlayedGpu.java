@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
@@ -99,7 +100,11 @@ public final class PlayedGpu implements AutoCloseable {
     }
   }
 
+  /** By the driver, while a thread captures. */
+  private static final Set<String> REFUSED = Set.of("instantiate", "loadModule", "allocate");
+
   private static final class Graph extends CUgraphExec {
+    private final Thread thread = Thread.currentThread(); // that captures it
     private final List<Runnable> steps = new ArrayList<>();
   }
 
@@ -152,6 +157,7 @@ public final class PlayedGpu implements AutoCloseable {
   private final CudaDevice device;
   private Kernel otherKernels;
   private long next = 1L << 32;
+  private final ThreadLocal<Integer> captureMode = ThreadLocal.withInitial(() -> 0);
   private final Map<CUstream, Graph> capturing = new IdentityHashMap<>();
 
   public PlayedGpu() {
@@ -230,6 +236,11 @@ public final class PlayedGpu implements AutoCloseable {
   }
 
   private synchronized Object answer(Object proxy, Method method, Object[] a) {
+    if (REFUSED.contains(method.getName())
+        && captureMode.get() != CudaApi.ANY_CALL
+        && capturing.values().stream().anyMatch(graph -> graph.thread == Thread.currentThread())) {
+      throw new CudaException(method.getName() + " failed: the thread captures", 900);
+    }
     switch (method.getName()) {
       case "equals":
         return proxy == a[0];
@@ -327,6 +338,10 @@ public final class PlayedGpu implements AutoCloseable {
       case "beginCapture":
         capturing.put((CUstream) a[0], new Graph());
         return null;
+      case "captureMode":
+        int mode = captureMode.get();
+        captureMode.set((int) a[0]);
+        return mode;
       case "isCapturing":
         return capturing.containsKey(a[0]);
       case "endCapture":

@@ -40,7 +40,10 @@ final class TwoNodes {
     environment.put("OMPI_MCA_plm_rsh_agent", agent.toString());
     environment.put("OMPI_MCA_orte_default_hostfile", hosts.toString());
     environment.put("OMPI_MCA_orte_tmpdir_base", folder.toString()); // not that of another job
-    environment.put("OMPI_MCA_mca_base_env_list", "UCX_ERROR_SIGNALS"); // as mpirun -x
+    // As mpirun -x. Of an Open MPI that was moved after it was installed, MPI_Init hangs where this
+    // variable has not come along: PMIx finds its prefix without MPI's, and deadlocks saying so.
+    String moved = System.getenv("OPAL_PREFIX") == null ? "" : ";OPAL_PREFIX";
+    environment.put("OMPI_MCA_mca_base_env_list", "UCX_ERROR_SIGNALS" + moved);
     environment.put("OMPI_MCA_pml", "ob1");
     environment.put("OMPI_MCA_oob_tcp_if_include", "lo");
     environment.put("OMPI_MCA_btl_tcp_if_include", "lo");
