@@ -15,7 +15,7 @@ import org.gradientsync.spi.Resources;
  * buffers; made by {@link CudaDevice#blas()}.
  *
  * <p>Each call is enqueued on the stream given, behind what was enqueued there before, and returns
- * at once; on the stream of the call before it allocates nothing. A buffer that belongs to another
+ * at once; from a stream's second call on it allocates nothing. A buffer that belongs to another
  * stream has to be waited for with an event. Safe for use by several threads, whose calls are
  * enqueued one after the other.
  */

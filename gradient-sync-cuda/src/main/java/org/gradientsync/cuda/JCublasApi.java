@@ -2,6 +2,9 @@ package org.gradientsync.cuda;
 
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
 import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -22,6 +25,10 @@ final class JCublasApi implements BlasApi {
   private static UnavailableException failure;
 
   private final ThreadLocal<Arguments> arguments = ThreadLocal.withInitial(Arguments::new);
+
+  /** The streams as JCublas takes them, so that a change of the stream makes no object. */
+  private final Map<CUstream, cudaStream_t> streams =
+      Collections.synchronizedMap(new WeakHashMap<>());
 
   private JCublasApi() {
     JCublas2.initialize(); // or the class's first use, which comes before it, loads the natives
@@ -66,7 +73,13 @@ final class JCublasApi implements BlasApi {
 
   @Override
   public void useStream(cublasHandle handle, CUstream stream) {
-    check(JCublas2.cublasSetStream(handle, new cudaStream_t(stream)), "cublasSetStream");
+    cudaStream_t same =
+        streams.get(stream); // both hold the driver's number, by which they are equal
+    if (same == null) {
+      same = new cudaStream_t(stream);
+      streams.put(stream, same);
+    }
+    check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
   }
 
   @Override

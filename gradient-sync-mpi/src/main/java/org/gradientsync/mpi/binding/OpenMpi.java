@@ -3,6 +3,7 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -145,7 +146,8 @@ public final class OpenMpi {
               + ", size="
               + System.getenv("OMPI_COMM_WORLD_SIZE")
               + ", waited="
-              + timeout,
+              + timeout
+              + prefixMissing(System.getenv()),
           e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -158,6 +160,21 @@ public final class OpenMpi {
       }
       throw new IllegalStateException(e.getCause());
     }
+  }
+
+  /**
+   * Of an Open MPI 4.1 that was moved after it was installed, MPI_Init deadlocks where mpirun knows
+   * the new place and the rank does not: it wants to warn, before it can.
+   *
+   * @return what to say of it, or nothing
+   */
+  static String prefixMissing(Map<String, String> environment) {
+    String prefix = environment.get("PMIX_INSTALL_PREFIX");
+    return prefix == null || environment.containsKey("OPAL_PREFIX")
+        ? ""
+        : ", or because this rank has not got OPAL_PREFIX, prefix="
+            + prefix
+            + "; start the job with mpirun -x OPAL_PREFIX";
   }
 
   /**

@@ -1,0 +1,21 @@
+package org.gradientsync.mpi.binding;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** What can be said without a job. */
+class OpenMpiTest {
+  @Test
+  void aRankWithoutItsMpisPrefixIsToldSo() {
+    assertEquals("", OpenMpi.prefixMissing(Map.of()));
+    assertEquals("", OpenMpi.prefixMissing(Map.of("OPAL_PREFIX", "/a")));
+    assertEquals(
+        "", OpenMpi.prefixMissing(Map.of("OPAL_PREFIX", "/a", "PMIX_INSTALL_PREFIX", "/a")));
+    assertEquals(
+        ", or because this rank has not got OPAL_PREFIX, prefix=/a; start the job with mpirun -x"
+            + " OPAL_PREFIX",
+        OpenMpi.prefixMissing(Map.of("PMIX_INSTALL_PREFIX", "/a")));
+  }
+}
