@@ -107,6 +107,22 @@ public final class Settings {
     return !text.isEmpty();
   }
 
+  /**
+   * A setting that is on or off.
+   *
+   * @param name without its prefix
+   * @param otherwise what it is if nobody set it
+   * @return whether it is on
+   * @throws IllegalArgumentException if it is neither {@code on} nor {@code off}, in any case
+   */
+  public boolean isOn(String name, boolean otherwise) {
+    String text = get(name).orElse(otherwise ? "on" : "off").toLowerCase(Locale.ROOT);
+    if (!text.equals("on") && !text.equals("off")) {
+      throw new IllegalArgumentException("neither on nor off: gradientsync." + name + "=" + text);
+    }
+    return text.equals("on");
+  }
+
   private Duration duration(String name, Duration otherwise) {
     String text = get(name).orElse(null);
     if (text == null) {

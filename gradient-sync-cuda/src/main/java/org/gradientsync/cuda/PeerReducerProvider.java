@@ -52,7 +52,8 @@ public final class PeerReducerProvider implements ReducerProvider {
   public Reducer create(SyncContext context) {
     Group group = context.group();
     CudaDevice device = (CudaDevice) context.device();
-    boolean sharing = context.settings().get("peer.sharing").orElse("off").equals("on");
+    boolean sharing = context.settings().isOn("peer.sharing", false);
+    boolean measures = context.settings().isOn("peer.tuning", true);
     PeerPaths paths = PeerPaths.open(group, device, sharing);
     NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
@@ -69,7 +70,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       paths.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
       int place = (int) places[0]; // the smallest share of any rank
       PeerTuning tuning = new PeerTuning(layout, group.size(), place, context.settings());
-      requireSame(group, paths.communicator(), tuning, measures(context), context.finite());
+      requireSame(group, paths.communicator(), tuning, measures, context.finite());
       String reason = "";
       try {
         report = new PeerReport(device);
@@ -93,7 +94,9 @@ public final class PeerReducerProvider implements ReducerProvider {
         reason = e.getMessage();
       }
       Agreement.requireAll(paths.communicator(), reason);
-      tune(context, device, reducer, layout, tuning, place);
+      if (measures) {
+        tune(context, device, reducer, layout, tuning, place);
+      }
       return reducer;
     } catch (RuntimeException | Error e) {
       if (reducer != null) {
@@ -122,10 +125,6 @@ public final class PeerReducerProvider implements ReducerProvider {
     } catch (ArithmeticException e) {
       return Long.MAX_VALUE;
     }
-  }
-
-  private static boolean measures(SyncContext context) {
-    return !context.settings().get("peer.tuning").orElse("on").equals("off");
   }
 
   /** Ranks that went different ways would wait for each other in vain. */
@@ -161,7 +160,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       PeerTuning tuning,
       int place) {
     Group group = context.group();
-    if (group.size() == 1 || tuning.isForced() || !measures(context)) {
+    if (group.size() == 1 || tuning.isForced()) {
       return;
     }
     PeerTuningCache cache =

@@ -32,6 +32,7 @@ import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -139,15 +140,19 @@ class PeerReducerProviderTest {
     }
   }
 
-  @Test
-  void aWayThatDoesNotExistLeavesNothing() {
+  @ParameterizedTest
+  @CsvSource({"peer.way,none_shot", "peer.tuning,never", "peer.sharing,true"})
+  void aSettingThatDoesNotExistLeavesNothing(String setting, String value) {
     PeerRanks.run(
         2,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          assertThrows(
-              IllegalArgumentException.class,
-              () -> provider.create(rank.context("peer.way", "none_shot")));
+          IllegalArgumentException e =
+              assertThrows(
+                  IllegalArgumentException.class,
+                  () -> provider.create(rank.context(setting, value)));
+          assertTrue(
+              e.getMessage().contains("gradientsync." + setting + "=" + value), e::getMessage);
           nothingIsLeft(rank, before);
         });
   }
