@@ -32,10 +32,10 @@ import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Where {@code peer} is offered, and that nothing is left where building it fails. */
