@@ -19,7 +19,7 @@ import org.gradientsync.spi.Resources;
  * them, takes a turn more, and most of the GPU has nothing to do in it.
  */
 final class GpuDeltas implements AutoCloseable {
-  /** How many take turns in memory; the fewest with which deltas do not wait for gradients. */
+  /** How many take turns in memory: enough that a delta seldom waits for a gradient. */
   private static final int TURNS = 3;
 
   private final CudaBlas blas;
@@ -88,7 +88,6 @@ final class GpuDeltas implements AutoCloseable {
         read.add(keep(gpu.createEvent(false)));
         repeated.add(keep(new Repeated(stream, () -> compute(own))));
       }
-      keep(() -> await(gpu)); // before anything is closed
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -100,12 +99,6 @@ final class GpuDeltas implements AutoCloseable {
     return part;
   }
 
-  private void await(CudaDevice gpu) {
-    if (!gpu.isClosed()) {
-      stream.await();
-    }
-  }
-
   CudaBuffer get(int layer) {
     return deltas[layer];
   }
@@ -114,11 +107,8 @@ final class GpuDeltas implements AutoCloseable {
     graphs = true;
   }
 
-  /** Enqueues a layer's delta, after that of the layer above. Nothing to do for the last layer. */
+  /** Enqueues the delta of a layer below the last, after that of the layer above. */
   void enqueue(int layer) {
-    if (layer == last) {
-      return;
-    }
     if (layer == last - 1) {
       passed.record(gradients);
       stream.waitFor(passed);
@@ -162,6 +152,11 @@ final class GpuDeltas implements AutoCloseable {
   }
 
   /** Waits until what it enqueued is done. */
+  void await() {
+    stream.await();
+  }
+
+  /** After cuBLAS is closed, which works on its stream. */
   @Override
   public void close() {
     Resources.closeAll(parts);

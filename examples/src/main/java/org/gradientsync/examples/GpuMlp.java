@@ -12,6 +12,7 @@ import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.Grid;
 import org.gradientsync.cuda.PreparedLaunch;
+import org.gradientsync.spi.Resources;
 
 /**
  * The perceptron on a GPU, in FLOAT32, on the GPU's own stream and one for {@link GpuDeltas}:
@@ -98,7 +99,7 @@ final class GpuMlp implements MlpEngine {
                   2f / count,
                   count);
     } catch (RuntimeException | Error e) {
-      close();
+      Resources.closeAllAfter(e, this);
       throw e;
     }
   }
@@ -315,14 +316,17 @@ final class GpuMlp implements MlpEngine {
   public void close() {
     if (!gpu.isClosed()) {
       stream.await();
-    }
-    if (deltas != null) {
-      deltas.close();
+      if (deltas != null) {
+        deltas.await();
+      }
     }
     forwards.forEach(Repeated::close);
     backwards.forEach(each -> each.repeated.close());
     blas.close();
     module.close();
+    if (deltas != null) {
+      deltas.close();
+    }
     memory.forEach(CudaBuffer::close);
   }
 }

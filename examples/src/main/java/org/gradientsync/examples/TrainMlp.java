@@ -205,8 +205,8 @@ public class TrainMlp extends Example {
       names = "--timeline",
       paramLabel = "FILE",
       description =
-          "Write what each rank's streams do in the last steps, for chrome://tracing or Perfetto;"
-              + " implies --exposed.")
+          "Write what each rank computes and averages in the last steps, for chrome://tracing or"
+              + " Perfetto; implies --exposed.")
   private Path timeline;
 
   @Option(names = "--timeline-plot", paramLabel = "FILE.svg", description = "Draw the same there.")

@@ -18,7 +18,14 @@ import org.junit.jupiter.api.Test;
 abstract class GpuMlpContract {
   private static final double SINGLE = 1e-4;
   private static final double TENSOR_CORES = 2e-2;
-  static final int[][] SHAPES = {{37, 5, 64}, {1, 1}, {8, 16, 4}, {3, 7, 5, 9, 2}, {6, 4, 4, 4, 4}};
+  static final int[][] SHAPES = {
+    {37, 5, 64},
+    {1, 1},
+    {8, 16, 4},
+    {3, 7, 5, 9, 2},
+    {6, 4, 4, 4, 4},
+    {3, 9, 4, 8, 5, 7, 6, 9, 3, 5}
+  };
 
   abstract CudaDevice gpu();
 

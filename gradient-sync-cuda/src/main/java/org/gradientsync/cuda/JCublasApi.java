@@ -73,8 +73,8 @@ final class JCublasApi implements BlasApi {
 
   @Override
   public void useStream(cublasHandle handle, CUstream stream) {
-    cudaStream_t same =
-        streams.get(stream); // both hold the driver's number, by which they are equal
+    // Streams are equal if they hold the driver's same number, which is all that is copied of them.
+    cudaStream_t same = streams.get(stream);
     if (same == null) {
       same = new cudaStream_t(stream);
       streams.put(stream, same);

@@ -6,8 +6,11 @@ import java.util.Map;
 
 /**
  * Shares a GPU among the syncs of this process, so that the kernels of all of them can run at once:
- * those of one sync wait for other ranks, who may be in another sync's call. The first takes three
- * quarters of the GPU, the next an eighth, the next a sixteenth, and so on.
+ * those of one sync wait for other ranks, who may be in another sync's call. A GPU spreads blocks
+ * over its processors as evenly as it can. So the first sync's blocks leave each second processor
+ * half empty, or half of the processors empty, if one of its blocks fills a processor. The blocks
+ * of all other syncs together are no more than half of the processors, and none of them takes more
+ * than half a processor; see {@link #takesWhole}.
  */
 final class PeerBudget {
   private static final Map<Integer, BitSet> taken = new HashMap<>();
@@ -28,10 +31,22 @@ final class PeerBudget {
     }
   }
 
-  /** How many blocks a share may launch, at least 1, of those that the GPU holds at once. */
-  static int blocks(int place, int fitting) {
-    return Math.max(
-        1, place == 0 ? fitting * 3 / 4 : fitting >> Math.min(place + 2, Integer.SIZE - 1));
+  /** Whether a share may launch kernels of which a processor holds one block only. */
+  static boolean takesWhole(int place) {
+    return place == 0;
+  }
+
+  /**
+   * How many blocks a share may launch, at least 1: from the tenth sync on that may be too many.
+   *
+   * @param perProcessor how many one of the GPU's processors holds at once
+   */
+  static int blocks(int place, int perProcessor, int processors) {
+    int blocks =
+        place > 0
+            ? processors >> Math.min(place + 1, Integer.SIZE - 1)
+            : perProcessor > 1 ? processors * 3 / 2 : processors / 2;
+    return Math.max(1, blocks);
   }
 
   static Share take(int ordinal) {

@@ -59,7 +59,10 @@ final class PeerPlanner implements AutoCloseable {
 
   private PeerWay way(PeerFormat format, long count) {
     PeerWay way = tuning.way(count * format.wire().sizeInBytes());
-    return way == PeerWay.STREAM && format.isNarrowed() ? PeerWay.STAGED : way;
+    if (way == PeerWay.STREAM && format.isNarrowed()) {
+      return tuning.takesWholeProcessors() ? PeerWay.STAGED : PeerWay.TWO_SHOT; // in pieces
+    }
+    return way;
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
@@ -67,7 +70,7 @@ final class PeerPlanner implements AutoCloseable {
     PeerWay way = way(format, registration.count);
     if (way == PeerWay.STREAM && registration.mapped == null) {
       way = PeerWay.TWO_SHOT; // in pieces, all of which go through the mailboxes
-    } else if (way == PeerWay.STREAM && registration.beside) {
+    } else if (way == PeerWay.STREAM && registration.beside && tuning.takesWholeProcessors()) {
       way = PeerWay.WIDE;
     }
     boolean watched = found != 0 && registration.type.isFloatingPoint();
@@ -100,12 +103,12 @@ final class PeerPlanner implements AutoCloseable {
       int root,
       boolean watched) {
     kernels.load(format, watched);
-    PeerWay way = chosen;
-    if (way == PeerWay.TWO_SHOT && goesAtOnce(registration, format, op, watched)) {
-      way = PeerWay.AT_ONCE;
-    }
+    PeerWay way =
+        chosen == PeerWay.TWO_SHOT && goesAtOnce(registration, format) ? PeerWay.AT_ONCE : chosen;
     CUfunction function = kernels.function(way, format, op, watched);
-    int most = mostBlocks(registration, way, function);
+    int most =
+        tuning.mostBlocks(
+            kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
@@ -128,27 +131,14 @@ final class PeerPlanner implements AutoCloseable {
     return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
   }
 
-  private int mostBlocks(PeerRegistration registration, PeerWay way, CUfunction function) {
-    return tuning.mostBlocks(
-        kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
-  }
-
   /**
-   * Whether each warp has one round of each shard at most, and all vectors are whole. Other ranks
-   * may decide otherwise: their kernels send the same lines.
+   * Whether all vectors are whole, and there are several lines to have on their way at once. Each
+   * rank decides for itself: the kernels send the same lines.
    */
-  private boolean goesAtOnce(
-      PeerRegistration registration, PeerFormat format, ReduceOp op, boolean watched) {
-    int vector = PeerLayout.VECTOR / format.wire().sizeInBytes();
-    if (ranks <= 2
-        || registration.addresses[rank] % PeerLayout.VECTOR != 0
-        || registration.count % vector != 0) {
-      return false;
-    }
-    PeerWay way = PeerWay.AT_ONCE;
-    int most = mostBlocks(registration, way, kernels.function(way, format, op, watched));
-    long count = registration.count;
-    return mailbox.layout().blocks(way, format.wire(), count, most + 1) <= most;
+  private boolean goesAtOnce(PeerRegistration registration, PeerFormat format) {
+    return ranks > 2
+        && registration.addresses[rank] % PeerLayout.VECTOR == 0
+        && registration.count % (PeerLayout.VECTOR / format.wire().sizeInBytes()) == 0;
   }
 
   @Override

@@ -225,6 +225,7 @@ final class PeerReducer implements Reducer {
   private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
     PeerPlan plan = registration.plan(op);
     if (plan == null) {
+      device.makeCurrent();
       // The caller may capture, and a plan is made with calls that CUDA then refuses. They touch
       // nothing of what is captured.
       int mode = device.api().captureMode(CudaApi.ANY_CALL);

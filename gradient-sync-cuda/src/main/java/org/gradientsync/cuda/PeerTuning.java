@@ -100,6 +100,11 @@ final class PeerTuning {
     return way;
   }
 
+  /** Whether kernels may be launched of which a processor holds one block only. */
+  boolean takesWholeProcessors() {
+    return PeerBudget.takesWhole(place);
+  }
+
   /**
    * How many blocks a launch may have.
    *
@@ -110,9 +115,9 @@ final class PeerTuning {
    * @param beside whether most of the GPU is to be left to other work
    */
   int mostBlocks(int perProcessor, int processors, PeerWay way, boolean beside) {
-    int most = PeerBudget.blocks(place, perProcessor * processors);
-    if (way.isChunked()) { // one for each processor is enough for the links
-      most = Math.min(most, Math.max(1, perProcessor * processors / 2));
+    int most = PeerBudget.blocks(place, perProcessor, processors);
+    if (way.isChunked()) {
+      most = Math.min(most, processors); // that is enough for the links
     }
     int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
     return beside ? Math.min(most, perProcessor * taken) : most;

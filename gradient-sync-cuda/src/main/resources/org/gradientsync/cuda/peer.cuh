@@ -1,10 +1,10 @@
 // All-reduce among GPUs that reach each other's memory: each rank runs the same kernel on its GPU at the same time.
 //
-// What one rank writes for another goes into that rank's mailbox, a piece of its memory that all have mapped. Three ways:
+// What one rank writes for another goes into that rank's mailbox, a piece of its memory that all have mapped. The ways:
 //
 //   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
-//   at_once   as two_shot, with fewer blocks whose warps deal with several ranks' shards at once: for few lines.
+//   at_once   as two_shot, but a warp has several ranks' lines on their way at once, for which it takes more registers.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
 //   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
@@ -681,7 +681,7 @@ template <class F, int FAMILY, bool WATCHED, int GROUP> __device__ __forceinline
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot(const Arguments& a) {
   by_shards<F, FAMILY, WATCHED, 1>(a);
 }
-// For buffers of whole vectors that begin where vectors do. Takes and sends the same lines as two_shot: ranks may differ.
+// For buffers of whole vectors that begin where vectors do. Sends the same lines as two_shot, so each rank may choose.
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void at_once(const Arguments& a) {
   by_shards<F, FAMILY, WATCHED, 4>(a);
 }

@@ -85,6 +85,7 @@ final class FakeGpu {
     when(api.arguments(any(), any())).thenAnswer(c -> new Pointer());
     memory();
     when(api.createStream()).thenAnswer(c -> take(CUstream::new, "stream"));
+    when(api.createUrgentStream()).thenAnswer(c -> take(CUstream::new, "stream"));
     doAnswer(c -> give(c.getArgument(0))).when(api).destroyStream(any());
     when(api.createEvent(anyBoolean())).thenAnswer(c -> take(CUevent::new, "event"));
     doAnswer(c -> give(c.getArgument(0))).when(api).destroyEvent(any());

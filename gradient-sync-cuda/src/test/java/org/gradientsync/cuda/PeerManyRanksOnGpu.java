@@ -53,6 +53,8 @@ class PeerManyRanksOnGpu {
               check(sync, type, ReduceOp.AVERAGE, 300_007, 0);
               check(sync, type, ReduceOp.AVERAGE, 4099, 1 + sync.rank() % 3);
             }
+            check(sync, type, ReduceOp.SUM, 100_000, 0); // whole vectors
+            check(sync, type, ReduceOp.MAX, 400_000, 0);
           }
         });
   }

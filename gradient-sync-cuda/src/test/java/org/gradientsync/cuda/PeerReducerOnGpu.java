@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import jcuda.driver.CUdeviceptr;
@@ -81,9 +82,11 @@ class PeerReducerOnGpu {
             if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
               continue;
             }
-            for (int count : new int[] {1, 7, 223, 224, 225, 4099, 65_537}) {
+            for (int count : new int[] {1, 7, 223, 224, 225, 4099, 65_536, 65_537}) {
               check(sync, type, op, count, 0, count);
               check(sync, type, op, count + 20, 3 + sync.rank() % 2, count); // unlike alignment
+              // On even ranks at the beginning of a vector, and so perhaps another kernel.
+              check(sync, type, op, count + 20, sync.rank() % 2 == 0 ? 16 : 3, count);
             }
           }
         });
@@ -95,6 +98,7 @@ class PeerReducerOnGpu {
     runner.run(
         ranks,
         sync -> {
+          check(sync, DataType.FLOAT32, ReduceOp.AVERAGE, 2_000_000, 0, 2_000_000); // in lines
           check(sync, DataType.FLOAT32, ReduceOp.AVERAGE, 5_000_011, 0, 5_000_011);
           check(sync, DataType.FLOAT32, ReduceOp.AVERAGE, 5_000_011, 3, 5_000_000);
           check(sync, DataType.BFLOAT16, ReduceOp.AVERAGE, 9_000_001, 0, 9_000_001);
@@ -390,6 +394,42 @@ class PeerReducerOnGpu {
               assertEquals("peer", other.reducer());
               assertBits(
                   Numbers.reduced(DataType.FLOAT64, ReduceOp.AVERAGE, ranks, 0, 3_000_001), b, "b");
+            }
+          }
+        });
+  }
+
+  /** The kernels of both have to be on each GPU at once, whatever they take of it. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void whatOneSyncWaitsForRunsBesideTheOther(int ranks) {
+    runner.run(
+        ranks,
+        sync -> {
+          CudaDevice device = (CudaDevice) sync.device();
+          try (GradientSync other =
+                  GradientSync.builder()
+                      .device("cuda")
+                      .reducer("peer")
+                      .wire(DataType.BFLOAT16)
+                      .create();
+              CudaStream stream = device.createStream();
+              CudaBuffer lines = device.allocate(DataType.FLOAT32, 1_500_000, stream);
+              CudaBuffer chunks = device.allocate(DataType.FLOAT32, 10_000_000, stream);
+              CudaBuffer large = device.allocate(DataType.FLOAT32, 10_000_000)) {
+            for (CudaBuffer own : List.of(lines, chunks)) {
+              sync.register(own);
+              other.register(large);
+              if (sync.rank() % 2 == 0) {
+                sync.average(own);
+                other.average(large);
+                await(large);
+              } else {
+                other.average(large);
+                await(large); // before it comes to what even ranks have enqueued first
+                sync.average(own);
+              }
+              stream.await();
             }
           }
         });

@@ -455,21 +455,19 @@ class PeerReducerTest {
   }
 
   @Test
-  void smallBuffersOfWholeVectorsGoAtOnceAmongSeveralRanks() {
+  void buffersOfWholeVectorsGoAtOnceAmongSeveralRanks() {
     int count = 1 << 17; // 512 KiB: more than goes in one shot
-    int round = 28 * 4 * 8; // elements of a block's warps
-    int most = 3 * 132 / 8 * round * 4; // as many blocks as one of two ranks on a GPU may launch
+    int most = 1 << 21; // as much as goes in lines
     run(
         4,
         (rank, reducer, buffer) -> {
-          CudaBuffer all = rank.device().allocate(DataType.FLOAT32, most + 4);
+          CudaBuffer all = rank.device().allocate(DataType.FLOAT32, most);
           Map<CudaBuffer, String> ways = new LinkedHashMap<>();
           ways.put((CudaBuffer) all.slice(0, count), "at_once");
           ways.put((CudaBuffer) all.slice(4, count), "at_once");
           ways.put((CudaBuffer) all.slice(1, count), "two_shot");
           ways.put((CudaBuffer) all.slice(0, count + 1), "two_shot");
           ways.put((CudaBuffer) all.slice(0, most), "at_once");
-          ways.put((CudaBuffer) all.slice(0, most + 4), "two_shot");
           ways.put((CudaBuffer) all.slice(0, 4), "one_shot");
           ways.forEach(
               (slice, way) -> {
@@ -485,6 +483,26 @@ class PeerReducerTest {
           assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), rank.gpu().launched);
           all.close();
         });
+  }
+
+  /** Of whose blocks a processor holds one only: there need not be an empty one. */
+  @Test
+  void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeProcessors() {
+    String[] expected = {"wide", "stream"};
+    for (int i = 0; i < expected.length; i++) {
+      String way = expected[i];
+      run(
+          2 + 2 * i, // with four, two ranks' syncs on a GPU
+          (rank, reducer, buffer) -> {
+            CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
+            try (CudaStream queue = rank.device().createQueue()) {
+              rank.gpu().launched.clear();
+              reducer.allReduce(rank.device().on(queue, large), ReduceOp.AVERAGE);
+              assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), rank.gpu().launched);
+            }
+            large.close();
+          });
+    }
   }
 
   @Test

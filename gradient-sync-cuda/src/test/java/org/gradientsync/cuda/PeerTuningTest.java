@@ -92,18 +92,25 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    assertEquals(198, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.WIDE, false));
+    PeerTuning first = new PeerTuning(layout, 2, 0, none);
+    assertEquals(198, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
+    assertEquals(198, first.mostBlocks(2, 132, PeerWay.AT_ONCE, false));
+    assertEquals(132, first.mostBlocks(2, 132, PeerWay.STREAM, false));
+    assertEquals(66, first.mostBlocks(1, 132, PeerWay.STAGED, false));
+    assertEquals(72, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, true));
+    assertEquals(24, first.mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(48, first.mostBlocks(1, 132, PeerWay.STAGED, true));
+    assertTrue(first.takesWholeProcessors());
+    PeerTuning second = new PeerTuning(layout, 2, 1, none);
+    assertEquals(33, second.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
+    assertEquals(33, second.mostBlocks(2, 132, PeerWay.STREAM, true));
+    assertFalse(second.takesWholeProcessors());
+    assertEquals(1, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.STREAM, false));
     assertEquals(
-        297, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
-    assertEquals(49, new PeerTuning(layout, 2, 1, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(1, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(1, new PeerTuning(layout, 2, 1000, none).mostBlocks(3, 132, PeerWay.WIDE, false));
-    assertEquals(72, new PeerTuning(layout, 2, 0, none).mostBlocks(3, 132, PeerWay.WIDE, true));
-    assertEquals(49, new PeerTuning(layout, 2, 1, none).mostBlocks(3, 132, PeerWay.WIDE, true));
-    assertEquals(48, new PeerTuning(layout, 2, 0, none).mostBlocks(1, 132, PeerWay.STAGED, true));
+        1, new PeerTuning(layout, 2, 1000, none).mostBlocks(3, 132, PeerWay.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(10, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.WIDE, true));
-    assertEquals(132, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.WIDE, false));
+    assertEquals(5, new PeerTuning(layout, 2, 0, few).mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(132, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =

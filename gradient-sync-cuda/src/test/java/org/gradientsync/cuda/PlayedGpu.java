@@ -396,6 +396,7 @@ public final class PlayedGpu implements AutoCloseable {
   }
 
   private void launch(Object[] a) {
+    note(captureMode.get() == 0, "launched in a capture mode that somebody else has set");
     if (a[0] instanceof Graph graph) {
       enqueued.add("graph");
       graph.steps.forEach(Runnable::run);

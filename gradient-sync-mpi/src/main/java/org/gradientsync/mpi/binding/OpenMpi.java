@@ -174,7 +174,8 @@ public final class OpenMpi {
         ? ""
         : ", or because this rank has not got OPAL_PREFIX, prefix="
             + prefix
-            + "; start the job with mpirun -x OPAL_PREFIX";
+            + "; start the job with mpirun -x OPAL_PREFIX="
+            + prefix;
   }
 
   /**

@@ -15,7 +15,7 @@ class OpenMpiTest {
         "", OpenMpi.prefixMissing(Map.of("OPAL_PREFIX", "/a", "PMIX_INSTALL_PREFIX", "/a")));
     assertEquals(
         ", or because this rank has not got OPAL_PREFIX, prefix=/a; start the job with mpirun -x"
-            + " OPAL_PREFIX",
+            + " OPAL_PREFIX=/a",
         OpenMpi.prefixMissing(Map.of("PMIX_INSTALL_PREFIX", "/a")));
   }
 }
