@@ -7,6 +7,8 @@ import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
+import org.gradientsync.cuda.CudaKernel;
+import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.PreparedLaunch;
 import org.gradientsync.spi.Resources;
@@ -44,8 +46,7 @@ final class GpuDeltas implements AutoCloseable {
    * @param gradients the stream of everything else
    * @param weights each layer's
    * @param outputs each layer's; the last one's end, in the forward pass, as its delta
-   * @param masks each layer's but the last: makes its delta 0 where its output is. Of the delta it
-   *     is given here
+   * @param module has the kernel {@code mask}, which makes a delta 0 where the output is
    * @param widths the inputs, and the outputs of each layer
    */
   GpuDeltas(
@@ -54,18 +55,18 @@ final class GpuDeltas implements AutoCloseable {
       CudaStream gradients,
       List<CudaBuffer> weights,
       CudaBuffer[] outputs,
-      PreparedLaunch[] masks,
+      CudaModule module,
       int[] widths,
       int rows,
       int workspaceBytes) {
     this.blas = blas;
     this.gradients = gradients;
     this.weights = weights;
-    this.masks = masks;
     this.widths = widths;
     this.rows = rows;
     last = outputs.length - 1;
     deltas = outputs.clone();
+    masks = new PreparedLaunch[last];
     try {
       stream = keep(gpu.createStream());
       passed = keep(gpu.createEvent(false));
@@ -79,10 +80,12 @@ final class GpuDeltas implements AutoCloseable {
         CudaBuffer memory = keep(gpu.allocate(DataType.FLOAT32, widest, stream));
         for (int layer = turn; layer < last; layer += TURNS) {
           deltas[layer] = (CudaBuffer) memory.slice(0, outputs[layer].count());
-          masks[layer].set(0, deltas[layer]);
         }
       }
-      for (int layer = 0; layer <= last; layer++) {
+      CudaKernel mask = module.kernel("mask");
+      for (int layer = 0; layer < last; layer++) {
+        long count = outputs[layer].count();
+        masks[layer] = mask.prepare(GpuMlp.covering(count), deltas[layer], outputs[layer], count);
         int own = layer;
         ready.add(keep(gpu.createEvent(false)));
         read.add(keep(gpu.createEvent(false)));
@@ -148,7 +151,9 @@ final class GpuDeltas implements AutoCloseable {
 
   /** What has been enqueued for the gradients was the last that reads a layer's delta. */
   void release(int layer) {
-    read.get(layer).record(gradients);
+    if (layer < last) {
+      read.get(layer).record(gradients);
+    }
   }
 
   /** Waits until what it enqueued is done. */

@@ -41,7 +41,6 @@ final class GpuMlp implements MlpEngine {
   private final GpuDeltas deltas;
 
   private final PreparedLaunch[] relus;
-  private final PreparedLaunch[] masks;
   private final PreparedLaunch[] updates;
   private final PreparedLaunch squares;
   private final CudaBuffer sums;
@@ -74,7 +73,6 @@ final class GpuMlp implements MlpEngine {
     stream = gpu.stream();
     outputs = new CudaBuffer[layers];
     relus = new PreparedLaunch[layers - 1];
-    masks = new PreparedLaunch[layers - 1];
     updates = new PreparedLaunch[layers];
     module = gpu.loadModule(Kernels.ptx("mlp"));
     try {
@@ -84,7 +82,7 @@ final class GpuMlp implements MlpEngine {
       prepareLayers();
       deltas =
           new GpuDeltas(
-              gpu, blas, stream, weights, outputs, masks, this.widths, rows, WORKSPACE_BYTES);
+              gpu, blas, stream, weights, outputs, module, this.widths, rows, WORKSPACE_BYTES);
       long count = outputs[layers - 1].count();
       long blocks = Math.min(MOST_LOSS_BLOCKS, covering(count).blocksX());
       sums = allocate(DataType.FLOAT64, blocks);
@@ -121,9 +119,8 @@ final class GpuMlp implements MlpEngine {
     for (int layer = 0; layer < layers; layer++) {
       if (layer < layers - 1) {
         CudaBuffer output = outputs[layer];
-        Grid grid = covering(output.count());
-        relus[layer] = module.kernel("relu").prepare(grid, output, output.count());
-        masks[layer] = module.kernel("mask").prepare(grid, output, output, output.count());
+        relus[layer] =
+            module.kernel("relu").prepare(covering(output.count()), output, output.count());
       }
       CudaBuffer own = weights.get(layer);
       backwards.add(new Backward(layer, false));
@@ -140,7 +137,8 @@ final class GpuMlp implements MlpEngine {
     }
   }
 
-  private static Grid covering(long count) {
+  /** For a kernel of mlp.cu that goes over so many elements. */
+  static Grid covering(long count) {
     return Grid.covering((count + ELEMENTS_PER_THREAD - 1) / ELEMENTS_PER_THREAD, THREADS);
   }
 
