@@ -85,11 +85,7 @@ public final class Settings {
    * @throws IllegalArgumentException if it is neither {@code true} nor {@code false}
    */
   public boolean finite() {
-    String text = get("finite").orElse("false").toLowerCase(Locale.ROOT);
-    if (!text.equals("true") && !text.equals("false")) {
-      throw new IllegalArgumentException("neither true nor false: gradientsync.finite=" + text);
-    }
-    return text.equals("true");
+    return isYes("finite", "true", "false", false);
   }
 
   /**
@@ -116,11 +112,16 @@ public final class Settings {
    * @throws IllegalArgumentException if it is neither {@code on} nor {@code off}, in any case
    */
   public boolean isOn(String name, boolean otherwise) {
-    String text = get(name).orElse(otherwise ? "on" : "off").toLowerCase(Locale.ROOT);
-    if (!text.equals("on") && !text.equals("off")) {
-      throw new IllegalArgumentException("neither on nor off: gradientsync." + name + "=" + text);
+    return isYes(name, "on", "off", otherwise);
+  }
+
+  private boolean isYes(String name, String yes, String no, boolean otherwise) {
+    String text = get(name).orElse(otherwise ? yes : no).toLowerCase(Locale.ROOT);
+    if (!text.equals(yes) && !text.equals(no)) {
+      throw new IllegalArgumentException(
+          "neither " + yes + " nor " + no + ": gradientsync." + name + "=" + text);
     }
-    return text.equals("on");
+    return text.equals(yes);
   }
 
   private Duration duration(String name, Duration otherwise) {
