@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import jcuda.driver.CUgraph;
@@ -19,6 +20,7 @@ public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
   private final CUgraphExec graph;
   private final CudaStream.Replay[] replays;
+  private final Object[] locks; // one of each sync
   private boolean closed;
 
   CudaGraph(CudaDevice device, CUgraphExec graph, List<CudaStream.Replay> replays) {
@@ -28,6 +30,7 @@ public final class CudaGraph implements AutoCloseable {
         replays.stream()
             .sorted(Comparator.comparingLong(CudaStream.Replay::order))
             .toArray(CudaStream.Replay[]::new);
+    locks = Arrays.stream(this.replays).map(CudaStream.Replay::lock).distinct().toArray();
   }
 
   /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
@@ -71,8 +74,8 @@ public final class CudaGraph implements AutoCloseable {
 
   /** With the locks of all syncs, one in the other, so that no other call comes in between. */
   private void launch(CudaStream stream, int first) {
-    if (first < replays.length) {
-      synchronized (replays[first].lock()) {
+    if (first < locks.length) {
+      synchronized (locks[first]) {
         launch(stream, first + 1);
       }
       return;
