@@ -63,7 +63,7 @@ public final class GradientBuckets implements AutoCloseable {
   private final Builder options;
   private final List<Parameter> parameters;
   private final WorkQueue compute;
-  private final WorkQueue communication;
+  private final List<WorkQueue> communication = new ArrayList<>();
   private final CommunicationThread thread;
   private final IntConsumer nothing = parameter -> {};
   private final boolean[] isReady;
@@ -105,8 +105,10 @@ public final class GradientBuckets implements AutoCloseable {
     compute = options.compute == null ? device.queue() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     thread = needsThread ? sync.communicationThread() : null;
-    communication = options.overlap ? device.createQueue() : compute;
     try {
+      if (options.overlap) {
+        createQueues(device);
+      }
       layOut();
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
@@ -124,6 +126,29 @@ public final class GradientBuckets implements AutoCloseable {
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
     return new Builder(sync, parameters);
+  }
+
+  /**
+   * Buckets take two queues by turns, so that the next one's work is at the device before the last
+   * one's has ended. The backward pass is over when the last bucket is ready, so that has no other
+   * work to spare.
+   */
+  private void createQueues(BackendDevice device) {
+    communication.add(device.createQueue(true));
+    if (!sync.blocksHost()) {
+      communication.add(device.createQueue(true));
+      communication.add(device.createQueue(false));
+    }
+  }
+
+  private WorkQueue queueOf(int bucket) {
+    if (communication.isEmpty()) {
+      return compute;
+    }
+    if (communication.size() == 1) {
+      return communication.get(0);
+    }
+    return communication.get(bucket == buckets.length - 1 ? 2 : bucket % 2);
   }
 
   private void layOut() {
@@ -165,8 +190,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
-      buckets[i] =
-          new Bucket(sync, layout.buckets.get(i), compute, communication, options.decoration);
+      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queueOf(i), options.decoration);
       buckets[i].averaged.named(nameOf(i));
     }
     gradients = new DeviceBuffer[parameters.size()];
@@ -588,9 +612,10 @@ public final class GradientBuckets implements AutoCloseable {
     if (buckets != null) {
       forgetObservations();
     }
-    Resources.closeAll(
-        buckets == null ? null : this::closeBuckets,
-        communication == compute ? null : communication);
+    List<AutoCloseable> all = new ArrayList<>();
+    all.add(buckets == null ? null : this::closeBuckets);
+    all.addAll(communication);
+    Resources.closeAll(all);
   }
 
   /** How gradients are packed and averaged. All ranks build alike. */

@@ -27,6 +27,7 @@ final class Observer implements AutoCloseable {
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
+  private Observation before; // the last one that was told of
   private boolean complained;
   private long calls;
   private long bytes;
@@ -173,28 +174,42 @@ final class Observer implements AutoCloseable {
       Observation o = pending.remove();
       try {
         tell(o);
-      } finally {
-        free.push(o); // also if its times cannot be had
+      } finally { // also if its times cannot be had
+        freeLast();
+        before = o;
       }
     }
   }
 
   private void tell(Observation o) {
     observed++;
-    double duration = o.started.millisecondsTo(o.ended);
+    Moment started = begun(o);
+    double duration = started.millisecondsTo(o.ended);
     double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
-    double queued = Math.max(0, o.ready.millisecondsTo(o.started));
+    double queued = Math.max(0, o.ready.millisecondsTo(started));
     totalDuration += duration;
     totalExposed += exposed;
     for (Listener listener : listeners) {
       if (o.sequence > listener.after) {
-        double startedAt = listener.origin.millisecondsTo(o.started);
+        double startedAt = listener.origin.millisecondsTo(started);
         tell(listener, synchronization(o, startedAt, queued, duration, exposed));
       }
     }
     if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
       SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
     }
+  }
+
+  private void freeLast() {
+    if (before != null) {
+      free.push(before);
+      before = null;
+    }
+  }
+
+  /** Reductions follow one another, even where the next one is on the device already. */
+  private Moment begun(Observation o) {
+    return before != null && before.ended.millisecondsTo(o.started) < 0 ? before.ended : o.started;
   }
 
   /** Whether the listeners' times have begun: on another queue that may come late. */
@@ -256,6 +271,7 @@ final class Observer implements AutoCloseable {
     List<AutoCloseable> all = new ArrayList<>();
     all.add(this::tell);
     all.add(() -> pending.forEach(observation -> free.push(observation)));
+    all.add(this::freeLast);
     all.add(
         () -> Resources.closeAll(free.stream().map(observation -> observation.moments).toList()));
     all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));

@@ -51,7 +51,7 @@ class PerfCase implements AutoCloseable {
     numbers = new PerfNumbers(type, op, sync.size(), wire);
     BackendDevice device = (BackendDevice) sync.device();
     memory = sync.allocate(type, count);
-    queue = beside ? device.createQueue() : null;
+    queue = beside ? device.createQueue(true) : null;
     device.await(memory);
     gradients = beside ? device.on(queue, memory) : memory;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};

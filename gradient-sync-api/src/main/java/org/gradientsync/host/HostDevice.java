@@ -233,7 +233,7 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public WorkQueue createQueue() {
+  public WorkQueue createQueue(boolean sparing) {
     return HostQueue.QUEUE;
   }
 

@@ -33,11 +33,12 @@ public interface BackendDevice extends Device, AutoCloseable {
 
   /**
    * Makes a queue for work that is done beside that of {@link #queue()}, and first where the device
-   * has to choose: synchronization under a backward pass. It is to take only a part of the device.
+   * has to choose: synchronization under a backward pass.
    *
+   * @param sparing whether it is to take only a part of the device
    * @return a queue that the caller closes
    */
-  WorkQueue createQueue();
+  WorkQueue createQueue(boolean sparing);
 
   /**
    * Makes a moment, to be recorded.

@@ -141,7 +141,7 @@ public abstract class BucketsContract {
     run(
         ranks,
         sync -> {
-          try (WorkQueue stream = ((BackendDevice) sync.device()).createQueue();
+          try (WorkQueue stream = ((BackendDevice) sync.device()).createQueue(true);
               GradientBuckets buckets = small(sync, MODEL).computedOn(stream).build()) {
             for (int step = 0; step < 3; step++) {
               step(sync, buckets, MODEL, step);

@@ -219,7 +219,7 @@ public abstract class CompressionContract {
           BackendDevice device = (BackendDevice) sync.device();
           try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, count);
               DeviceBuffer memory = sync.allocate(DataType.FLOAT32, count);
-              WorkQueue beside = device.createQueue()) {
+              WorkQueue beside = device.createQueue(true)) {
             device.await(memory);
             DeviceBuffer b = device.on(beside, memory);
             for (int round = 0; round < 2; round++) {

@@ -311,10 +311,10 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
-  public CudaStream createQueue() {
+  public CudaStream createQueue(boolean sparing) {
     requireOpen();
     makeCurrent();
-    return new CudaStream(this, api.createUrgentStream(), true, true);
+    return new CudaStream(this, api.createUrgentStream(), true, sparing);
   }
 
   @Override

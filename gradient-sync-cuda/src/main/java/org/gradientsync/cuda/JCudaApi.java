@@ -25,6 +25,7 @@ import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.CUstreamCaptureMode;
 import jcuda.driver.CUstreamCaptureStatus;
+import jcuda.driver.CUstreamWaitValue_flags;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
@@ -251,6 +252,20 @@ final class JCudaApi implements CudaApi {
   @Override
   public void streamWaitsFor(CUstream stream, CUevent event) {
     check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+  }
+
+  @Override
+  public boolean canWaitForValues(int ordinal) {
+    return attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, ordinal)
+        != 0;
+  }
+
+  @Override
+  public void streamWaitsFor(CUstream stream, CUdeviceptr address, long atLeast) {
+    check(
+        JCudaDriver.cuStreamWaitValue64(
+            stream, address, atLeast, CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ),
+        "cuStreamWaitValue64");
   }
 
   @Override

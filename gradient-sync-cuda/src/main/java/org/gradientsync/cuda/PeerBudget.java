@@ -11,6 +11,10 @@ import java.util.Map;
  * half empty, or half of the processors empty, if one of its blocks fills a processor. The blocks
  * of all other syncs together are no more than half of the processors, and none of them takes more
  * than half a processor; see {@link #takesWhole}.
+ *
+ * <p>A kernel that waits for the one before it, of the same sync ({@link PeerHandover}), may take
+ * what is left: all that the one before it waits for is other ranks' kernels of the same call, so
+ * it ends, and then this one is the only one of its sync.
  */
 final class PeerBudget {
   private static final Map<Integer, BitSet> taken = new HashMap<>();

@@ -25,7 +25,8 @@ final class PeerLaunch {
   private static final int ROOT = OP + Integer.BYTES;
   private static final int FOUND = ROOT + Integer.BYTES;
   private static final int FIRST = FOUND + Long.BYTES;
-  private static final int BYTES = FIRST + Long.BYTES;
+  private static final int HANDS = FIRST + Long.BYTES;
+  private static final int BYTES = HANDS + Long.BYTES;
 
   private final CudaApi api;
   private final CUfunction function;
@@ -88,6 +89,11 @@ final class PeerLaunch {
     memory.putInt(ROOT, root);
     memory.putInt(BATCHES, batches);
     return this;
+  }
+
+  /** Whether it lets the next call's kernel be launched before it ends, and may be such a one. */
+  void handsOver(boolean hands) {
+    memory.putLong(HANDS, hands ? 1 : 0);
   }
 
   void enqueue(CUstream stream) {

@@ -13,6 +13,9 @@ final class PeerLayout {
   static final int MAX_BLOCKS = 512;
   static final int VECTOR = 16;
 
+  /** Where in a mailbox the number of handovers lies. */
+  static final int HANDED = 6 * Long.BYTES;
+
   /** What a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
   static final int ROUND_VECTORS = 28;
 
@@ -74,7 +77,7 @@ final class PeerLayout {
   int blocks(PeerWay way, DataType type, long count, int most) {
     boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
-    long each = way.isChunked() ? WORKERS * way.batch() : way.threads / 32 * ROUND_VECTORS;
+    long each = way.isChunked() ? WORKERS * way.batch(type) : way.threads / 32 * ROUND_VECTORS;
     long needed = (vectors + each - 1) / each;
     long room = way.isChunked() ? stride(way) / each : MAX_BLOCKS;
     return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
@@ -89,7 +92,7 @@ final class PeerLayout {
     if (!way.isChunked()) {
       return 1;
     }
-    long batch = WORKERS * way.batch() * blocks;
+    long batch = WORKERS * way.batch(type) * blocks;
     long needed = (shard(type, count) + batch - 1) / batch;
     long room = stride(way) / batch;
     if (needed <= room) {

@@ -13,20 +13,32 @@ import org.gradientsync.spi.Resources;
 final class PeerPlan implements AutoCloseable {
   private final CudaDevice device;
   private final PeerLaunch[] launches;
+  private final boolean follows;
+  private final boolean handsOver;
   private final CUgraphExec graph;
 
   /**
    * Captures the launches.
    *
    * @param capture a stream of the library's own, on which nothing runs
+   * @param follows whether the first launch may come before the end of a call that hands over
+   * @param handsOver whether the first launch hands over to the next call, and is the only one
    */
-  PeerPlan(CudaDevice device, CudaStream capture, PeerLaunch... launches) {
+  PeerPlan(
+      CudaDevice device,
+      CudaStream capture,
+      boolean follows,
+      boolean handsOver,
+      PeerLaunch... launches) {
     this.device = device;
     this.launches = launches;
+    this.follows = follows;
+    this.handsOver = handsOver;
     CudaApi api = device.api();
     device.makeCurrent();
     api.beginCapture(capture.handle());
     try {
+      launches[0].handsOver(handsOver);
       enqueueEach(capture.handle());
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, () -> api.destroyGraph(api.endCapture(capture.handle())));
@@ -34,6 +46,17 @@ final class PeerPlan implements AutoCloseable {
     }
     CUgraph captured = api.endCapture(capture.handle());
     graph = CudaGraph.instantiate(api, captured);
+    launches[0].handsOver(false); // in graphs of others, whose launches nobody may count
+  }
+
+  /** Whether it may be enqueued before the end of a call that hands over. */
+  boolean follows() {
+    return follows;
+  }
+
+  /** Whether {@link #enqueue} counts as a handover, see {@link PeerHandover}. */
+  boolean handsOver() {
+    return handsOver;
   }
 
   /** Enqueues it; the device's context is current. Allocates nothing. */

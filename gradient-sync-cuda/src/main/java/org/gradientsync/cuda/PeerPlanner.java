@@ -113,9 +113,15 @@ final class PeerPlanner implements AutoCloseable {
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
     List<PeerLaunch> launches = new ArrayList<>();
+    boolean handsOver = false;
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
       int blocks = layout.blocks(way, wire, count, most);
+      handsOver =
+          registration.beside
+              && count == registration.count
+              && tuning.handsOver(way)
+              && device.api().canWaitForValues(device.ordinal());
       long[] addresses = registration.addresses.clone();
       for (int peer = 0; peer < ranks; peer++) {
         addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
@@ -128,7 +134,8 @@ final class PeerPlanner implements AutoCloseable {
               .watching(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
-    return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
+    return new PeerPlan(
+        device, capture, way.isChunked(), handsOver, launches.toArray(PeerLaunch[]::new));
   }
 
   /**

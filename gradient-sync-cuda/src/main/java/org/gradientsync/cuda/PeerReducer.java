@@ -57,6 +57,7 @@ final class PeerReducer implements Reducer {
   private final PeerLaunch goodbye;
   private final PeerProgress progress;
   private final PeerVigil vigil;
+  private final PeerHandover handover;
   private final PeerFinite finite; // or null
   private final Runnable check = this::afterWaiting;
   private final Consumer<CudaStream> streamCloses = this::streamCloses;
@@ -102,6 +103,7 @@ final class PeerReducer implements Reducer {
     this.progress = progress;
     this.finite = finite;
     vigil = new PeerVigil(group, device, progress, report);
+    handover = new PeerHandover(device, mailbox);
     device.watch(check);
     device.watchStreams(streamCloses);
   }
@@ -357,8 +359,9 @@ final class PeerReducer implements Reducer {
       return;
     }
     count(buffer, op, root);
-    follow(stream);
+    follow(stream, plan);
     plan.enqueue(handle);
+    handover.enqueued(plan);
   }
 
   /** A call in a graph of the caller's. */
@@ -391,7 +394,8 @@ final class PeerReducer implements Reducer {
     @Override
     public void replays(CudaStream stream) {
       count(buffer, op, Group.NO_RANK);
-      follow(stream);
+      follow(stream, null);
+      handover.enqueued(null);
     }
 
     @Override
@@ -405,9 +409,17 @@ final class PeerReducer implements Reducer {
     progress.enqueued(group.enqueued(), group.met());
   }
 
-  /** All ranks' kernels must run in the order of the calls, whatever their streams. */
-  private void follow(CudaStream stream) {
+  /**
+   * All ranks' kernels must run in the order of the calls, whatever their streams.
+   *
+   * @param plan what follows; null if it is a graph of the caller's
+   */
+  private void follow(CudaStream stream, PeerPlan plan) {
     if (stream == lastStream) {
+      return;
+    }
+    if (plan != null && lastStream != null && handover.follow(stream.handle(), plan)) {
+      lastStream = stream;
       return;
     }
     if (lastStream != null) {

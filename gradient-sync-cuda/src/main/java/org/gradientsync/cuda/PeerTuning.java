@@ -12,11 +12,13 @@ final class PeerTuning {
   private static final Set<PeerWay> CHOICES =
       EnumSet.of(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM);
   private static final int BESIDE_PROCESSORS = 24;
+  private static final int MANY_RANKS = 5; // between which averages take longer than the products
 
   private final PeerLayout layout;
   private final int place;
   private final PeerWay forced;
   private final int besideProcessors;
+  private final boolean handsOver;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
@@ -29,7 +31,8 @@ final class PeerTuning {
     this.layout = layout;
     this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
-    besideProcessors = besideProcessors(settings);
+    besideProcessors = besideProcessors(settings, ranks);
+    handsOver = settings.isOn("peer.handover", true);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
     // two
     // are equal, if a crossing takes 1.4 us and a link 350 GB/s: a start, until it has been
@@ -37,10 +40,11 @@ final class PeerTuning {
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 
-  private static int besideProcessors(Settings settings) {
+  private static int besideProcessors(Settings settings, int ranks) {
     String text = settings.get("peer.processors").orElse(null);
     try {
-      int processors = text == null ? BESIDE_PROCESSORS : Integer.parseInt(text);
+      int usual = ranks < MANY_RANKS ? BESIDE_PROCESSORS : 2 * BESIDE_PROCESSORS;
+      int processors = text == null ? usual : Integer.parseInt(text);
       if (processors >= 1 && processors <= PeerLayout.MAX_BLOCKS) {
         return processors;
       }
@@ -120,7 +124,13 @@ final class PeerTuning {
       most = Math.min(most, processors); // that is enough for the links
     }
     int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
+    taken = Math.min(taken, processors * 3 / 8); // two of them leave a quarter to other syncs
     return beside ? Math.min(most, perProcessor * taken) : most;
+  }
+
+  /** Whether a kernel beside other work lets the next call's come before its end. */
+  boolean handsOver(PeerWay way) {
+    return handsOver && way.handsOver();
   }
 
   @Override

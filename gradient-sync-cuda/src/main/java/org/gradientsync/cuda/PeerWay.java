@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.Locale;
+import org.gradientsync.DataType;
 
 /** The ways of {@code peer.cuh} in which data goes from GPU to GPU. */
 enum PeerWay {
@@ -39,14 +40,20 @@ enum PeerWay {
     return this == STREAM || this == WIDE || this == STAGED;
   }
 
+  /** Whether its kernels can hand over to the next call's. */
+  boolean handsOver() {
+    return this == WIDE || this == STAGED;
+  }
+
   /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
-  int batch() {
-    return switch (this) {
-      case STREAM -> 2;
-      case WIDE -> 8;
-      case STAGED -> 4;
-      default -> 0;
-    };
+  int batch(DataType wire) {
+    int vectors =
+        switch (this) {
+          case STREAM -> 4;
+          case WIDE, STAGED -> 8;
+          default -> 0;
+        };
+    return wire.sizeInBytes() == 2 ? vectors / 2 : vectors;
   }
 
   /** As it is written in kernels' names and in settings. */

@@ -35,10 +35,11 @@ constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which
 constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
 
-// Vectors that a worker has in flight: as many as the registers hold, of which two blocks of stream share a processor's.
-constexpr int STREAM_BATCH = 2;
-constexpr int WIDE_BATCH = 8;
-constexpr int STAGED_BATCH = 4;
+// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. Half as many of types
+// of 16 bits, which are added up in twice the registers.
+constexpr int STREAM_BATCH = 4;
+constexpr int WIDE_BATCH = 8; // and of staged
+template <class F> constexpr int HALVED = sizeof(typename F::Stored) == 2 ? 2 : 1;
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
@@ -56,13 +57,17 @@ struct Mailbox {
   unsigned done;              // blocks that have finished the running call
   unsigned failing;           // 1: one thread is reporting a failure
   unsigned long long found;   // number of the last call in which something was not finite
-  char pad[4096 - 40];
+  unsigned long long leaving; // number of the last call that has handed over
+  unsigned long long handed;  // how many calls have; PeerHandover.java waits for it
+  unsigned sent;              // blocks of the running call that have come as far
+  char pad[4096 - 60];
   // From each rank: call and plan, for even and odd calls: a rank may be a call ahead of another, or leave after a call
   // that another is still in.
   unsigned long long headers[2][MAX_RANKS];
   char pad2[4096 - 2 * MAX_RANKS * 8];
   unsigned long long flags[2][MAX_BLOCKS][MAX_RANKS]; // from each rank's blocks: call and chunk
 };
+static_assert(sizeof(Mailbox) == 2 * 4096 + 2 * MAX_BLOCKS * MAX_RANKS * 8, "");
 
 // What a failure leaves for the host, in page-locked memory.
 struct Report {
@@ -100,6 +105,7 @@ struct Arguments {
   int root; // of a broadcast
   Found* found;    // in kernels that are watched
   long long first; // index in the registered buffer of the first element here
+  long long hands; // 1: this call hands over
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {
@@ -253,6 +259,30 @@ struct Call {
     }
   }
 };
+
+// A call may hand over to the next: tell the host's other stream, when it has sent all that it sends, that the next kernel may
+// be launched. So that has its place on the GPU when this one ends, and other work does not come in between. Once for each
+// call that hands over, whatever becomes of it: or a stream would wait forever.
+__device__ __forceinline__ void hand_over(const Arguments& a, unsigned long long number) {
+  Mailbox* own = a.mailboxes[a.rank];
+  if (a.hands != 0 && atomicAdd(&own->sent, 1) == gridDim.x - 1) {
+    own->sent = 0;
+    tell(&own->leaving, number);
+    tell_after_all(&own->handed, look(&own->handed) + 1);
+  }
+}
+
+// Waits for the end of a call that has handed over to this one, which ends by itself. By all threads of a block.
+__device__ __forceinline__ void await_turn(const Arguments& a) {
+  Mailbox* own = a.mailboxes[a.rank];
+  if (threadIdx.x == 0) {
+    unsigned long long leaving = look(&own->leaving);
+    while (look(&own->call) < leaving && look(&own->broken) == 0) {
+    }
+    fence();
+  }
+  __syncthreads();
+}
 
 // Says that an element is not finite; of a call's, the first that comes here.
 __device__ __noinline__ void not_finite(const Arguments& a, long long index) {
@@ -729,15 +759,19 @@ template <class F, int FAMILY, int BATCH> struct Tile {
     }
   }
 
-  __device__ __forceinline__ void contribute(int owner, int c) const {
+  // The warps begin with different ranks, so that a block writes to all others at once: that uses the links more evenly.
+  __device__ __forceinline__ void contribute(int c) const {
     bool aligned = a.aligned >> a.rank & 1;
-    long long i = owner * shard + c * chunk + at, last = end(owner);
-    uint4* to = slot(owner, a.rank, c);
-    for (int batch = 0; batch < a.batches; batch++, i += stride, to += stride) {
-      if (aligned && full(i, last)) {
-        contribute<true>(i, last, to);
-      } else {
-        contribute<false>(i, last, to);
+    int first = threadIdx.x / 32 % (a.ranks - 1);
+    for (long long done = 0; done < chunk; done += stride) {
+      for (int k = 1; k < a.ranks; k++) {
+        int owner = after(a, k + first < a.ranks ? k + first : k + first - (a.ranks - 1));
+        long long i = owner * shard + c * chunk + at + done, last = end(owner);
+        if (aligned && full(i, last)) {
+          contribute<true>(i, last, slot(owner, a.rank, c) + done);
+        } else {
+          contribute<false>(i, last, slot(owner, a.rank, c) + done);
+        }
       }
     }
   }
@@ -807,12 +841,13 @@ template <class F, int FAMILY, int BATCH> struct Tile {
     for (int k = 0; k < a.ranks; k++) {
       int rank = after(a, k);
 #pragma unroll
-      for (int u = 0; u < BATCH; u++) {
+      for (int u = 0; u < BATCH; u++) { // each to another rank, for the same reason
         if (FULL) {
           store(static_cast<uint4*>(a.buffers[rank]) + i + u * WORKERS, result[u]);
         } else if (i + u * WORKERS < last) {
           V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
         }
+        if (++rank == a.ranks) rank = 0;
       }
     }
   }
@@ -900,8 +935,11 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
   const Arguments& a = call.a;
   int peer = threadIdx.x - WORKERS;
   bool there = peer < a.ranks && peer != a.rank;
+  bool handed = false;
   for (int c = 0; c < chunks && !call.failed; c++) {
     barrier_wait(SENT + (c & 1));
+    handed = c == chunks - 1;
+    if (handed && peer == a.rank) hand_over(a, call.number);
     if (there) {
       unsigned long long flag = call.number << TAG_BITS | c;
       tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
@@ -915,6 +953,7 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
     if (call.failed) *hopeless_at = c;
     barrier_come(RECEIVED + (c & 1));
   }
+  if (!handed && peer == a.rank) hand_over(a, call.number);
 }
 
 // Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
@@ -932,10 +971,18 @@ template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& cal
   call.finish<WATCHED>();
 }
 
+// By all of a block, and the same for all: another one may just be setting it.
+__device__ __forceinline__ bool is_broken(const Call& call) {
+  bool broken = __syncthreads_or(call.broken);
+  if (broken && threadIdx.x == 0) hand_over(call.a, call.number);
+  return broken;
+}
+
 template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
+  await_turn(a);
   Call call(a);
-  if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
+  if (is_broken(call)) return;
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
   Tile<F, FAMILY, BATCH> tile(a);
@@ -946,7 +993,7 @@ template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline
     for (int c = 0; c <= chunks; c++) {
       if (c < chunks) {
         if constexpr (WATCHED) tile.inspect_all(c);
-        for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
+        tile.contribute(c);
         barrier_come(SENT + (c & 1));
       }
       if (c > 0) {
@@ -961,10 +1008,10 @@ template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline
 }
 
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH>(a);
+  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH / HALVED<F>>(a);
 }
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH>(a);
+  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH / HALVED<F>>(a);
 }
 
 // The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
@@ -972,11 +1019,12 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wid
 // chunk, whose senders have collected chunk c: four slots are enough here, too.
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
   __shared__ volatile int hopeless_at;
+  await_turn(a);
   Call call(a);
-  if (__syncthreads_or(call.broken)) return;
+  if (is_broken(call)) return;
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY, STAGED_BATCH> tile(a);
+  Tile<F, FAMILY, WIDE_BATCH / HALVED<F>> tile(a);
   int chunks = tile.chunks(), flags = chunks + 2;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);
@@ -984,7 +1032,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
     for (int c = 0; c <= flags; c++) {
       if (c < chunks) {
         if constexpr (WATCHED) tile.inspect_all(c);
-        for (int k = 1; k < a.ranks; k++) tile.contribute(after(a, k), c);
+        tile.contribute(c);
       }
       if (c < flags) barrier_come(SENT + (c & 1));
       if (c > 0) {

@@ -77,8 +77,8 @@ class PeerLayoutTest {
   }
 
   /** Vectors that a block of a chunked way handles at once. */
-  private static long batch(PeerWay way) {
-    return (long) constant("WORKERS") * way.batch();
+  private static long batch(PeerWay way, DataType type) {
+    return (long) constant("WORKERS") * way.batch(type);
   }
 
   private static long vectors(DataType type, long count) {
@@ -112,10 +112,15 @@ class PeerLayoutTest {
     assertEquals(28, ROUND);
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
     for (PeerWay way : PeerWay.values()) {
-      assertEquals(
-          way.isChunked() ? constant(way.name() + "_BATCH") : 0, way.batch(), way.toString());
+      String name = way == PeerWay.STREAM ? "STREAM_BATCH" : "WIDE_BATCH";
+      int batch = way.isChunked() ? constant(name) : 0;
+      assertEquals(batch, way.batch(DataType.FLOAT32), way.toString());
+      assertEquals(batch, way.batch(DataType.INT64), way.toString());
+      assertEquals(batch / 2, way.batch(DataType.BFLOAT16), way.toString());
     }
     assertEquals(4, SLOTS);
+    assertTrue(
+        fields("Mailbox").contains("handed@" + PeerLayout.HANDED), fields("Mailbox")::toString);
     assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
     assertEquals(1 << constant("OP_BITS"), PeerTag.of(1, ReduceOp.SUM));
     assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
@@ -185,12 +190,14 @@ class PeerLayoutTest {
     Mockito.when(mailbox.of(Mockito.anyInt())).thenAnswer(c -> 0x1000L + (int) c.getArgument(0));
     PeerReport report = Mockito.mock(PeerReport.class);
     Mockito.when(report.deviceAddress()).thenReturn(0x77L);
-    new PeerLaunch(api, null, PeerWay.TWO_SHOT, 5)
-        .mailboxes(mailbox, PeerWay.TWO_SHOT, 2, 3)
-        .elements(new long[] {0x20, 0x38, 0x40}, 99)
-        .waiting(report, 1234)
-        .watching(0x66, 1L << 40)
-        .call(55, 4, 1, 6);
+    PeerLaunch launch =
+        new PeerLaunch(api, null, PeerWay.TWO_SHOT, 5)
+            .mailboxes(mailbox, PeerWay.TWO_SHOT, 2, 3)
+            .elements(new long[] {0x20, 0x38, 0x40}, 99)
+            .waiting(report, 1234)
+            .watching(0x66, 1L << 40)
+            .call(55, 4, 1, 6);
+    launch.handsOver(true);
     ByteBuffer memory = captor.getValue();
     List<String> fields = new ArrayList<>();
     for (String field : fields("Arguments")) {
@@ -199,7 +206,7 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "plan", "timeout", "found", "first" ->
+            case "report", "count", "stride", "plan", "timeout", "found", "first", "hands" ->
                 memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);
@@ -224,6 +231,7 @@ class PeerLayoutTest {
             "root=1",
             "found=" + 0x66,
             "first=" + (1L << 40),
+            "hands=1",
             "end=0"),
         fields);
   }
@@ -365,7 +373,7 @@ class PeerLayoutTest {
               // Each has something to do.
               boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
               long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);
-              long each = way.isChunked() ? batch(way) : way.threads / 32 * ROUND;
+              long each = way.isChunked() ? batch(way, type) : way.threads / 32 * ROUND;
               assertTrue(vectors > (blocks - 1) * each, what);
             }
           }
@@ -385,7 +393,7 @@ class PeerLayoutTest {
           for (int most : MOSTS) {
             int blocks = layout.blocks(way, type, count, most);
             int batches = layout.batches(way, type, count, blocks);
-            long chunk = (long) batches * blocks * batch(way);
+            long chunk = (long) batches * blocks * batch(way, type);
             String what = way + " " + type + "[" + count + "] of " + ranks + ": " + batches;
             assertTrue(batches >= 1, what);
             assertTrue(chunk <= layout.stride(way), what);

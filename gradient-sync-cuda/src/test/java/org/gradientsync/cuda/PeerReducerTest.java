@@ -6,10 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
+import static org.mockito.Mockito.clearInvocations;
 import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.inOrder;
 import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.times;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
@@ -361,6 +364,76 @@ class PeerReducerTest {
         });
   }
 
+  /** The next call's kernel is launched when the one before says so, not at its end. */
+  @Test
+  void callsBesideOtherWorkHandOver() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaDevice device = rank.device();
+          try (CudaStream even = device.createQueue(true);
+              CudaStream odd = device.createQueue(true);
+              CudaStream last = device.createQueue(false);
+              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
+              CudaBuffer c = device.allocate(DataType.FLOAT32, 5_000_000, last)) {
+            for (CudaBuffer large : List.of(a, b, c)) {
+              reducer.register(large);
+            }
+            clearInvocations(api);
+            reducer.allReduce(a, ReduceOp.AVERAGE);
+            reducer.allReduce(b, ReduceOp.AVERAGE);
+            reducer.allReduce(a, ReduceOp.AVERAGE);
+            reducer.allReduce(c, ReduceOp.AVERAGE); // follows, but hands over to nobody
+            reducer.allReduce(b, ReduceOp.AVERAGE);
+            reducer.allReduce(buffer, ReduceOp.AVERAGE); // too small to follow
+            InOrder order = inOrder(api);
+            order.verify(api).launch(any(), same(even.handle()));
+            order.verify(api).streamWaitsFor(same(odd.handle()), any(), eq(1L));
+            order.verify(api).launch(any(), same(odd.handle()));
+            order.verify(api).streamWaitsFor(same(even.handle()), any(), eq(2L));
+            order.verify(api).launch(any(), same(even.handle()));
+            order.verify(api).streamWaitsFor(same(last.handle()), any(), eq(3L));
+            order.verify(api).launch(any(), same(last.handle()));
+            order.verify(api).record(any(), same(last.handle()));
+            order.verify(api).streamWaitsFor(same(odd.handle()), any());
+            order.verify(api).launch(any(), same(odd.handle()));
+            order.verify(api).record(any(), same(odd.handle()));
+            order.verify(api).streamWaitsFor(same(buffer.stream().handle()), any());
+            order.verify(api).launch(any(), same(buffer.stream().handle()));
+            verify(api, times(2)).record(any(), any());
+            verify(api, times(3)).streamWaitsFor(any(), any(), anyLong());
+          }
+        });
+  }
+
+  /** Nobody counts the launches of a graph that the caller has made. */
+  @Test
+  void whatIsCapturedDoesNotHandOver() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaDevice device = rank.device();
+          try (CudaStream even = device.createQueue(true);
+              CudaStream odd = device.createQueue(true);
+              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
+            reducer.register(a);
+            reducer.register(b);
+            try (CudaGraph graph = capture(rank, reducer, a)) {
+              clearInvocations(api);
+              graph.launch(even);
+              reducer.allReduce(b, ReduceOp.AVERAGE);
+              graph.launch(even);
+              verify(api, times(2)).record(any(), any());
+              verify(api, never()).streamWaitsFor(any(), any(), anyLong());
+            }
+          }
+        });
+  }
+
   @Test
   void aClosedStreamsCallsStillComeFirst() {
     run(
@@ -495,7 +568,7 @@ class PeerReducerTest {
           2 + 2 * i, // with four, two ranks' syncs on a GPU
           (rank, reducer, buffer) -> {
             CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
-            try (CudaStream queue = rank.device().createQueue()) {
+            try (CudaStream queue = rank.device().createQueue(true)) {
               rank.gpu().launched.clear();
               reducer.allReduce(rank.device().on(queue, large), ReduceOp.AVERAGE);
               assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), rank.gpu().launched);

@@ -100,6 +100,9 @@ class PeerTuningTest {
     assertEquals(72, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, true));
     assertEquals(24, first.mostBlocks(1, 132, PeerWay.WIDE, true));
     assertEquals(48, first.mostBlocks(1, 132, PeerWay.STAGED, true));
+    PeerTuning many = new PeerTuning(layout, 8, 0, none);
+    assertEquals(48, many.mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(49, many.mostBlocks(1, 132, PeerWay.STAGED, true));
     assertTrue(first.takesWholeProcessors());
     PeerTuning second = new PeerTuning(layout, 2, 1, none);
     assertEquals(33, second.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
