@@ -27,7 +27,7 @@ final class Observer implements AutoCloseable {
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
-  private Observation before; // the last one that was told of
+  private Moment lastEnded; // of those that were told of, or null; closed with its observation
   private boolean complained;
   private long calls;
   private long bytes;
@@ -53,7 +53,7 @@ final class Observer implements AutoCloseable {
     private final Resources moments = new Resources();
     private final Moment ready;
     private final Moment started;
-    private final Moment ended;
+    private Moment ended; // null if it is the last of all
     private final Moment wanted;
     private long sequence;
     private int bucket;
@@ -147,7 +147,7 @@ final class Observer implements AutoCloseable {
     if (queue.isCapturing()) {
       return null;
     }
-    Observation observation = free.isEmpty() ? new Observation() : free.pop();
+    Observation observation = free.isEmpty() ? new Observation() : again();
     observation.sequence = calls;
     observation.bucket = bucket;
     observation.op = op;
@@ -157,6 +157,14 @@ final class Observer implements AutoCloseable {
     observation.complete = false;
     pending.add(observation);
     return observation;
+  }
+
+  private Observation again() {
+    Observation observation = free.peek();
+    if (observation.ended == null) {
+      observation.ended = observation.moments.add(device.createMoment(true));
+    }
+    return free.pop();
   }
 
   /**
@@ -175,8 +183,10 @@ final class Observer implements AutoCloseable {
       try {
         tell(o);
       } finally { // also if its times cannot be had
-        freeLast();
-        before = o;
+        Moment earlier = lastEnded;
+        lastEnded = o.ended;
+        o.ended = earlier;
+        free.push(o);
       }
     }
   }
@@ -200,16 +210,9 @@ final class Observer implements AutoCloseable {
     }
   }
 
-  private void freeLast() {
-    if (before != null) {
-      free.push(before);
-      before = null;
-    }
-  }
-
   /** Reductions follow one another, even where the next one is on the device already. */
   private Moment begun(Observation o) {
-    return before != null && before.ended.millisecondsTo(o.started) < 0 ? before.ended : o.started;
+    return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
   /** Whether the listeners' times have begun: on another queue that may come late. */
@@ -271,7 +274,6 @@ final class Observer implements AutoCloseable {
     List<AutoCloseable> all = new ArrayList<>();
     all.add(this::tell);
     all.add(() -> pending.forEach(observation -> free.push(observation)));
-    all.add(this::freeLast);
     all.add(
         () -> Resources.closeAll(free.stream().map(observation -> observation.moments).toList()));
     all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));

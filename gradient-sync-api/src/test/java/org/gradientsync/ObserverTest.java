@@ -167,6 +167,20 @@ class ObserverTest {
   }
 
   @Test
+  void aReductionBeginsWhenTheOneBeforeHasEnded() {
+    observer.listen(heard::add); // at 0
+    average(0, 1, 2, 6, 9);
+    average(1, 3, 4, 10, 8); // on the device already while it waits for its turn
+    average(2, 4, 11, 12, 12);
+    allIsDone();
+    observer.tell(compute);
+    assertEquals(List.of(2.0, 6.0, 11.0), heard.stream().map(Synchronization::startedAt).toList());
+    assertEquals(List.of(1.0, 3.0, 7.0), heard.stream().map(Synchronization::queued).toList());
+    assertEquals(List.of(4.0, 4.0, 1.0), heard.stream().map(Synchronization::duration).toList());
+    assertEquals(List.of(0.0, 2.0, 0.0), heard.stream().map(Synchronization::exposed).toList());
+  }
+
+  @Test
   void eachListenerHearsOfWhatBeginsAfterItCame() {
     List<Synchronization> late = new ArrayList<>();
     observer.listen(heard::add);
@@ -204,9 +218,9 @@ class ObserverTest {
     }
     begin(1).forget();
     assertNotNull(begin(2)); // under way
-    assertEquals(1 + 4, made.size());
+    assertEquals(1 + 4 + 1, made.size()); // one is kept, of when the last one ended
     begin(3).forget();
-    assertEquals(1 + 2 * 4, made.size());
+    assertEquals(1 + 2 * 4 + 1, made.size());
     observer.close();
     assertTrue(made.stream().allMatch(moment -> moment.closed));
     assertEquals(5, heard.size());
