@@ -47,13 +47,11 @@ enum PeerWay {
 
   /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
   int batch(DataType wire) {
-    int vectors =
-        switch (this) {
-          case STREAM -> 4;
-          case WIDE, STAGED -> 8;
-          default -> 0;
-        };
-    return wire.sizeInBytes() == 2 ? vectors / 2 : vectors;
+    return switch (this) {
+      case STREAM -> 2;
+      case WIDE, STAGED -> wire.sizeInBytes() == 2 ? 4 : 8;
+      default -> 0;
+    };
   }
 
   /** As it is written in kernels' names and in settings. */

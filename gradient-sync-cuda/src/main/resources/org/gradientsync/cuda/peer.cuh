@@ -35,11 +35,11 @@ constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which
 constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
 
-// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. Half as many of types
-// of 16 bits, which are added up in twice the registers.
-constexpr int STREAM_BATCH = 4;
-constexpr int WIDE_BATCH = 8; // and of staged
-template <class F> constexpr int HALVED = sizeof(typename F::Stored) == 2 ? 2 : 1;
+// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. In wide and staged half
+// as many of types of 16 bits, which are added up in twice the registers.
+constexpr int STREAM_BATCH = 2;
+constexpr int WIDE_BATCH = 8;
+template <class F> constexpr int WIDE_BATCH_OF = sizeof(typename F::Stored) == 2 ? WIDE_BATCH / 2 : WIDE_BATCH;
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
@@ -1008,10 +1008,10 @@ template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline
 }
 
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH / HALVED<F>>(a);
+  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH>(a);
 }
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH / HALVED<F>>(a);
+  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>>(a);
 }
 
 // The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
@@ -1024,7 +1024,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
   if (is_broken(call)) return;
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY, WIDE_BATCH / HALVED<F>> tile(a);
+  Tile<F, FAMILY, WIDE_BATCH_OF<F>> tile(a);
   int chunks = tile.chunks(), flags = chunks + 2;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);

@@ -112,11 +112,13 @@ class PeerLayoutTest {
     assertEquals(28, ROUND);
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
     for (PeerWay way : PeerWay.values()) {
-      String name = way == PeerWay.STREAM ? "STREAM_BATCH" : "WIDE_BATCH";
-      int batch = way.isChunked() ? constant(name) : 0;
-      assertEquals(batch, way.batch(DataType.FLOAT32), way.toString());
-      assertEquals(batch, way.batch(DataType.INT64), way.toString());
-      assertEquals(batch / 2, way.batch(DataType.BFLOAT16), way.toString());
+      int stream = constant("STREAM_BATCH");
+      int wide = constant("WIDE_BATCH");
+      boolean isStream = way == PeerWay.STREAM;
+      for (DataType type : DataType.values()) {
+        int batch = isStream ? stream : type.sizeInBytes() == 2 ? wide / 2 : wide;
+        assertEquals(way.isChunked() ? batch : 0, way.batch(type), way + " of " + type);
+      }
     }
     assertEquals(4, SLOTS);
     assertTrue(

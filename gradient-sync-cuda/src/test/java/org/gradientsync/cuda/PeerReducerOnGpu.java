@@ -416,7 +416,7 @@ class PeerReducerOnGpu {
               CudaStream stream = device.createStream();
               CudaBuffer lines = device.allocate(DataType.FLOAT32, 1_500_000, stream);
               CudaBuffer chunks = device.allocate(DataType.FLOAT32, 10_000_000, stream);
-              CudaBuffer large = device.allocate(DataType.FLOAT32, 10_000_000)) {
+              CudaBuffer large = (CudaBuffer) other.allocate(DataType.FLOAT32, 10_000_000)) {
             for (CudaBuffer own : List.of(lines, chunks)) {
               sync.register(own);
               other.register(large);
