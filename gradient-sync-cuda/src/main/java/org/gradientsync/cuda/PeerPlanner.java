@@ -113,15 +113,13 @@ final class PeerPlanner implements AutoCloseable {
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
     List<PeerLaunch> launches = new ArrayList<>();
-    boolean handsOver = false;
+    boolean handsOver =
+        registration.beside
+            && tuning.handsOver(way)
+            && device.api().canWaitForValues(device.ordinal());
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
       int blocks = layout.blocks(way, wire, count, most);
-      handsOver =
-          registration.beside
-              && count == registration.count
-              && tuning.handsOver(way)
-              && device.api().canWaitForValues(device.ordinal());
       long[] addresses = registration.addresses.clone();
       for (int peer = 0; peer < ranks; peer++) {
         addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();

@@ -165,17 +165,15 @@ final class PeerReducer implements Reducer {
       if (nothingToDo(own)) {
         return;
       }
-      PeerRegistration registration = registrations.get(own);
-      if (anyWithout(registration)) {
+      if (anyWithout(registrations.get(own))) {
         registrations.forget(own);
-        registration = register(own);
+        register(own);
       }
-      PeerPlan plan = registration.broadcast(root);
-      if (plan == null) {
-        plan = planner.broadcast(registration, root);
-        registration.keepBroadcast(root, plan);
+      PeerRegistration registration = registrations.get(own);
+      if (registration.broadcast(root) == null) {
+        prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
       }
-      enqueue(registration, plan, own, null, root);
+      enqueue(registration, registration.broadcast(root), own, null, root);
     }
   }
 
@@ -225,20 +223,24 @@ final class PeerReducer implements Reducer {
   }
 
   private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
-    PeerPlan plan = registration.plan(op);
-    if (plan == null) {
-      device.makeCurrent();
-      // The caller may capture, and a plan is made with calls that CUDA then refuses. They touch
-      // nothing of what is captured.
-      int mode = device.api().captureMode(CudaApi.ANY_CALL);
-      try {
-        plan = planner.reduction(registration, op);
-        registration.keep(op, plan);
-      } finally {
-        device.api().captureMode(mode);
-      }
+    if (registration.plan(op) == null) {
+      prepare(() -> registration.keep(op, planner.reduction(registration, op)));
     }
-    return plan;
+    return registration.plan(op);
+  }
+
+  /**
+   * The caller may be capturing this stream or another, and what is made at a first call is made
+   * with calls that CUDA then refuses. They touch nothing of what is captured.
+   */
+  private void prepare(Runnable making) {
+    device.makeCurrent();
+    int mode = device.api().captureMode(CudaApi.ANY_CALL);
+    try {
+      making.run();
+    } finally {
+      device.api().captureMode(mode);
+    }
   }
 
   /** Measures; see {@link PeerAutotune}. Null if buffers cannot be mapped. Collective. */
@@ -294,7 +296,8 @@ final class PeerReducer implements Reducer {
   }
 
   private PeerRegistration register(CudaBuffer own) {
-    return register(own, planner.needsMapping(own.type(), own.count()));
+    prepare(() -> register(own, planner.needsMapping(own.type(), own.count())));
+    return registrations.get(own);
   }
 
   private PeerRegistration register(CudaBuffer own, boolean map) {

@@ -8,6 +8,7 @@ import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
+import static org.mockito.Mockito.atLeastOnce;
 import static org.mockito.Mockito.clearInvocations;
 import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.inOrder;
@@ -361,6 +362,33 @@ class PeerReducerTest {
           other.close();
           stream.close();
           reducer.allReduce(buffer, ReduceOp.SUM); // the closed one is not asked any more
+        });
+  }
+
+  /** CUDA refuses that while the thread captures any stream. */
+  @Test
+  void aFirstCallMakesWhatItNeedsWhileAnotherStreamIsCaptured() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          when(api.captureMode(CudaApi.ANY_CALL)).thenReturn(1);
+          for (boolean reduces : new boolean[] {true, false}) {
+            CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000);
+            clearInvocations(api);
+            if (reduces) {
+              reducer.allReduce(large, ReduceOp.SUM);
+            } else {
+              reducer.broadcast(large, 1);
+            }
+            InOrder order = inOrder(api);
+            order.verify(api).captureMode(CudaApi.ANY_CALL);
+            order.verify(api).exportMemory(large.address());
+            order.verify(api, atLeastOnce()).beginCapture(any()); // of a plan
+            order.verify(api).captureMode(1);
+            order.verify(api).launch(any(), same(large.stream().handle()));
+            large.close();
+          }
         });
   }
 
