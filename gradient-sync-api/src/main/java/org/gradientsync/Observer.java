@@ -194,7 +194,7 @@ final class Observer implements AutoCloseable {
   private void tell(Observation o) {
     observed++;
     Moment started = begun(o);
-    double duration = started.millisecondsTo(o.ended);
+    double duration = Math.max(0, started.millisecondsTo(o.ended));
     double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
     totalDuration += duration;

@@ -12,9 +12,9 @@ import java.util.Map;
  * of all other syncs together are no more than half of the processors, and none of them takes more
  * than half a processor; see {@link #takesWhole}.
  *
- * <p>A kernel that waits for the one before it, of the same sync ({@link PeerHandover}), may take
- * what is left: all that the one before it waits for is other ranks' kernels of the same call, so
- * it ends, and then this one is the only one of its sync.
+ * <p>Two kernels of the first sync may be there at once if one hands over to the other ({@link
+ * PeerHandover}). Each takes three eighths of the processors at most, so the quarter that is left
+ * has room for all blocks of the other syncs, two on a processor.
  */
 final class PeerBudget {
   private static final Map<Integer, BitSet> taken = new HashMap<>();

@@ -31,7 +31,7 @@ final class PeerHandover {
    * @return false if it has to wait for the call's end
    */
   boolean follow(CUstream stream, PeerPlan plan) {
-    if (!lastHands || !plan.follows()) {
+    if (!lastHands || !plan.handsOver()) {
       return false;
     }
     api.streamWaitsFor(stream, counter, launches);

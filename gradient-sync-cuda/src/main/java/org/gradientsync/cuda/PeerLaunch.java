@@ -91,12 +91,13 @@ final class PeerLaunch {
     return this;
   }
 
-  /** Whether it lets the next call's kernel be launched before it ends, and may be such a one. */
-  void handsOver(boolean hands) {
+  /**
+   * Enqueues it.
+   *
+   * @param hands whether it hands over to the next call; see {@link PeerHandover}
+   */
+  void enqueue(CUstream stream, boolean hands) {
     memory.putLong(HANDS, hands ? 1 : 0);
-  }
-
-  void enqueue(CUstream stream) {
     api.launch(function, grid, block, 0, stream, arguments);
   }
 }

@@ -13,7 +13,6 @@ import org.gradientsync.spi.Resources;
 final class PeerPlan implements AutoCloseable {
   private final CudaDevice device;
   private final PeerLaunch[] launches;
-  private final boolean follows;
   private final boolean handsOver;
   private final CUgraphExec graph;
 
@@ -21,40 +20,26 @@ final class PeerPlan implements AutoCloseable {
    * Captures the launches.
    *
    * @param capture a stream of the library's own, on which nothing runs
-   * @param follows whether the first launch may come before the end of a call that hands over
-   * @param handsOver whether the first launch hands over to the next call, and is the only one
+   * @param handsOver whether it is one launch, which hands over; see {@link PeerHandover}
    */
-  PeerPlan(
-      CudaDevice device,
-      CudaStream capture,
-      boolean follows,
-      boolean handsOver,
-      PeerLaunch... launches) {
+  PeerPlan(CudaDevice device, CudaStream capture, boolean handsOver, PeerLaunch... launches) {
     this.device = device;
     this.launches = launches;
-    this.follows = follows;
     this.handsOver = handsOver;
     CudaApi api = device.api();
     device.makeCurrent();
     api.beginCapture(capture.handle());
     try {
-      launches[0].handsOver(handsOver);
-      enqueueEach(capture.handle());
+      enqueueEach(capture.handle(), handsOver);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, () -> api.destroyGraph(api.endCapture(capture.handle())));
       throw e;
     }
     CUgraph captured = api.endCapture(capture.handle());
     graph = CudaGraph.instantiate(api, captured);
-    launches[0].handsOver(false); // in graphs of others, whose launches nobody may count
   }
 
-  /** Whether it may be enqueued before the end of a call that hands over. */
-  boolean follows() {
-    return follows;
-  }
-
-  /** Whether {@link #enqueue} counts as a handover, see {@link PeerHandover}. */
+  /** Whether it hands over to the next call, and may itself follow one that does. */
   boolean handsOver() {
     return handsOver;
   }
@@ -64,10 +49,17 @@ final class PeerPlan implements AutoCloseable {
     device.api().launch(graph, stream);
   }
 
-  /** Enqueues it on a stream that is being captured, where graphs cannot be launched. */
+  /**
+   * Enqueues it on a stream that is being captured, where graphs cannot be launched. It does not
+   * hand over: nobody may count the launches of what is captured.
+   */
   void enqueueEach(CUstream stream) {
+    enqueueEach(stream, false);
+  }
+
+  private void enqueueEach(CUstream stream, boolean hands) {
     for (PeerLaunch launch : launches) {
-      launch.enqueue(stream);
+      launch.enqueue(stream, hands);
     }
   }
 

@@ -132,8 +132,7 @@ final class PeerPlanner implements AutoCloseable {
               .watching(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
-    return new PeerPlan(
-        device, capture, way.isChunked(), handsOver, launches.toArray(PeerLaunch[]::new));
+    return new PeerPlan(device, capture, handsOver, launches.toArray(PeerLaunch[]::new));
   }
 
   /**

@@ -2,9 +2,11 @@ package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.StringJoiner;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -67,6 +69,12 @@ final class PeerReducer implements Reducer {
 
   /** Where two syncs are locked at once, the older one is first. */
   private final long order = CREATED.incrementAndGet();
+
+  /**
+   * Streams that have handed over to another: after a failure their calls may end later than what
+   * has followed.
+   */
+  private final Set<CudaStream> handed = new HashSet<>();
 
   private int lastNumber;
   private CudaStream lastStream;
@@ -422,6 +430,7 @@ final class PeerReducer implements Reducer {
       return;
     }
     if (plan != null && lastStream != null && handover.follow(stream.handle(), plan)) {
+      handed.add(lastStream);
       lastStream = stream;
       return;
     }
@@ -442,6 +451,14 @@ final class PeerReducer implements Reducer {
         ordered.record(stream);
         leftStream = true;
         lastStream = null;
+      } else if (handed.remove(stream)) {
+        if (lastStream == null) {
+          stream.waitFor(ordered);
+        }
+        ordered.record(stream);
+        if (lastStream != null) {
+          lastStream.waitFor(ordered);
+        }
       }
     }
   }
@@ -449,6 +466,11 @@ final class PeerReducer implements Reducer {
   /** Waits for all calls so far; not for those in graphs of which nobody tells. */
   private void awaitCalls() {
     device.makeCurrent();
+    if (report.failure() != PeerReport.NONE) {
+      for (CudaStream stream : handed) {
+        device.api().awaitStream(stream.handle());
+      }
+    }
     if (lastStream != null) {
       device.api().awaitStream(lastStream.handle());
     } else if (leftStream) {
@@ -578,7 +600,7 @@ final class PeerReducer implements Reducer {
 
   private void sayGoodbye() {
     if (goodbye != null) {
-      goodbye.enqueue(device.stream().handle());
+      goodbye.enqueue(device.stream().handle(), false);
       device.api().awaitStream(device.stream().handle());
     }
     if (report.failure() != PeerReport.NONE && !told) {

@@ -247,22 +247,26 @@ struct Call {
     return failed;
   }
 
-  // The last block counts the call, for the next launch.
-  template <bool WATCHED = false> __device__ __forceinline__ void finish() {
+  // The last block counts the call, for the next launch, which may be waiting for that if the kernel can hand over.
+  template <bool WATCHED = false, bool HANDS = false> __device__ __forceinline__ void finish() {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (atomicAdd(&own->done, 1) == gridDim.x - 1) {
         own->done = 0;
-        own->call = number;
         if (WATCHED) tell(&a.found->done, number);
+        if (HANDS) {
+          tell_after_all(&own->call, number);
+        } else {
+          own->call = number;
+        }
       }
     }
   }
 };
 
-// A call may hand over to the next: tell the host's other stream, when it has sent all that it sends, that the next kernel may
-// be launched. So that has its place on the GPU when this one ends, and other work does not come in between. Once for each
-// call that hands over, whatever becomes of it: or a stream would wait forever.
+// A call may hand over to the next: tell the host's other stream, when it has sent its last contributions, that the next
+// kernel may be launched. So that has its place on the GPU when this one ends, and other work does not come in between. Once
+// for each call that hands over, whatever becomes of it: or a stream would wait forever.
 __device__ __forceinline__ void hand_over(const Arguments& a, unsigned long long number) {
   Mailbox* own = a.mailboxes[a.rank];
   if (a.hands != 0 && atomicAdd(&own->sent, 1) == gridDim.x - 1) {
@@ -968,7 +972,7 @@ template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& cal
       fence();
     }
   }
-  call.finish<WATCHED>();
+  call.finish<WATCHED, true>();
 }
 
 // By all of a block, and the same for all: another one may just be setting it.

@@ -77,11 +77,12 @@ class PeerBudgetTest {
       for (int place : places) {
         int kernels = PeerBudget.takesWhole(place) ? Kernel.values().length : 2;
         Kernel kernel = Kernel.values()[random.nextInt(kernels)];
-        launch(room, kernel, place);
         if (kernel == Kernel.STAGED && random.nextBoolean()) {
-          // The next call's wait for this one's, and for their places. Both have three quarters at
-          // most.
-          put(room, kernel, processors / 4);
+          int each = processors * 3 / 8;
+          assertEquals(each, put(room, kernel, each));
+          put(room, kernel, each); // handed over to: it may wait for places, but not take others'
+        } else {
+          launch(room, kernel, place);
         }
       }
     }

@@ -154,7 +154,7 @@ class PeerHandoverOnGpu {
         ranks,
         chunks(null),
         sync -> {
-          try (Streams all = new Streams(sync, COUNT, COUNT, COUNT, COUNT)) {
+          try (Streams all = new Streams(sync, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT)) {
             CudaStream stream = all.buffers.get(1).stream();
             stream.beginCapture();
             sync.allReduce(all.buffers.get(1), ReduceOp.SUM);
@@ -167,6 +167,8 @@ class PeerHandoverOnGpu {
                 sync.allReduce(all.buffers.get(0), ReduceOp.SUM);
                 graph.launch(round % 2 == 0 ? stream : all.buffers.get(0).stream());
                 sync.allReduce(all.buffers.get(2), ReduceOp.SUM);
+                sync.allReduce(all.buffers.get(5), ReduceOp.SUM); // of another stream: handed over
+                sync.allReduce(all.buffers.get(4), ReduceOp.SUM);
                 all.device.stream().await();
                 for (CudaBuffer buffer : all.buffers) {
                   buffer.stream().await();
@@ -175,6 +177,8 @@ class PeerHandoverOnGpu {
                 assertReduced(sync, round, all.buffers.get(1), ReduceOp.SUM);
                 assertReduced(sync, round, all.buffers.get(2), ReduceOp.SUM);
                 assertReduced(sync, round, all.buffers.get(3), ReduceOp.MAX);
+                assertReduced(sync, round, all.buffers.get(4), ReduceOp.SUM);
+                assertReduced(sync, round, all.buffers.get(5), ReduceOp.SUM);
               }
             }
           }

@@ -199,7 +199,7 @@ class PeerLayoutTest {
             .waiting(report, 1234)
             .watching(0x66, 1L << 40)
             .call(55, 4, 1, 6);
-    launch.handsOver(true);
+    launch.enqueue(null, true);
     ByteBuffer memory = captor.getValue();
     List<String> fields = new ArrayList<>();
     for (String field : fields("Arguments")) {

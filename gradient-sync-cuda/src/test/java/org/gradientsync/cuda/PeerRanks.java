@@ -21,8 +21,8 @@ final class PeerRanks {
 
     SyncContext context(String... settings) {
       Map<String, String> chosen = new HashMap<>(Map.of("peer.sharing", "on")); // two GPUs for all
-      if (settings.length > 0) {
-        chosen.put(settings[0], settings[1]);
+      for (int i = 0; i < settings.length; i += 2) {
+        chosen.put(settings[i], settings[i + 1]);
       }
       return new SyncContext(group, device, new Settings(chosen));
     }

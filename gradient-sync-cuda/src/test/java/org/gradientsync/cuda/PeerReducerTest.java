@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
@@ -413,16 +414,17 @@ class PeerReducerTest {
             reducer.allReduce(a, ReduceOp.AVERAGE);
             reducer.allReduce(b, ReduceOp.AVERAGE);
             reducer.allReduce(a, ReduceOp.AVERAGE);
-            reducer.allReduce(c, ReduceOp.AVERAGE); // follows, but hands over to nobody
+            reducer.allReduce(c, ReduceOp.AVERAGE); // takes too much to be there beside a
             reducer.allReduce(b, ReduceOp.AVERAGE);
-            reducer.allReduce(buffer, ReduceOp.AVERAGE); // too small to follow
+            reducer.allReduce(buffer, ReduceOp.AVERAGE); // too small
             InOrder order = inOrder(api);
             order.verify(api).launch(any(), same(even.handle()));
             order.verify(api).streamWaitsFor(same(odd.handle()), any(), eq(1L));
             order.verify(api).launch(any(), same(odd.handle()));
             order.verify(api).streamWaitsFor(same(even.handle()), any(), eq(2L));
             order.verify(api).launch(any(), same(even.handle()));
-            order.verify(api).streamWaitsFor(same(last.handle()), any(), eq(3L));
+            order.verify(api).record(any(), same(even.handle()));
+            order.verify(api).streamWaitsFor(same(last.handle()), any());
             order.verify(api).launch(any(), same(last.handle()));
             order.verify(api).record(any(), same(last.handle()));
             order.verify(api).streamWaitsFor(same(odd.handle()), any());
@@ -430,8 +432,95 @@ class PeerReducerTest {
             order.verify(api).record(any(), same(odd.handle()));
             order.verify(api).streamWaitsFor(same(buffer.stream().handle()), any());
             order.verify(api).launch(any(), same(buffer.stream().handle()));
-            verify(api, times(2)).record(any(), any());
-            verify(api, times(3)).streamWaitsFor(any(), any(), anyLong());
+            verify(api, times(3)).record(any(), any());
+            verify(api, times(2)).streamWaitsFor(any(), any(), anyLong());
+          }
+        });
+  }
+
+  @Test
+  void withoutHandoverACallWaitsForTheEndOfTheOneBefore() {
+    waitsForTheEnd(true, "peer.tuning", "off", "peer.handover", "off");
+    waitsForTheEnd(false, "peer.tuning", "off");
+  }
+
+  private static void waitsForTheEnd(boolean canWaitForValues, String... settings) {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaDevice device = rank.device();
+          when(api.canWaitForValues(anyInt())).thenReturn(canWaitForValues);
+          try (CudaStream even = device.createQueue(true);
+              CudaStream odd = device.createQueue(true);
+              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
+            reducer.register(a);
+            reducer.register(b);
+            clearInvocations(api);
+            reducer.allReduce(a, ReduceOp.AVERAGE);
+            reducer.allReduce(b, ReduceOp.AVERAGE);
+            verify(api).streamWaitsFor(same(odd.handle()), any());
+            verify(api, never()).streamWaitsFor(any(), any(), anyLong());
+          }
+        },
+        settings);
+  }
+
+  /** After a failure what was handed over to may end before what has handed over. */
+  @Test
+  void afterAFailureAllStreamsThatHandedOverAreWaitedFor() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaDevice device = rank.device();
+          CudaStream even = device.createQueue(true);
+          CudaStream odd = device.createQueue(true);
+          CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+          CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
+          reducer.register(a);
+          reducer.register(b);
+          reducer.allReduce(a, ReduceOp.AVERAGE);
+          reducer.allReduce(b, ReduceOp.AVERAGE);
+          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
+          report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
+          assertThrows(RankLostException.class, () -> reducer.allReduce(a, ReduceOp.AVERAGE));
+          clearInvocations(api);
+          reducer.close();
+          verify(api, atLeastOnce()).awaitStream(same(even.handle()));
+          verify(api, atLeastOnce()).awaitStream(same(odd.handle()));
+          a.close();
+          b.close();
+          even.close();
+          odd.close();
+        },
+        true);
+  }
+
+  /** A call on a stream that has handed over, and closes, still comes before all that follow. */
+  @Test
+  void aStreamThatHasHandedOverMayClose() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaDevice device = rank.device();
+          CudaStream even = device.createQueue(true);
+          try (CudaStream odd = device.createQueue(true);
+              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
+            reducer.register(a);
+            reducer.register(b);
+            reducer.allReduce(a, ReduceOp.AVERAGE);
+            reducer.allReduce(b, ReduceOp.AVERAGE);
+            clearInvocations(api);
+            CUstream closed = even.handle();
+            even.close();
+            InOrder order = inOrder(api);
+            order.verify(api).record(any(), same(closed));
+            order.verify(api).streamWaitsFor(same(odd.handle()), any());
+            order.verify(api).destroyStream(same(closed));
           }
         });
   }
