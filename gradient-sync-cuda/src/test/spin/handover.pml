@@ -81,13 +81,18 @@ proctype block(byte me) {
     fi;
     hand_over();
     worked[me]++;
-    d_step {
-      done++;
-      if
-      :: done == BLOCKS -> done = 0; call = number
-      :: else
-      fi
-    }
+    atomic { done++; last = done == BLOCKS };
+    if
+    :: last ->
+#ifdef CALL_FIRST
+      call = number;
+      done = 0
+#else
+      done = 0;
+      call = number
+#endif
+    :: else
+    fi
   fi;
   ended[me]++
 }

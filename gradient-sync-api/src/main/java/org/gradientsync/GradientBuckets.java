@@ -34,8 +34,8 @@ import org.gradientsync.spi.WorkQueue;
  *
  * <p>Gradients are views into the buckets, so nothing is copied. A bucket whose last gradient is
  * ready is averaged as soon as the buckets before it are under way; so all ranks average in the
- * same order, whatever the order in which their gradients become ready. On a GPU it is done on a
- * stream of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
+ * same order, whatever the order in which their gradients become ready. On a GPU it is done on
+ * streams of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
  * other calls then wait until it has nothing to do, but {@link GradientSync#communicator()} must
  * not be used between the first {@link #ready} of a step and {@link #finish}. Calls of the sync in
  * between have their place in the order: the same buckets must be full on all ranks when they come.
