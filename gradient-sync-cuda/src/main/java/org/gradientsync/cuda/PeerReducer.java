@@ -447,11 +447,12 @@ final class PeerReducer implements Reducer {
   /** Keeps the order of the calls when the last one's stream goes. */
   private void streamCloses(CudaStream stream) {
     synchronized (group) {
+      boolean hasHandedOver = handed.remove(stream);
       if (stream == lastStream) {
         ordered.record(stream);
         leftStream = true;
         lastStream = null;
-      } else if (handed.remove(stream)) {
+      } else if (hasHandedOver) {
         if (lastStream == null) {
           stream.waitFor(ordered);
         }

@@ -525,6 +525,33 @@ class PeerReducerTest {
         });
   }
 
+  @Test
+  void closedStreamsAreNotWaitedForAfterAFailure() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaDevice device = rank.device();
+          CudaStream even = device.createQueue(true);
+          CudaStream odd = device.createQueue(true);
+          CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+          CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
+          reducer.register(a);
+          reducer.register(b);
+          reducer.allReduce(a, ReduceOp.AVERAGE);
+          reducer.allReduce(b, ReduceOp.AVERAGE);
+          reducer.allReduce(a, ReduceOp.AVERAGE);
+          even.close(); // the last call's
+          odd.close();
+          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
+          report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
+          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+          reducer.close();
+          a.close();
+          b.close();
+        },
+        true);
+  }
+
   /** Nobody counts the launches of a graph that the caller has made. */
   @Test
   void whatIsCapturedDoesNotHandOver() {
