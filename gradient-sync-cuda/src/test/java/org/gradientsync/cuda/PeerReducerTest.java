@@ -526,6 +526,31 @@ class PeerReducerTest {
   }
 
   @Test
+  void aHandoverThatTheDriverRefusesBreaksTheSync() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaDevice device = rank.device();
+          try (CudaStream even = device.createQueue(true);
+              CudaStream odd = device.createQueue(true);
+              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
+            reducer.register(a);
+            reducer.register(b);
+            reducer.allReduce(a, ReduceOp.AVERAGE);
+            CudaException refused = new CudaException("cuStreamWaitValue64 failed: X (1)", 1);
+            doThrow(refused).when(rank.gpu().api).streamWaitsFor(any(), any(), anyLong());
+            int before = graphs(rank);
+            RankLostException e =
+                assertThrows(RankLostException.class, () -> reducer.allReduce(b, ReduceOp.AVERAGE));
+            assertTrue(e.getMessage().contains("cuStreamWaitValue64 failed"), e::getMessage);
+            assertThrows(RankLostException.class, () -> reducer.allReduce(a, ReduceOp.AVERAGE));
+            assertEquals(before, graphs(rank));
+          }
+        });
+  }
+
+  @Test
   void closedStreamsAreNotWaitedForAfterAFailure() {
     run(
         2,
