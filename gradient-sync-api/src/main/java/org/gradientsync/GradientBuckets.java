@@ -63,12 +63,14 @@ public final class GradientBuckets implements AutoCloseable {
   private final Builder options;
   private final List<Parameter> parameters;
   private final WorkQueue compute;
-  private final List<WorkQueue> communication = new ArrayList<>();
+  private final Resources queues = new Resources();
   private final CommunicationThread thread;
   private final IntConsumer nothing = parameter -> {};
   private final boolean[] isReady;
   private final boolean[] isKept;
   private final int[] order;
+  private WorkQueue[] turns;
+  private WorkQueue last;
   private BucketLayout layout;
   private Bucket[] buckets;
   private DeviceBuffer[] gradients;
@@ -106,9 +108,7 @@ public final class GradientBuckets implements AutoCloseable {
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     thread = needsThread ? sync.communicationThread() : null;
     try {
-      if (options.overlap) {
-        createQueues(device);
-      }
+      createQueues(device);
       layOut();
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
@@ -131,24 +131,15 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Buckets take two queues by turns, so that the next one's work is at the device before the last
    * one's has ended. The backward pass is over when the last bucket is ready, so that has no other
-   * work to spare.
+   * work to spare. A reducer that blocks the host has one bucket's work at the device at a time.
    */
   private void createQueues(BackendDevice device) {
-    communication.add(device.createQueue(true));
-    if (!sync.blocksHost()) {
-      communication.add(device.createQueue(true));
-      communication.add(device.createQueue(false));
+    boolean one = !options.overlap || sync.blocksHost();
+    turns = new WorkQueue[one ? 1 : 2];
+    for (int i = 0; i < turns.length; i++) {
+      turns[i] = options.overlap ? queues.add(device.createQueue(true)) : compute;
     }
-  }
-
-  private WorkQueue queueOf(int bucket) {
-    if (communication.isEmpty()) {
-      return compute;
-    }
-    if (communication.size() == 1) {
-      return communication.get(0);
-    }
-    return communication.get(bucket == buckets.length - 1 ? 2 : bucket % 2);
+    last = one ? turns[0] : queues.add(device.createQueue(false));
   }
 
   private void layOut() {
@@ -190,7 +181,8 @@ public final class GradientBuckets implements AutoCloseable {
 
   private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
-      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queueOf(i), options.decoration);
+      WorkQueue queue = i == buckets.length - 1 ? last : turns[i % turns.length];
+      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queue, options.decoration);
       buckets[i].averaged.named(nameOf(i));
     }
     gradients = new DeviceBuffer[parameters.size()];
@@ -612,10 +604,7 @@ public final class GradientBuckets implements AutoCloseable {
     if (buckets != null) {
       forgetObservations();
     }
-    List<AutoCloseable> all = new ArrayList<>();
-    all.add(buckets == null ? null : this::closeBuckets);
-    all.addAll(communication);
-    Resources.closeAll(all);
+    Resources.closeAll(buckets == null ? null : this::closeBuckets, queues);
   }
 
   /** How gradients are packed and averaged. All ranks build alike. */

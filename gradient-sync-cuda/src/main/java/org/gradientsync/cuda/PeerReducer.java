@@ -2,11 +2,9 @@ package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.StringJoiner;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -55,11 +53,10 @@ final class PeerReducer implements Reducer {
           return size() > REMEMBERED;
         }
       };
-  private final CudaEvent ordered;
+  private final PeerOrder order;
   private final PeerLaunch goodbye;
   private final PeerProgress progress;
   private final PeerVigil vigil;
-  private final PeerHandover handover;
   private final PeerFinite finite; // or null
   private final Runnable check = this::afterWaiting;
   private final Consumer<CudaStream> streamCloses = this::streamCloses;
@@ -68,20 +65,9 @@ final class PeerReducer implements Reducer {
   private final List<PeerRegistration> captured = new ArrayList<>();
 
   /** Where two syncs are locked at once, the older one is first. */
-  private final long order = CREATED.incrementAndGet();
-
-  /**
-   * Streams that have handed over to another: after a failure their calls may end later than what
-   * has followed.
-   */
-  private final Set<CudaStream> handed = new HashSet<>();
+  private final long age = CREATED.incrementAndGet();
 
   private int lastNumber;
-  private CudaStream lastStream;
-
-  /** Whether {@link #ordered} stands behind the last call on another stream. */
-  private boolean leftStream;
-
   private boolean told;
   private boolean closing;
 
@@ -107,11 +93,10 @@ final class PeerReducer implements Reducer {
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
     goodbye = group.size() > 1 ? planner.goodbye() : null;
-    ordered = device.createEvent(false);
+    order = new PeerOrder(device, mailbox);
     this.progress = progress;
     this.finite = finite;
     vigil = new PeerVigil(group, device, progress, report);
-    handover = new PeerHandover(device, mailbox);
     device.watch(check);
     device.watchStreams(streamCloses);
   }
@@ -370,9 +355,9 @@ final class PeerReducer implements Reducer {
       return;
     }
     count(buffer, op, root);
-    follow(stream, plan);
+    order.follow(stream, plan);
     plan.enqueue(handle);
-    handover.enqueued(plan);
+    order.enqueued(plan);
   }
 
   /** A call in a graph of the caller's. */
@@ -392,7 +377,7 @@ final class PeerReducer implements Reducer {
 
     @Override
     public long order() {
-      return order;
+      return age;
     }
 
     @Override
@@ -405,8 +390,8 @@ final class PeerReducer implements Reducer {
     @Override
     public void replays(CudaStream stream) {
       count(buffer, op, Group.NO_RANK);
-      follow(stream, null);
-      handover.enqueued(null);
+      order.follow(stream, null);
+      order.enqueued(null);
     }
 
     @Override
@@ -420,73 +405,20 @@ final class PeerReducer implements Reducer {
     progress.enqueued(group.enqueued(), group.met());
   }
 
-  /**
-   * All ranks' kernels must run in the order of the calls, whatever their streams.
-   *
-   * @param plan what follows; null if it is a graph of the caller's
-   */
-  private void follow(CudaStream stream, PeerPlan plan) {
-    if (stream == lastStream) {
-      return;
-    }
-    if (plan != null && lastStream != null && handover.follow(stream.handle(), plan)) {
-      handed.add(lastStream);
-      lastStream = stream;
-      return;
-    }
-    if (lastStream != null) {
-      ordered.record(lastStream);
-      leftStream = true;
-    }
-    if (leftStream) {
-      stream.waitFor(ordered);
-    }
-    lastStream = stream;
-  }
-
-  /** Keeps the order of the calls when the last one's stream goes. */
   private void streamCloses(CudaStream stream) {
     synchronized (group) {
-      boolean hasHandedOver = handed.remove(stream);
-      if (stream == lastStream) {
-        ordered.record(stream);
-        leftStream = true;
-        lastStream = null;
-      } else if (hasHandedOver) {
-        if (lastStream == null) {
-          stream.waitFor(ordered);
-        }
-        ordered.record(stream);
-        if (lastStream != null) {
-          lastStream.waitFor(ordered);
-        }
-      }
+      order.streamCloses(stream);
     }
   }
 
-  /** Waits for all calls so far; not for those in graphs of which nobody tells. */
   private void awaitCalls() {
-    device.makeCurrent();
-    if (report.failure() != PeerReport.NONE) {
-      for (CudaStream stream : handed) {
-        device.api().awaitStream(stream.handle());
-      }
-    }
-    if (lastStream != null) {
-      device.api().awaitStream(lastStream.handle());
-    } else if (leftStream) {
-      device.api().awaitEvent(ordered.handle());
-    }
+    order.await(report.failure() != PeerReport.NONE);
   }
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */
   private void settle() {
-    CudaStream last = lastStream;
-    if (group.isUnsettled() && last != null && !last.isClosed()) {
-      CUstream handle = last.handle();
-      if (!device.api().isCapturing(handle) && device.api().isDone(handle)) {
-        group.settled();
-      }
+    if (group.isUnsettled() && order.isDone()) {
+      group.settled();
     }
   }
 
@@ -627,7 +559,7 @@ final class PeerReducer implements Reducer {
               Resources.closeAll(
                   captured.stream().<AutoCloseable>map(r -> () -> release(r)).toList()),
           planner,
-          ordered,
+          order,
           paths,
           finite,
           ledger::closed, // whatever happened here, the others may have their memory back

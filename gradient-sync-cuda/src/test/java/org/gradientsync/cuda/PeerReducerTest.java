@@ -34,6 +34,7 @@ import org.gradientsync.cuda.PeerRanks.Rank;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.mockito.InOrder;
 
 /** What the host's side does: GPUs are played, and what kernels report is written by the tests. */
@@ -393,6 +394,33 @@ class PeerReducerTest {
         });
   }
 
+  /** Large buffers of two streams, as buckets have them. */
+  private static final class Buckets implements AutoCloseable {
+    final CudaStream even;
+    final CudaStream odd;
+    final CudaBuffer a;
+    final CudaBuffer b;
+
+    Buckets(Rank rank, Reducer reducer) {
+      CudaDevice device = rank.device();
+      even = device.createQueue(true);
+      odd = device.createQueue(true);
+      a = device.allocate(DataType.FLOAT32, 5_000_000, even);
+      b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
+      reducer.register(a);
+      reducer.register(b);
+      clearInvocations(rank.gpu().api);
+    }
+
+    @Override
+    public void close() {
+      a.close();
+      b.close();
+      even.close();
+      odd.close();
+    }
+  }
+
   /** The next call's kernel is launched when the one before says so, not at its end. */
   @Test
   void callsBesideOtherWorkHandOver() {
@@ -400,42 +428,40 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaDevice device = rank.device();
-          try (CudaStream even = device.createQueue(true);
-              CudaStream odd = device.createQueue(true);
-              CudaStream last = device.createQueue(false);
-              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
-              CudaBuffer c = device.allocate(DataType.FLOAT32, 5_000_000, last)) {
-            for (CudaBuffer large : List.of(a, b, c)) {
-              reducer.register(large);
-            }
-            clearInvocations(api);
-            reducer.allReduce(a, ReduceOp.AVERAGE);
-            reducer.allReduce(b, ReduceOp.AVERAGE);
-            reducer.allReduce(a, ReduceOp.AVERAGE);
+          CudaStream last = rank.device().createQueue(false);
+          CudaBuffer c = rank.device().allocate(DataType.FLOAT32, 5_000_000, last);
+          reducer.register(c);
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
             reducer.allReduce(c, ReduceOp.AVERAGE); // takes too much to be there beside a
-            reducer.allReduce(b, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
             reducer.allReduce(buffer, ReduceOp.AVERAGE); // too small
+            CUstream even = buckets.even.handle();
+            CUstream odd = buckets.odd.handle();
             InOrder order = inOrder(api);
-            order.verify(api).launch(any(), same(even.handle()));
-            order.verify(api).streamWaitsFor(same(odd.handle()), any(), eq(1L));
-            order.verify(api).launch(any(), same(odd.handle()));
-            order.verify(api).streamWaitsFor(same(even.handle()), any(), eq(2L));
-            order.verify(api).launch(any(), same(even.handle()));
-            order.verify(api).record(any(), same(even.handle()));
-            order.verify(api).streamWaitsFor(same(last.handle()), any());
-            order.verify(api).launch(any(), same(last.handle()));
-            order.verify(api).record(any(), same(last.handle()));
-            order.verify(api).streamWaitsFor(same(odd.handle()), any());
-            order.verify(api).launch(any(), same(odd.handle()));
-            order.verify(api).record(any(), same(odd.handle()));
-            order.verify(api).streamWaitsFor(same(buffer.stream().handle()), any());
-            order.verify(api).launch(any(), same(buffer.stream().handle()));
+            order.verify(api).launch(any(), same(even));
+            order.verify(api).streamWaitsFor(same(odd), any(), eq(1L));
+            order.verify(api).launch(any(), same(odd));
+            order.verify(api).streamWaitsFor(same(even), any(), eq(2L));
+            order.verify(api).launch(any(), same(even));
+            verifyAfterTheEnd(order, api, even, last.handle());
+            verifyAfterTheEnd(order, api, last.handle(), odd);
+            verifyAfterTheEnd(order, api, odd, buffer.stream().handle());
             verify(api, times(3)).record(any(), any());
             verify(api, times(2)).streamWaitsFor(any(), any(), anyLong());
           }
+          c.close();
+          last.close();
         });
+  }
+
+  /** A call on another stream waits for an event behind the one before. */
+  private static void verifyAfterTheEnd(InOrder order, CudaApi api, CUstream before, CUstream now) {
+    order.verify(api).record(any(), same(before));
+    order.verify(api).streamWaitsFor(same(now), any());
+    order.verify(api).launch(any(), same(now));
   }
 
   @Test
@@ -449,18 +475,12 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaDevice device = rank.device();
           when(api.canWaitForValues(anyInt())).thenReturn(canWaitForValues);
-          try (CudaStream even = device.createQueue(true);
-              CudaStream odd = device.createQueue(true);
-              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
-            reducer.register(a);
-            reducer.register(b);
-            clearInvocations(api);
-            reducer.allReduce(a, ReduceOp.AVERAGE);
-            reducer.allReduce(b, ReduceOp.AVERAGE);
-            verify(api).streamWaitsFor(same(odd.handle()), any());
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            CUstream even = buckets.even.handle();
+            verifyAfterTheEnd(inOrder(api), api, even, buckets.odd.handle());
             verify(api, never()).streamWaitsFor(any(), any(), anyLong());
           }
         },
@@ -474,28 +494,42 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaDevice device = rank.device();
-          CudaStream even = device.createQueue(true);
-          CudaStream odd = device.createQueue(true);
-          CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-          CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
-          reducer.register(a);
-          reducer.register(b);
-          reducer.allReduce(a, ReduceOp.AVERAGE);
-          reducer.allReduce(b, ReduceOp.AVERAGE);
-          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
-          report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
-          assertThrows(RankLostException.class, () -> reducer.allReduce(a, ReduceOp.AVERAGE));
-          clearInvocations(api);
-          reducer.close();
-          verify(api, atLeastOnce()).awaitStream(same(even.handle()));
-          verify(api, atLeastOnce()).awaitStream(same(odd.handle()));
-          a.close();
-          b.close();
-          even.close();
-          odd.close();
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            fail(rank, () -> reducer.allReduce(buckets.a, ReduceOp.AVERAGE));
+            clearInvocations(api);
+            reducer.close();
+            verify(api, atLeastOnce()).awaitStream(same(buckets.even.handle()));
+            verify(api, atLeastOnce()).awaitStream(same(buckets.odd.handle()));
+          }
         },
         true);
+  }
+
+  @Test
+  void closedStreamsAreNotWaitedForAfterAFailure() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            buckets.even.close(); // the last call's
+            buckets.odd.close();
+            fail(rank, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            reducer.close();
+          }
+        },
+        true);
+  }
+
+  /** The GPU reports a time-out, and a call throws it. */
+  private static void fail(Rank rank, Executable call) {
+    int tag = PeerTag.of(1, ReduceOp.AVERAGE);
+    report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
+    assertThrows(RankLostException.class, call);
   }
 
   /** A call on a stream that has handed over, and closes, still comes before all that follow. */
@@ -505,21 +539,15 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaDevice device = rank.device();
-          CudaStream even = device.createQueue(true);
-          try (CudaStream odd = device.createQueue(true);
-              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
-            reducer.register(a);
-            reducer.register(b);
-            reducer.allReduce(a, ReduceOp.AVERAGE);
-            reducer.allReduce(b, ReduceOp.AVERAGE);
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
             clearInvocations(api);
-            CUstream closed = even.handle();
-            even.close();
+            CUstream closed = buckets.even.handle();
+            buckets.even.close();
             InOrder order = inOrder(api);
             order.verify(api).record(any(), same(closed));
-            order.verify(api).streamWaitsFor(same(odd.handle()), any());
+            order.verify(api).streamWaitsFor(same(buckets.odd.handle()), any());
             order.verify(api).destroyStream(same(closed));
           }
         });
@@ -530,51 +558,20 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          CudaDevice device = rank.device();
-          try (CudaStream even = device.createQueue(true);
-              CudaStream odd = device.createQueue(true);
-              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
-            reducer.register(a);
-            reducer.register(b);
-            reducer.allReduce(a, ReduceOp.AVERAGE);
+          try (Buckets buckets = new Buckets(rank, reducer)) {
+            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
             CudaException refused = new CudaException("cuStreamWaitValue64 failed: X (1)", 1);
             doThrow(refused).when(rank.gpu().api).streamWaitsFor(any(), any(), anyLong());
             int before = graphs(rank);
-            RankLostException e =
-                assertThrows(RankLostException.class, () -> reducer.allReduce(b, ReduceOp.AVERAGE));
-            assertTrue(e.getMessage().contains("cuStreamWaitValue64 failed"), e::getMessage);
-            assertThrows(RankLostException.class, () -> reducer.allReduce(a, ReduceOp.AVERAGE));
+            for (CudaBuffer next : List.of(buckets.b, buckets.a)) {
+              RankLostException e =
+                  assertThrows(
+                      RankLostException.class, () -> reducer.allReduce(next, ReduceOp.AVERAGE));
+              assertTrue(e.getMessage().contains("cuStreamWaitValue64 failed"), e::getMessage);
+            }
             assertEquals(before, graphs(rank));
           }
         });
-  }
-
-  @Test
-  void closedStreamsAreNotWaitedForAfterAFailure() {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          CudaDevice device = rank.device();
-          CudaStream even = device.createQueue(true);
-          CudaStream odd = device.createQueue(true);
-          CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-          CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
-          reducer.register(a);
-          reducer.register(b);
-          reducer.allReduce(a, ReduceOp.AVERAGE);
-          reducer.allReduce(b, ReduceOp.AVERAGE);
-          reducer.allReduce(a, ReduceOp.AVERAGE);
-          even.close(); // the last call's
-          odd.close();
-          int tag = PeerTag.of(1, ReduceOp.AVERAGE);
-          report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
-          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
-          reducer.close();
-          a.close();
-          b.close();
-        },
-        true);
   }
 
   /** Nobody counts the launches of a graph that the caller has made. */
@@ -584,21 +581,14 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaDevice device = rank.device();
-          try (CudaStream even = device.createQueue(true);
-              CudaStream odd = device.createQueue(true);
-              CudaBuffer a = device.allocate(DataType.FLOAT32, 5_000_000, even);
-              CudaBuffer b = device.allocate(DataType.FLOAT32, 5_000_000, odd)) {
-            reducer.register(a);
-            reducer.register(b);
-            try (CudaGraph graph = capture(rank, reducer, a)) {
-              clearInvocations(api);
-              graph.launch(even);
-              reducer.allReduce(b, ReduceOp.AVERAGE);
-              graph.launch(even);
-              verify(api, times(2)).record(any(), any());
-              verify(api, never()).streamWaitsFor(any(), any(), anyLong());
-            }
+          try (Buckets buckets = new Buckets(rank, reducer);
+              CudaGraph graph = capture(rank, reducer, buckets.a)) {
+            clearInvocations(api);
+            graph.launch(buckets.even);
+            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            graph.launch(buckets.even);
+            verify(api, times(2)).record(any(), any());
+            verify(api, never()).streamWaitsFor(any(), any(), anyLong());
           }
         });
   }
