@@ -47,7 +47,7 @@ final class CommunicationThread implements AutoCloseable {
    * @throws RuntimeException what that work, or an earlier one, threw
    */
   synchronized void await(long ticket) {
-    waitFor(ticket);
+    settle(ticket);
     if (failure == null || ticket < failed) {
       return;
     }
@@ -57,7 +57,8 @@ final class CommunicationThread implements AutoCloseable {
     throw (RuntimeException) failure;
   }
 
-  private synchronized void waitFor(long ticket) {
+  /** Waits for work that was handed over, whatever becomes of it. */
+  synchronized void settle(long ticket) {
     boolean interrupted = false;
     while (carriedOut < ticket) {
       try {
@@ -145,7 +146,7 @@ final class CommunicationThread implements AutoCloseable {
                   + "; close the sync, it cannot be used any more"));
       thread.interrupt();
     }
-    waitFor(ticket);
+    settle(ticket);
   }
 
   /** Ends the thread, and gives up what it has not carried out. */

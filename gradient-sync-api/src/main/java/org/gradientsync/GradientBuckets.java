@@ -40,6 +40,10 @@ import org.gradientsync.spi.WorkQueue;
  * not be used between the first {@link #ready} of a step and {@link #finish}. Calls of the sync in
  * between have their place in the order: the same buckets must be full on all ranks when they come.
  *
+ * <p>With {@link Builder#intoNextStep} a step need not wait for its last averages: {@link
+ * #finish()} returns without them, and the next step's forward pass waits for each layer's with
+ * {@link #await}, just before it is used.
+ *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
  * #join}. For use by one thread at a time. After an exception of {@link #ready} or {@link #finish}
  * that comes from averaging, every further call throws, and the sync may be broken, too: close
@@ -70,7 +74,7 @@ public final class GradientBuckets implements AutoCloseable {
   private final boolean[] isKept;
   private final int[] order;
   private WorkQueue[] turns;
-  private WorkQueue last;
+  private WorkQueue last; // or null
   private BucketLayout layout;
   private Bucket[] buckets;
   private DeviceBuffer[] gradients;
@@ -78,6 +82,7 @@ public final class GradientBuckets implements AutoCloseable {
   private int readyCount;
   private long lastTicket;
   private int started;
+  private int underWay; // buckets whose averages the last step has left to be awaited
   private boolean ordered;
   private int quiet;
   private boolean joining;
@@ -98,11 +103,12 @@ public final class GradientBuckets implements AutoCloseable {
     LayoutCheck.requireSame(
         sync.communicator(),
         parameters,
-        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
+        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "intoNextStep"),
         options.firstBytes,
         options.bytes,
         options.unevenSteps ? 1 : 0,
-        options.overlap ? 1 : 0);
+        options.overlap ? 1 : 0,
+        options.intoNextStep ? 1 : 0);
     BackendDevice device = sync.backend();
     compute = options.compute == null ? device.queue() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
@@ -131,7 +137,8 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Buckets take two queues by turns, so that the next one's work is at the device before the last
    * one's has ended. The backward pass is over when the last bucket is ready, so that has no other
-   * work to spare. A reducer that blocks the host has one bucket's work at the device at a time.
+   * work to spare, unless the next step's has begun. A reducer that blocks the host has one
+   * bucket's work at the device at a time.
    */
   private void createQueues(BackendDevice device) {
     boolean one = !options.overlap || sync.blocksHost();
@@ -139,7 +146,7 @@ public final class GradientBuckets implements AutoCloseable {
     for (int i = 0; i < turns.length; i++) {
       turns[i] = options.overlap ? queues.add(device.createQueue(true)) : compute;
     }
-    last = one ? turns[0] : queues.add(device.createQueue(false));
+    last = one || options.intoNextStep ? null : queues.add(device.createQueue(false));
   }
 
   private void layOut() {
@@ -181,7 +188,8 @@ public final class GradientBuckets implements AutoCloseable {
 
   private void makeBuckets() {
     for (int i = 0; i < buckets.length; i++) {
-      WorkQueue queue = i == buckets.length - 1 ? last : turns[i % turns.length];
+      boolean isLast = last != null && i == buckets.length - 1;
+      WorkQueue queue = isLast ? last : turns[i % turns.length];
       buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queue, options.decoration);
       buckets[i].averaged.named(nameOf(i));
     }
@@ -208,7 +216,8 @@ public final class GradientBuckets implements AutoCloseable {
 
   /**
    * Where a gradient goes. It belongs to the stream that computes, see {@link Builder#computedOn}.
-   * Its elements hold the average after {@link #finish}, until the next step writes them.
+   * Its elements hold the average after {@link #finish}, or {@link #await}, until the next step
+   * writes them.
    *
    * @param parameter its number in the list, from 0
    * @return a view, which ends with {@link #rebuild} or {@link #close}
@@ -251,11 +260,20 @@ public final class GradientBuckets implements AutoCloseable {
    * for other ranks. Within {@link #noSync} it starts nothing.
    *
    * @param parameter its number in the list, from 0
-   * @throws IllegalStateException if it has been ready before in this step
+   * @throws IllegalStateException if it has been ready before in this step, or if the last step's
+   *     average has not been awaited, which the gradient has overwritten then
    */
   public void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
+    if (buckets[layout.bucketOf[parameter]].underWay) {
+      throw new IllegalStateException(
+          "gradient is ready before the last step's average was awaited: parameter="
+              + parameters.get(parameter)
+              + ", rank="
+              + sync.rank()
+              + "; call await() before a gradient is written again");
+    }
     if (quiet > 0) {
       isKept[parameter] = true;
       return;
@@ -319,66 +337,114 @@ public final class GradientBuckets implements AutoCloseable {
   }
 
   /**
-   * Ends the step: what is enqueued later on the stream that computes finds the averages. Does not
-   * block the host where the reducer does not. Within {@link #noSync} it does nothing.
+   * Ends the step: what is enqueued later on the stream that computes finds the averages; with
+   * {@link Builder#intoNextStep}, after {@link #await}. Does not block the host where the reducer
+   * does not. Within {@link #noSync} it does nothing.
    *
    * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen:
    *     with their names. The other ranks wait for them in vain, so the buckets are broken
    * @throws GradientSyncException what an average of this step has thrown
    */
   public void finish() {
-    finish(nothing);
+    if (options.intoNextStep) {
+      endStep();
+    } else {
+      finish(nothing);
+    }
   }
 
   /**
-   * Ends the step as {@link #finish()} does, bucket after bucket, so that what is done with the
-   * first averages need not wait for the last.
+   * Ends the step as {@link #finish()} does, and awaits bucket after bucket, so that what is done
+   * with the first averages need not wait for the last.
    *
    * @param averaged called for each parameter's number, in the order of the buckets: what it
    *     enqueues on the stream that computes finds this parameter's average
    */
   public void finish(IntConsumer averaged) {
     Objects.requireNonNull(averaged, "averaged");
+    if (!endStep()) {
+      return;
+    }
+    for (Bucket bucket : buckets) {
+      await(bucket);
+      try {
+        for (int parameter : bucket.parameters) {
+          averaged.accept(parameter);
+        }
+      } catch (RuntimeException | Error e) {
+        broken = e;
+        throw e;
+      }
+    }
+  }
+
+  /** Whether there are averages to be awaited now. */
+  private boolean endStep() {
     requireUsable();
     if (quiet > 0) {
-      return;
+      return false;
     }
     if (readyCount < gradients.length) {
       settleMissing();
     }
     startFull();
+    ordered = true;
+    for (Bucket bucket : buckets) {
+      bucket.underWay = true;
+    }
+    underWay = buckets.length;
+    begin();
+    return true;
+  }
+
+  /**
+   * Lets what is enqueued later on the stream that computes find a gradient's average of the step
+   * that is over. Does not block the host where the reducer does not. Does nothing if the average
+   * has been awaited, as it has without {@link Builder#intoNextStep}.
+   *
+   * <p>Before a gradient is written again, its average must have been awaited. Averages are there
+   * in the order of {@link #bucketOf}.
+   *
+   * @param parameter its number in the list, from 0
+   * @throws GradientSyncException what the average, or an earlier one, has thrown
+   */
+  public void await(int parameter) {
+    requireUsable();
+    await(buckets[layout.bucketOf[requireParameter(parameter)]]);
+  }
+
+  private void await(Bucket bucket) {
+    if (!bucket.underWay) {
+      return;
+    }
     try {
-      for (Bucket bucket : buckets) {
-        await(bucket);
-        for (int parameter : bucket.parameters) {
-          averaged.accept(parameter);
-        }
+      if (bucket.observation != null && options.overlap) {
+        bucket.observation.wanted(compute);
+      }
+      if (thread != null) {
+        awaitThread(bucket);
+      }
+      compute.waitFor(bucket.done);
+      if (bucket.observation != null) {
+        bucket.observation.complete();
+        bucket.observation = null;
+      }
+      bucket.underWay = false;
+      if (--underWay == 0) {
+        sync.observer().tell(compute);
       }
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;
     }
-    ordered = true;
-    begin();
-    sync.observer().tell(compute);
   }
 
-  private void await(Bucket bucket) {
-    if (bucket.observation != null && options.overlap) {
-      bucket.observation.wanted(compute);
-    }
-    if (thread != null) {
-      try {
-        thread.await(bucket.ticket);
-      } catch (RuntimeException | Error e) {
-        forgetObservations(); // the thread has dropped the buckets after this one
-        throw e;
-      }
-    }
-    compute.waitFor(bucket.done);
-    if (bucket.observation != null) {
-      bucket.observation.complete();
-      bucket.observation = null;
+  private void awaitThread(Bucket bucket) {
+    try {
+      thread.await(bucket.ticket);
+    } catch (RuntimeException | Error e) {
+      forgetObservations(); // the thread has dropped the buckets after this one
+      throw e;
     }
   }
 
@@ -403,6 +469,7 @@ public final class GradientBuckets implements AutoCloseable {
     for (int i = 0; i < isReady.length; i++) {
       if (!isReady[i]) {
         if (!isKept[i]) {
+          await(i);
           gradients[i].fillZero();
         }
         ready(i);
@@ -477,12 +544,13 @@ public final class GradientBuckets implements AutoCloseable {
    *
    * @return whether anything has changed; then gradients are to be asked for again, and earlier
    *     views are closed
-   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, or
-   *     within {@link #noSync}
+   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, within
+   *     {@link #noSync}, or if averages have not been awaited
    */
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
     requireLoud("rebuild");
+    requireAwaited("rebuild");
     if (!ordered) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
@@ -514,11 +582,12 @@ public final class GradientBuckets implements AutoCloseable {
    *     this rank's parameters the same as theirs
    * @return how many steps that were
    * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, in the middle of a
-   *     step, or within {@link #noSync}
+   *     step, within {@link #noSync}, or if averages have not been awaited
    */
   public long join(Runnable update) {
     requireBetweenSteps("join");
     requireLoud("join");
+    requireAwaited("join");
     if (flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -532,7 +601,7 @@ public final class GradientBuckets implements AutoCloseable {
         for (int i = 0; i < gradients.length; i++) {
           ready(i);
         }
-        finish();
+        finish(nothing);
         if (!flag.isRaised()) {
           return steps;
         }
@@ -581,6 +650,18 @@ public final class GradientBuckets implements AutoCloseable {
     }
   }
 
+  private void requireAwaited(String call) {
+    if (underWay > 0) {
+      throw new IllegalStateException(
+          call
+              + "() before all averages were awaited: buckets="
+              + underWay
+              + ", rank="
+              + sync.rank()
+              + "; call await() for each parameter, and use its average");
+    }
+  }
+
   private void closeBuckets() {
     List<AutoCloseable> all = new ArrayList<>(Arrays.asList(buckets));
     all.add(flag);
@@ -590,7 +671,8 @@ public final class GradientBuckets implements AutoCloseable {
 
   /**
    * Gives the buckets' memory back. Not collective. In the middle of a step whose averages block
-   * the host, they are given up, which breaks the sync. A second call does nothing.
+   * the host, they are given up, which breaks the sync; those of a step that is over are waited
+   * for. A second call does nothing.
    */
   @Override
   public void close() {
@@ -600,6 +682,8 @@ public final class GradientBuckets implements AutoCloseable {
     closed = true;
     if (thread != null && started > 0) {
       thread.abandon(lastTicket);
+    } else if (thread != null && underWay > 0) {
+      thread.settle(lastTicket);
     }
     if (buckets != null) {
       forgetObservations();
@@ -614,6 +698,7 @@ public final class GradientBuckets implements AutoCloseable {
     private long firstBytes = 1 << 20;
     private long bytes = 25 << 20;
     private boolean overlap = true;
+    private boolean intoNextStep;
     private boolean unevenSteps;
     private Missing missing = Missing.REFUSE;
     private WorkQueue compute;
@@ -658,6 +743,20 @@ public final class GradientBuckets implements AutoCloseable {
      */
     public Builder overlap(boolean newOverlap) {
       overlap = newOverlap;
+      return this;
+    }
+
+    /**
+     * Lets averages go on after {@link #finish()}, beside the next step's forward pass, which calls
+     * {@link #await} before it uses what a parameter's average makes of it. Of use where the last
+     * averages of a step take longer than its backward pass, and are not those that the next
+     * forward pass begins with: compute the first layers' gradients before some of the last
+     * layers'.
+     *
+     * @return this builder
+     */
+    public Builder intoNextStep() {
+      intoNextStep = true;
       return this;
     }
 

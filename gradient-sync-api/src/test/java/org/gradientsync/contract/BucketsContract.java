@@ -339,6 +339,123 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
+  void averagesGoOnIntoTheNextStep(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync, MODEL).overlap(overlap).intoNextStep().build()) {
+            for (int step = 0; step < 6; step++) {
+              for (int i : order(MODEL.size(), 20 * step + sync.rank())) {
+                buckets.await(i);
+                if (step > 0) {
+                  assertAverage(sync, buckets, MODEL, i, step - 1);
+                }
+                buckets.await(i);
+              }
+              step(sync, buckets, MODEL, step);
+            }
+          } // the last step's were not awaited
+          try (GradientBuckets buckets = small(sync, FLOATS).intoNextStep().build()) {
+            for (int step = 7; step < 9; step++) {
+              int now = step;
+              readyAll(sync, buckets, FLOATS, step);
+              buckets.finish(i -> assertAverage(sync, buckets, FLOATS, i, now));
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void averagesThatWereNotAwaited(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync, MODEL).overlap(overlap).unevenSteps().intoNextStep().build()) {
+            step(sync, buckets, MODEL, 1);
+            for (int i = 0; i < MODEL.size(); i++) {
+              int parameter = i;
+              outOfTurn(
+                  () -> buckets.ready(parameter),
+                  "" + MODEL.get(i),
+                  "rank=" + sync.rank(),
+                  "await");
+            }
+            outOfTurn(buckets::rebuild, "rebuild() before", "buckets=" + buckets.bucketCount());
+            outOfTurn(() -> buckets.join(() -> {}), "join() before", "rank=" + sync.rank());
+            try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+              outOfTurn(() -> buckets.ready(3), "" + MODEL.get(3));
+            }
+            for (int i = 0; i < MODEL.size(); i++) {
+              buckets.await(i);
+            }
+            assertAverages(sync, buckets, MODEL, 1); // all of that has done no harm
+            assertThrows(IndexOutOfBoundsException.class, () -> buckets.await(MODEL.size()));
+            buckets.rebuild();
+            assertEquals(0, buckets.join(() -> {}));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void whatIsMissingNeedNotHaveBeenAwaited(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync, MODEL).overlap(overlap).missing(Missing.ZERO).intoNextStep().build()) {
+            step(sync, buckets, MODEL, 0);
+            buckets.await(6);
+            assertAverage(sync, buckets, MODEL, 6, 0);
+            write(sync, buckets, MODEL, 6, 1);
+            buckets.ready(6);
+            buckets.finish();
+            for (int i = 0; i < MODEL.size(); i++) {
+              buckets.await(i);
+              if (i == 6) {
+                assertAverage(sync, buckets, MODEL, i, 1);
+              } else {
+                Parameter p = MODEL.get(i);
+                ByteBuffer zeros = Numbers.memory(p.type(), (int) p.count());
+                assertBits(zeros, buckets.gradient(i), "missing, " + p);
+              }
+            }
+            step(sync, buckets, MODEL, 2); // closed before any is awaited
+          }
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalAndOverlap")
+  void aRankThatIsLostBeforeItsAveragesAreAwaited(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync, MODEL).overlap(overlap).intoNextStep().build()) {
+            step(sync, buckets, MODEL, 0);
+            if (sync.rank() == 0) {
+              sync.close();
+            } else {
+              assertThrows(
+                  RankLostException.class,
+                  () -> {
+                    for (int i = 0; i < MODEL.size(); i++) {
+                      buckets.await(i);
+                    }
+                    wholeStep(sync, buckets, MODEL, 1);
+                  });
+              assertThrows(RuntimeException.class, () -> wholeStep(sync, buckets, MODEL, 2));
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
   void missingGradientsAreZero(int ranks, boolean overlap) {
     run(
         ranks,
@@ -498,6 +615,10 @@ public abstract class BucketsContract {
         });
   }
 
+  private static void outOfTurn(Runnable call, String... parts) {
+    assertContains(assertThrows(IllegalStateException.class, call::run), parts);
+  }
+
   private static void refused(Runnable call, String... parts) {
     IllegalArgumentException e = assertThrows(IllegalArgumentException.class, call::run);
     assertContains(e, parts);
@@ -578,6 +699,11 @@ public abstract class BucketsContract {
               assertThrows(MismatchedCallException.class, first::build), "firstBucketBytes=");
           GradientBuckets.Builder overlap = small(sync, MODEL).overlap(odd);
           assertContains(assertThrows(MismatchedCallException.class, overlap::build), "overlap=");
+          GradientBuckets.Builder into = small(sync, MODEL);
+          assertContains(
+              assertThrows(
+                  MismatchedCallException.class, () -> (odd ? into.intoNextStep() : into).build()),
+              "intoNextStep=");
           GradientBuckets.Builder uneven = small(sync, MODEL);
           assertContains(
               assertThrows(
@@ -1129,6 +1255,9 @@ public abstract class BucketsContract {
             if (same.nextBoolean()) {
               builder.unevenSteps();
             }
+            if (same.nextBoolean()) {
+              builder.intoNextStep();
+            }
             try (GradientBuckets buckets = builder.build()) {
               for (int step = 0; step < 15; step++) {
                 for (int i : order(size, own.nextInt())) {
@@ -1139,6 +1268,9 @@ public abstract class BucketsContract {
                   buckets.ready(i);
                 }
                 buckets.finish();
+                for (int i : order(size, own.nextInt())) {
+                  buckets.await(i);
+                }
                 assertAverages(sync, buckets, model, 20 * round + step);
                 if (step == 5) {
                   buckets.rebuild();
