@@ -136,12 +136,10 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /**
-   * Whether all vectors are whole, and there are several lines to have on their way at once. Each
-   * rank decides for itself: the kernels send the same lines.
+   * Whether all vectors are whole. Each rank decides for itself: the kernels send the same lines.
    */
   private boolean goesAtOnce(PeerRegistration registration, PeerFormat format) {
-    return ranks > 2
-        && registration.addresses[rank] % PeerLayout.VECTOR == 0
+    return registration.addresses[rank] % PeerLayout.VECTOR == 0
         && registration.count % (PeerLayout.VECTOR / format.wire().sizeInBytes()) == 0;
   }
 

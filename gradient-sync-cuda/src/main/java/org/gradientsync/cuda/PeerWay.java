@@ -9,7 +9,7 @@ enum PeerWay {
   ONE_SHOT(256),
   /** Shards to their owners, results to everybody, in such lines. */
   TWO_SHOT(256),
-  /** The same for buffers of whole vectors, among three ranks or more. */
+  /** The same for buffers of whole vectors. */
   AT_ONCE(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),

@@ -4,7 +4,7 @@
 //
 //   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
-//   at_once   as two_shot, but a warp has several ranks' lines on their way at once, for which it takes more registers.
+//   at_once   as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
 //   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
@@ -595,51 +595,55 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
   call.finish();
 }
 
-// A warp's rounds of the other ranks' shards, of GROUP ranks at once, so that their loads are on their way together. The
-// groups of a round come one after the other, then those of the warp's next round. Buffers that go in lines are small:
-// an int counts their vectors, and takes half a long's registers.
+// A warp's lines for the other ranks: of each of its rounds, one after the other, to each of them. GROUP of these are on
+// their way at once. Buffers that go in lines are small: an int counts their vectors, and takes half a long's registers.
 template <class V, int GROUP> struct Shards {
   const Arguments& a;
   const Lane& lane;
   int vectors = ((int)a.count + V::SIZE - 1) / V::SIZE;
   int shard = (vectors + a.ranks - 1) / a.ranks;
   int rounds = (shard + Lane::VECTORS - 1) / Lane::VECTORS;
-  int round = lane.warp;
-  int begin = 1; // of the group: so many ranks after this one
+  int round = lane.warp; // of the group's first
+  int next_rank = 1;     // so many ranks after this one
   uint4 v[GROUP];
 
   __device__ __forceinline__ Shards(const Arguments& arguments, const Lane& l) : a(arguments), lane(l) {}
 
   __device__ __forceinline__ bool more() const { return round < rounds; }
-  __device__ __forceinline__ void next() {
-    begin += GROUP;
-    if (begin >= a.ranks) {
-      begin = 1;
-      round += lane.warps;
+  __device__ __forceinline__ void step(int& k, int& r) const {
+    if (++k == a.ranks) {
+      k = 1;
+      r += lane.warps;
     }
   }
-  __device__ __forceinline__ int index(int owner) const { return owner * shard + round * Lane::VECTORS + lane.offset; }
+  __device__ __forceinline__ void next() {
+#pragma unroll
+    for (int u = 0; u < GROUP; u++) step(next_rank, round);
+  }
+  __device__ __forceinline__ int index(int owner, int r) const { return owner * shard + r * Lane::VECTORS + lane.offset; }
   __device__ __forceinline__ bool has(int owner, int i) const {
     return lane.data && i < min(vectors, (owner + 1) * shard);
   }
-  // Several ranks at once are for vectors that are all whole: the code for others is too long to be there so many times.
+  // Several at once are for vectors that are all whole: the code for others is too long to be there so many times.
   __device__ __forceinline__ void read() {
     const void* buffer = a.buffers[a.rank];
+    int k = next_rank, r = round;
 #pragma unroll
-    for (int u = 0; u < GROUP; u++) {
-      if (begin + u >= a.ranks) break;
-      int owner = after(a, begin + u);
-      int i = index(owner);
+    for (int u = 0; u < GROUP; u++, step(k, r)) {
+      if (r >= rounds) break;
+      int owner = after(a, k);
+      int i = index(owner, r);
       v[u] = make_uint4(0, 0, 0, 0);
       if (has(owner, i)) v[u] = GROUP > 1 ? V::read(buffer, i) : V::read(buffer, i, a.count, a.aligned >> a.rank & 1);
     }
   }
   __device__ __forceinline__ void send(unsigned long long header) const {
+    int k = next_rank, r = round;
 #pragma unroll
-    for (int u = 0; u < GROUP; u++) {
-      if (begin + u >= a.ranks) break;
-      uint4* to = a.staging[after(a, begin + u)] + a.rank * a.stride + lane.lane;
-      send_line(to + round * 32, lane.tagged(v[u], header));
+    for (int u = 0; u < GROUP; u++, step(k, r)) {
+      if (r >= rounds) break;
+      uint4* to = a.staging[after(a, k)] + a.rank * a.stride + lane.lane;
+      send_line(to + r * 32, lane.tagged(v[u], header));
     }
   }
   // Waits for the owners' lines of results. False if they do not come.
@@ -647,14 +651,16 @@ template <class V, int GROUP> struct Shards {
     bool missing;
     do {
       missing = false;
+      int k = next_rank, r = round, here = 0;
 #pragma unroll
-      for (int u = 0; u < GROUP; u++) {
-        if (begin + u >= a.ranks) break;
-        v[u] = receive_line(results + after(a, begin + u) * a.stride + round * 32 + lane.lane);
+      for (int u = 0; u < GROUP; u++, step(k, r)) {
+        if (r >= rounds) break;
+        v[u] = receive_line(results + after(a, k) * a.stride + r * 32 + lane.lane);
+        here = u + 1;
       }
 #pragma unroll
       for (int u = 0; u < GROUP; u++) {
-        if (begin + u < a.ranks) missing |= !lane.here(v[u], call.header);
+        if (u < here) missing |= !lane.here(v[u], call.header);
       }
       missing = __any_sync(~0u, missing);
       if (missing && __any_sync(~0u, call.hopeless())) {
@@ -666,11 +672,12 @@ template <class V, int GROUP> struct Shards {
   }
   __device__ __forceinline__ void write() const {
     void* buffer = a.buffers[a.rank];
+    int k = next_rank, r = round;
 #pragma unroll
-    for (int u = 0; u < GROUP; u++) {
-      if (begin + u >= a.ranks) break;
-      int owner = after(a, begin + u);
-      int i = index(owner);
+    for (int u = 0; u < GROUP; u++, step(k, r)) {
+      if (r >= rounds) break;
+      int owner = after(a, k);
+      int i = index(owner, r);
       if (!has(owner, i)) continue;
       if (GROUP > 1) {
         V::write(buffer, i, v[u]);
@@ -680,6 +687,69 @@ template <class V, int GROUP> struct Shards {
     }
   }
 };
+
+// Several of a warp's rounds of this rank's own shard at once, so that the lines of few ranks are on their way together, too:
+// LINES of them, for at most half as many ranks. Vectors are whole. False if lines do not come.
+template <class F, int FAMILY, int LINES>
+__device__ __forceinline__ bool reduce_rounds(Call& call, const Lane& lane, int first, int rounds, int begin, int end) {
+  using V = Vector<F, FAMILY>;
+  const Arguments& a = call.a;
+  void* buffer = a.buffers[a.rank];
+  const uint4* from = a.staging[a.rank] + lane.lane;
+  int lines = LINES / a.ranks * a.ranks;
+  uint4 v[LINES];
+  bool missing;
+  do {
+    missing = false;
+    int rank = 0, round = first;
+#pragma unroll
+    for (int u = 0; u < LINES; u++) {
+      if (u >= lines || round >= rounds) break;
+      int i = begin + round * Lane::VECTORS + lane.offset;
+      if (rank != a.rank) {
+        v[u] = receive_line(from + rank * a.stride + round * 32);
+      } else {
+        v[u] = lane.tagged(lane.data && i < end ? V::read(buffer, i) : make_uint4(0, 0, 0, 0), call.header);
+      }
+      if (++rank == a.ranks) {
+        rank = 0;
+        round += lane.warps;
+      }
+    }
+    int there = min(lines, (rounds - first + lane.warps - 1) / lane.warps * a.ranks);
+#pragma unroll
+    for (int u = 0; u < LINES; u++) {
+      if (u < there) missing |= !lane.here(v[u], call.header);
+    }
+    missing = __any_sync(~0u, missing);
+    if (missing && __any_sync(~0u, call.hopeless())) {
+      call.failed = true; // for all of the warp, which stays together
+      return false;
+    }
+  } while (missing);
+  V sum;
+  int rank = 0, round = first;
+#pragma unroll
+  for (int u = 0; u < LINES; u++) {
+    if (u >= lines || round >= rounds) break;
+    if (rank == 0) {
+      sum.first(v[u]);
+    } else {
+      sum.next(v[u], a.op);
+    }
+    if (++rank == a.ranks) {
+      uint4 result = sum.result(a.op, a.ranks), line = lane.tagged(result, call.header);
+      for (int k = 1; k < a.ranks; k++) {
+        send_line(a.staging[after(a, k)] + (a.ranks + a.rank) * a.stride + round * 32 + lane.lane, line);
+      }
+      int i = begin + round * Lane::VECTORS + lane.offset;
+      if (lane.data && i < end) V::write(buffer, i, result);
+      rank = 0;
+      round += lane.warps;
+    }
+  }
+  return true;
+}
 
 // Staging: for each sending rank, its lines of the receiver's shard; then for each owner, the lines of its result.
 // Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
@@ -699,7 +769,15 @@ template <class F, int FAMILY, bool WATCHED, int GROUP> __device__ __forceinline
   void* buffer = a.buffers[a.rank];
   bool aligned = a.aligned >> a.rank & 1;
   long long results = a.ranks * a.stride, end = min(shards.vectors, (a.rank + 1) * shards.shard);
-  for (int round = lane.warp; round < shards.rounds; round += lane.warps) {
+  constexpr int LINES = 2 * GROUP;
+  int together = GROUP > 1 && a.ranks <= GROUP ? LINES / a.ranks : 1; // rounds
+  for (int round = lane.warp; round < shards.rounds; round += together * lane.warps) {
+    if constexpr (GROUP > 1) {
+      if (together > 1) {
+        if (!reduce_rounds<F, FAMILY, LINES>(call, lane, round, shards.rounds, a.rank * shards.shard, (int)end)) break;
+        continue;
+      }
+    }
     int i = a.rank * shards.shard + round * Lane::VECTORS + lane.offset;
     bool mine = lane.data && i < end;
     uint4 own = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header), result;
