@@ -53,6 +53,8 @@ class TrainingGuideTest {
 
     void forward(int batch);
 
+    void forward(int batch, int layer);
+
     void backward(int layer, DeviceBuffer gradient, float scale, boolean add);
 
     void update(int layer, DeviceBuffer gradient, float rate);
@@ -153,6 +155,31 @@ class TrainingGuideTest {
       model.backward(layer, buckets.gradient(layer), 1, false);
       buckets.ready(layer); // and no other one
       buckets.finish(i -> model.update(i, buckets.gradient(i), rate));
+    }
+  }
+
+  static void intoNextStep(GradientSync sync, Model model, int[] order, int steps, float rate) {
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters()).intoNextStep().build()) {
+      buckets.broadcast(model.weights(), 0);
+      for (int step = 0; step < steps; step++) {
+        for (int layer = 0; layer < buckets.size(); layer++) {
+          if (step > 0) {
+            buckets.await(layer); // just before the layer is used
+            model.update(layer, buckets.gradient(layer), rate);
+          }
+          model.forward(step * sync.size() + sync.rank(), layer);
+        }
+        for (int layer : order) { // the first layers before some of the last ones
+          model.backward(layer, buckets.gradient(layer), 1, false);
+          buckets.ready(layer);
+        }
+        buckets.finish(); // returns without the averages
+      }
+      for (int layer = 0; layer < buckets.size(); layer++) {
+        buckets.await(layer);
+        model.update(layer, buckets.gradient(layer), rate);
+      }
     }
   }
 
@@ -269,6 +296,11 @@ class TrainingGuideTest {
 
     @Override
     public void forward(int newBatch) {
+      batch = newBatch;
+    }
+
+    @Override
+    public void forward(int newBatch, int layer) {
       batch = newBatch;
     }
 
@@ -409,6 +441,13 @@ class TrainingGuideTest {
             IntStream.range(0, ranks)
                 .mapToObj(r -> new int[] {step * ranks + r})
                 .toArray(int[][]::new));
+  }
+
+  @Test
+  void averagesGoOnIntoTheNextStep() {
+    int[] order = IntStream.range(0, COUNTS.length).toArray();
+    float[] weights = run(3, (sync, model) -> intoNextStep(sync, model, order, STEPS, RATE));
+    assertArrayEquals(expected(STEPS, 3), weights, 0f);
   }
 
   @Test

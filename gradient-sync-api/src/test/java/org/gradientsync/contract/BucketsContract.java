@@ -443,10 +443,13 @@ public abstract class BucketsContract {
               assertThrows(
                   RankLostException.class,
                   () -> {
-                    for (int i = 0; i < MODEL.size(); i++) {
-                      buckets.await(i);
+                    for (int step = 1; step < 3; step++) {
+                      for (int i = 0; i < MODEL.size(); i++) {
+                        buckets.await(i);
+                        assertAverage(sync, buckets, MODEL, i, step - 1);
+                      }
+                      step(sync, buckets, MODEL, step);
                     }
-                    wholeStep(sync, buckets, MODEL, 1);
                   });
               assertThrows(RuntimeException.class, () -> wholeStep(sync, buckets, MODEL, 2));
             }
