@@ -53,8 +53,6 @@ class TrainingGuideTest {
 
     void forward(int batch);
 
-    void forward(int batch, int layer);
-
     void backward(int layer, DeviceBuffer gradient, float scale, boolean add);
 
     void update(int layer, DeviceBuffer gradient, float rate);
@@ -158,7 +156,12 @@ class TrainingGuideTest {
     }
   }
 
-  static void intoNextStep(GradientSync sync, Model model, int[] order, int steps, float rate) {
+  interface LayeredModel extends Model {
+    void forward(int batch, int layer);
+  }
+
+  static void intoNextStep(
+      GradientSync sync, LayeredModel model, int[] order, int steps, float rate) {
     try (GradientBuckets buckets =
         GradientBuckets.builder(sync, model.parameters()).intoNextStep().build()) {
       buckets.broadcast(model.weights(), 0);
@@ -257,7 +260,7 @@ class TrainingGuideTest {
   }
 
   /** Weights that move towards numbers which depend on the batch: on real buffers. */
-  static final class MyModel implements Model, AutoCloseable {
+  static final class MyModel implements LayeredModel, AutoCloseable {
     private final List<DeviceBuffer> weights = new ArrayList<>();
     private int batch;
 
