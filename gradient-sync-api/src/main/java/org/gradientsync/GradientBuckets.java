@@ -37,17 +37,18 @@ import org.gradientsync.spi.WorkQueue;
  * same order, whatever the order in which their gradients become ready. On a GPU it is done on
  * streams of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
  * other calls then wait until it has nothing to do, but {@link GradientSync#communicator()} must
- * not be used between the first {@link #ready} of a step and {@link #finish}. Calls of the sync in
- * between have their place in the order: the same buckets must be full on all ranks when they come.
+ * not be used between the first {@link #ready} of a step and {@link #finish}, or the last {@link
+ * #await}. Calls of the sync in between have their place in the order: the same buckets must be
+ * full on all ranks when they come.
  *
  * <p>With {@link Builder#intoNextStep} a step need not wait for its last averages: {@link
  * #finish()} returns without them, and the next step's forward pass waits for each layer's with
  * {@link #await}, just before it is used.
  *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
- * #join}. For use by one thread at a time. After an exception of {@link #ready} or {@link #finish}
- * that comes from averaging, every further call throws, and the sync may be broken, too: close
- * both.
+ * #join}. For use by one thread at a time. After an exception of {@link #ready}, {@link #finish} or
+ * {@link #await} that comes from averaging, every further call throws, and the sync may be broken,
+ * too: close both.
  *
  * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
  * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
@@ -266,13 +267,8 @@ public final class GradientBuckets implements AutoCloseable {
   public void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
-    if (buckets[layout.bucketOf[parameter]].underWay) {
-      throw new IllegalStateException(
-          "gradient is ready before the last step's average was awaited: parameter="
-              + parameters.get(parameter)
-              + ", rank="
-              + sync.rank()
-              + "; call await() before a gradient is written again");
+    if (!isReady[parameter]) {
+      requireAwaited(parameter);
     }
     if (quiet > 0) {
       isKept[parameter] = true;
@@ -346,10 +342,10 @@ public final class GradientBuckets implements AutoCloseable {
    * @throws GradientSyncException what an average of this step has thrown
    */
   public void finish() {
-    if (options.intoNextStep) {
-      endStep();
-    } else {
+    if (!options.intoNextStep) {
       finish(nothing);
+    } else if (endStep()) {
+      begin();
     }
   }
 
@@ -365,20 +361,22 @@ public final class GradientBuckets implements AutoCloseable {
     if (!endStep()) {
       return;
     }
-    for (Bucket bucket : buckets) {
-      await(bucket);
-      try {
+    try {
+      for (Bucket bucket : buckets) {
+        await(bucket);
         for (int parameter : bucket.parameters) {
           averaged.accept(parameter);
         }
-      } catch (RuntimeException | Error e) {
-        broken = e;
-        throw e;
       }
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
     }
+    begin(); // not before: what belongs between steps is refused in between
+    sync.observer().tell(compute);
   }
 
-  /** Whether there are averages to be awaited now. */
+  /** Starts what is left. Whether there are averages to be awaited then. */
   private boolean endStep() {
     requireUsable();
     if (quiet > 0) {
@@ -393,7 +391,6 @@ public final class GradientBuckets implements AutoCloseable {
       bucket.underWay = true;
     }
     underWay = buckets.length;
-    begin();
     return true;
   }
 
@@ -402,41 +399,45 @@ public final class GradientBuckets implements AutoCloseable {
    * that is over. Does not block the host where the reducer does not. Does nothing if the average
    * has been awaited, as it has without {@link Builder#intoNextStep}.
    *
-   * <p>Before a gradient is written again, its average must have been awaited. Averages are there
-   * in the order of {@link #bucketOf}.
+   * <p>Await each parameter's average in each step, and use it, on every rank: also where the
+   * forward pass does without that parameter. A bucket whose average has not been awaited for any
+   * of its parameters is refused when one of them is ready, or missing, in the next step. Averages
+   * are there in the order of {@link #bucketOf}.
    *
    * @param parameter its number in the list, from 0
    * @throws GradientSyncException what the average, or an earlier one, has thrown
    */
   public void await(int parameter) {
     requireUsable();
-    await(buckets[layout.bucketOf[requireParameter(parameter)]]);
-  }
-
-  private void await(Bucket bucket) {
+    Bucket bucket = buckets[layout.bucketOf[requireParameter(parameter)]];
     if (!bucket.underWay) {
       return;
     }
     try {
-      if (bucket.observation != null && options.overlap) {
-        bucket.observation.wanted(compute);
-      }
-      if (thread != null) {
-        awaitThread(bucket);
-      }
-      compute.waitFor(bucket.done);
-      if (bucket.observation != null) {
-        bucket.observation.complete();
-        bucket.observation = null;
-      }
-      bucket.underWay = false;
-      if (--underWay == 0) {
-        sync.observer().tell(compute);
-      }
+      await(bucket);
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;
     }
+    if (underWay == 0) {
+      sync.observer().tell(compute);
+    }
+  }
+
+  private void await(Bucket bucket) {
+    if (bucket.observation != null && options.overlap) {
+      bucket.observation.wanted(compute);
+    }
+    if (thread != null) {
+      awaitThread(bucket);
+    }
+    compute.waitFor(bucket.done);
+    if (bucket.observation != null) {
+      bucket.observation.complete();
+      bucket.observation = null;
+    }
+    bucket.underWay = false;
+    underWay--;
   }
 
   private void awaitThread(Bucket bucket) {
@@ -466,10 +467,19 @@ public final class GradientBuckets implements AutoCloseable {
       broken = e;
       throw e;
     }
+    try {
+      for (int i = 0; i < isReady.length; i++) {
+        if (!isReady[i]) {
+          requireAwaited(i);
+        }
+      }
+    } catch (IllegalStateException e) {
+      broken = e; // the other ranks wait for them in vain
+      throw e;
+    }
     for (int i = 0; i < isReady.length; i++) {
       if (!isReady[i]) {
         if (!isKept[i]) {
-          await(i);
           gradients[i].fillZero();
         }
         ready(i);
@@ -650,6 +660,19 @@ public final class GradientBuckets implements AutoCloseable {
     }
   }
 
+  /** What is written now, or filled with zeros, would be lost, or used on some ranks only. */
+  private void requireAwaited(int parameter) {
+    if (buckets[layout.bucketOf[parameter]].underWay) {
+      throw new IllegalStateException(
+          "the last step's average was not awaited: parameter="
+              + parameters.get(parameter)
+              + ", rank="
+              + sync.rank()
+              + "; call await() for each parameter, and use its average, before a gradient is"
+              + " written again");
+    }
+  }
+
   private void requireAwaited(String call) {
     if (underWay > 0) {
       throw new IllegalStateException(
@@ -672,7 +695,7 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Gives the buckets' memory back. Not collective. In the middle of a step whose averages block
    * the host, they are given up, which breaks the sync; those of a step that is over are waited
-   * for. A second call does nothing.
+   * for, if no other has begun. A second call does nothing.
    */
   @Override
   public void close() {
@@ -751,7 +774,7 @@ public final class GradientBuckets implements AutoCloseable {
      * {@link #await} before it uses what a parameter's average makes of it. Of use where the last
      * averages of a step take longer than its backward pass, and are not those that the next
      * forward pass begins with: compute the first layers' gradients before some of the last
-     * layers'.
+     * layers'. Every parameter is awaited in every step, and its average used.
      *
      * @return this builder
      */

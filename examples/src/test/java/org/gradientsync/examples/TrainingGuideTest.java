@@ -173,6 +173,9 @@ class TrainingGuideTest {
           }
           model.forward(step * sync.size() + sync.rank(), layer);
         }
+        if (step == 1) {
+          buckets.rebuild(); // in this order; all averages have been used
+        }
         for (int layer : order) { // the first layers before some of the last ones
           model.backward(layer, buckets.gradient(layer), 1, false);
           buckets.ready(layer);

@@ -90,6 +90,16 @@ public abstract class BucketsContract {
     return sizes().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
   }
 
+  Stream<Arguments> sizesAndOverlapAndInto() {
+    return sizes()
+        .flatMap(
+            n ->
+                Stream.of(
+                    Arguments.of(n, true, false),
+                    Arguments.of(n, true, true),
+                    Arguments.of(n, false, false)));
+  }
+
   Stream<Arguments> severalAndOverlap() {
     return several().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
   }
@@ -401,29 +411,60 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void whatIsMissingNeedNotHaveBeenAwaited(int ranks, boolean overlap) {
+  void whatIsMissingMustHaveBeenAwaitedToo(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
           try (GradientBuckets buckets =
               small(sync, MODEL).overlap(overlap).missing(Missing.ZERO).intoNextStep().build()) {
-            step(sync, buckets, MODEL, 0);
-            buckets.await(6);
-            assertAverage(sync, buckets, MODEL, 6, 0);
-            write(sync, buckets, MODEL, 6, 1);
-            buckets.ready(6);
-            buckets.finish();
-            for (int i = 0; i < MODEL.size(); i++) {
-              buckets.await(i);
-              if (i == 6) {
-                assertAverage(sync, buckets, MODEL, i, 1);
-              } else {
-                Parameter p = MODEL.get(i);
-                ByteBuffer zeros = Numbers.memory(p.type(), (int) p.count());
-                assertBits(zeros, buckets.gradient(i), "missing, " + p);
+            for (int step = 0; step < 3; step++) {
+              for (int i = 0; i < MODEL.size(); i++) {
+                buckets.await(i);
+                if (step > 0 && i == 6) {
+                  assertAverage(sync, buckets, MODEL, i, step - 1);
+                } else if (step > 0) {
+                  Parameter p = MODEL.get(i);
+                  ByteBuffer zeros = Numbers.memory(p.type(), (int) p.count());
+                  assertBits(zeros, buckets.gradient(i), "missing, " + p);
+                }
               }
+              write(sync, buckets, MODEL, 6, step);
+              buckets.ready(6);
+              buckets.finish();
             }
-            step(sync, buckets, MODEL, 2); // closed before any is awaited
+            buckets.await(6);
+            write(sync, buckets, MODEL, 6, 3);
+            buckets.ready(6);
+            outOfTurn(buckets::finish, "not awaited", "" + MODEL.get(0), "rank=" + sync.rank());
+            outOfTurn(buckets::finish, "broken");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void whatBelongsBetweenStepsIsRefusedWhileAveragesAreTold(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          GradientBuckets.Builder builder = small(sync, MODEL).overlap(overlap).unevenSteps();
+          for (boolean into : new boolean[] {false, true}) {
+            try (GradientBuckets buckets = (into ? builder.intoNextStep() : builder).build()) {
+              readyAll(sync, buckets, MODEL, 4);
+              buckets.finish(
+                  i -> {
+                    outOfTurn(() -> buckets.ready(i), "ready already");
+                    outOfTurn(buckets::noSync, "in the middle of a step");
+                    outOfTurn(buckets::rebuild, "in the middle of a step");
+                    outOfTurn(() -> buckets.join(() -> {}), "in the middle of a step");
+                    assertAverage(sync, buckets, MODEL, i, 4);
+                  });
+              step(sync, buckets, MODEL, 5);
+              for (int i = 0; i < MODEL.size(); i++) {
+                buckets.await(i);
+              }
+              assertAverages(sync, buckets, MODEL, 5);
+            }
           }
         });
   }
@@ -451,7 +492,7 @@ public abstract class BucketsContract {
                       step(sync, buckets, MODEL, step);
                     }
                   });
-              assertThrows(RuntimeException.class, () -> wholeStep(sync, buckets, MODEL, 2));
+              assertThrows(RankLostException.class, sync::barrier);
             }
           }
         });
@@ -941,13 +982,14 @@ public abstract class BucketsContract {
   }
 
   @ParameterizedTest
-  @MethodSource("sizesAndOverlap")
-  void allocatesNothingWhenWarm(int ranks, boolean overlap) {
+  @MethodSource("sizesAndOverlapAndInto")
+  void allocatesNothingWhenWarm(int ranks, boolean overlap, boolean into) {
     run(
         ranks,
         sync -> {
           ThreadMXBean bean = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-          try (GradientBuckets buckets = small(sync, MODEL).overlap(overlap).build()) {
+          GradientBuckets.Builder builder = small(sync, MODEL).overlap(overlap);
+          try (GradientBuckets buckets = (into ? builder.intoNextStep() : builder).build()) {
             for (int step = 0; step < 50; step++) {
               emptyStep(buckets);
             }
@@ -980,6 +1022,9 @@ public abstract class BucketsContract {
   }
 
   private static void emptyStep(GradientBuckets buckets) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      buckets.await(i);
+    }
     for (int i = MODEL.size() - 1; i >= 0; i--) {
       buckets.ready(i);
     }
