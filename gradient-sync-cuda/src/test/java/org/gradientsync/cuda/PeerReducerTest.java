@@ -402,8 +402,10 @@ class PeerReducerTest {
     final CudaStream odd;
     final CudaBuffer a;
     final CudaBuffer b;
+    private final Reducer reducer;
 
     Buckets(Rank rank, Reducer reducer) {
+      this.reducer = reducer;
       CudaDevice device = rank.device();
       even = device.createQueue(true);
       odd = device.createQueue(true);
@@ -412,6 +414,12 @@ class PeerReducerTest {
       reducer.register(a);
       reducer.register(b);
       clearInvocations(rank.gpu().api);
+    }
+
+    /** A call on each stream; the first hands over to the second. */
+    void averageBoth() {
+      reducer.allReduce(a, ReduceOp.AVERAGE);
+      reducer.allReduce(b, ReduceOp.AVERAGE);
     }
 
     @Override
@@ -434,8 +442,7 @@ class PeerReducerTest {
           CudaBuffer c = rank.device().allocate(DataType.FLOAT32, 5_000_000, last);
           reducer.register(c);
           try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            buckets.averageBoth();
             reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
             reducer.allReduce(c, ReduceOp.AVERAGE); // takes too much to be there beside a
             reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
@@ -479,8 +486,7 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           when(api.canWaitForValues(anyInt())).thenReturn(canWaitForValues);
           try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            buckets.averageBoth();
             CUstream even = buckets.even.handle();
             verifyAfterTheEnd(inOrder(api), api, even, buckets.odd.handle());
             verify(api, never()).streamWaitsFor(any(), any(), anyLong());
@@ -497,8 +503,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
           try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            buckets.averageBoth();
             fail(rank, () -> reducer.allReduce(buckets.a, ReduceOp.AVERAGE));
             clearInvocations(api);
             reducer.close();
@@ -515,8 +520,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            buckets.averageBoth();
             reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
             buckets.even.close(); // the last call's
             buckets.odd.close();
@@ -542,8 +546,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
           try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
+            buckets.averageBoth();
             clearInvocations(api);
             CUstream closed = buckets.even.handle();
             buckets.even.close();
