@@ -47,6 +47,11 @@ constexpr int OP_BITS = 3;     // of the plan; above them is the number of the b
 constexpr int INDEX_BITS = 43; // of what has been found; above them is the number of the buffer's registration
 constexpr int FINDINGS = 4;    // of the last calls: while a rank is in its call k, others are in k + 2 at most
 
+// How often a thread finds something not there, about a microsecond each time, before it looks around in its GPU's memory, and
+// before it looks into the host's, which an average does not last as long as.
+constexpr int SPINS = 1 << 10;
+constexpr int SPINS_TO_HOST = 1 << 16;
+
 enum Failure : unsigned long long { NONE, MISMATCH, TIMED_OUT, STOPPED };
 
 // The head of a mailbox. PeerLayout.java knows its size.
@@ -190,8 +195,10 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
   atomicExch(&own->failing, 0);
 }
 
-// Whether there is a reason not to wait longer: 0 if there is, or else since when this thread waits.
-__device__ __noinline__ unsigned long long look_around(const Arguments& a, unsigned long long number, unsigned long long since) {
+// Whether there is a reason not to wait longer: 0 if there is, or else since when this thread waits. `at_host`: whether to look
+// into the host's memory, too. That goes over PCIe and slows down whatever else runs on this GPU.
+__device__ __noinline__ unsigned long long look_around(const Arguments& a, unsigned long long number, unsigned long long since,
+                                                       bool at_host) {
   Mailbox* own = a.mailboxes[a.rank];
   if (look(&own->stopped) == number) return 0;
   unsigned long long time = now(), header = number << TAG_BITS | a.plan;
@@ -209,7 +216,7 @@ __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsig
     }
   }
   if (failure == MISMATCH && !all) failure = NONE;
-  if (failure == NONE && look(&a.report->stop) != 0) failure = STOPPED;
+  if (failure == NONE && at_host && look(&a.report->stop) != 0) failure = STOPPED;
   if (failure == NONE && time - since > a.timeout) failure = TIMED_OUT;
   if (failure == NONE) return since;
   fail(a, number, since, failure);
@@ -240,8 +247,8 @@ struct Call {
 
   // To be called each time that something is not there yet; true if it is not worth waiting longer.
   __device__ __forceinline__ bool hopeless() {
-    if ((++spins & 1023) == 0 && !failed) {
-      since = look_around(a, number, since);
+    if ((++spins & SPINS - 1) == 0 && !failed) {
+      since = look_around(a, number, since, (spins & SPINS_TO_HOST - 1) == 0);
       failed = since == 0;
     }
     return failed;

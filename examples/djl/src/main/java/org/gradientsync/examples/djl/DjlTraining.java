@@ -33,6 +33,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.host.HostDevice;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -50,8 +52,8 @@ import picocli.CommandLine.Spec;
     name = "djl-training",
     sortOptions = false,
     description = {
-      "Trains a small network with Deep Java Library (PyTorch, on the CPU) on data that is spread"
-          + " over the ranks.",
+      "Trains a small network with Deep Java Library (PyTorch) on data that is spread over the"
+          + " ranks.",
       "Without mpirun there is one rank: DJL collects gradients for one thread of a process at a"
           + " time, so ranks cannot be threads."
     },
@@ -127,6 +129,13 @@ public final class DjlTraining implements Callable<Integer> {
       description = "Average the gradients in DJL's own memory, instead of copying into buckets.")
   private boolean inPlace;
 
+  @Option(
+      names = "--gpu",
+      description =
+          "Train on GPUs, one for each rank, and average the gradients there, in place. Needs"
+              + " PyTorch for CUDA, see docs/deep-java-library.md.")
+  private boolean onGpu;
+
   private DjlTraining() {}
 
   /**
@@ -158,8 +167,9 @@ public final class DjlTraining implements Callable<Integer> {
       throw new ParameterException(
           spec.commandLine(), "--rate must be more than 0: --rate " + rate + ".");
     }
-    // DJL's arrays are in host memory here, whatever GPUs the machine has.
-    try (GradientSync sync = GradientSync.builder().device("host").create()) {
+    // Without --gpu DJL's arrays are in host memory, whatever GPUs the machine has.
+    String kind = onGpu ? CudaDevice.KIND : HostDevice.KIND;
+    try (GradientSync sync = GradientSync.builder().device(kind).create()) {
       return run(sync);
     } catch (GradientSyncException e) {
       spec.commandLine().getErr().println(spec.name() + ": " + e.getMessage());
@@ -177,6 +187,7 @@ public final class DjlTraining implements Callable<Integer> {
 
   private int run(GradientSync sync) {
     Engine engine = PyTorch.load(sync, threads);
+    Device device = onGpu ? PyTorch.gpu(engine, (CudaDevice) sync.device()) : Device.cpu();
     engine.setRandomSeed(seed + sync.rank()); // each rank guesses its own first weights
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
@@ -186,19 +197,27 @@ public final class DjlTraining implements Callable<Integer> {
         engine.getVersion(),
         Engine.getDjlVersion(),
         threads);
-    try (Model model = Model.newInstance("spiral", Device.cpu(), engine.getEngineName())) {
+    try (Model model = Model.newInstance("spiral", device, engine.getEngineName())) {
       model.setBlock(network());
-      try (Trainer trainer = model.newTrainer(config())) {
+      try (Trainer trainer = model.newTrainer(config(device))) {
         trainer.initialize(new Shape(rows, Spiral.FEATURES));
         List<NDArray> weights = weights(model);
-        broadcast(sync, weights);
-        try (Averager averager =
-            inPlace ? new InPlaceAverager(sync, weights) : new BucketAverager(sync, weights)) {
+        DjlArrays arrays = onGpu ? new GpuArrays((CudaDevice) sync.device()) : new HostArrays(sync);
+        broadcast(sync, arrays, weights);
+        try (Averager averager = averager(sync, arrays, weights)) {
           train(sync, trainer, averager);
         }
+        sync.barrier(); // now no rank works in another's arrays any more
         return report(sync, trainer, weights) ? RIGHT : WRONG;
       }
     }
+  }
+
+  private Averager averager(GradientSync sync, DjlArrays arrays, List<NDArray> weights) {
+    if (onGpu) {
+      return new GpuAverager(sync, arrays, weights);
+    }
+    return inPlace ? new InPlaceAverager(sync, weights) : new BucketAverager(sync, weights);
   }
 
   private static Block network() {
@@ -210,9 +229,9 @@ public final class DjlTraining implements Callable<Integer> {
         .add(Linear.builder().setUnits(Spiral.ARMS).build());
   }
 
-  private DefaultTrainingConfig config() {
+  private DefaultTrainingConfig config(Device device) {
     return new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
-        .optDevices(new Device[] {Device.cpu()})
+        .optDevices(new Device[] {device})
         .optOptimizer(
             Optimizer.sgd().setLearningRateTracker(Tracker.fixed(rate)).optMomentum(0.9f).build());
   }
@@ -230,9 +249,9 @@ public final class DjlTraining implements Callable<Integer> {
   }
 
   /** Gives all ranks the weights of rank 0, in DJL's own memory. */
-  private static void broadcast(GradientSync sync, List<NDArray> weights) {
+  private static void broadcast(GradientSync sync, DjlArrays arrays, List<NDArray> weights) {
     for (NDArray weight : weights) {
-      try (DeviceBuffer buffer = InPlaceAverager.wrap(sync, weight)) {
+      try (DeviceBuffer buffer = arrays.wrap(weight)) {
         sync.broadcast(buffer, 0);
       }
     }

@@ -23,11 +23,6 @@ final class InPlaceAverager implements Averager {
     this.weights = weights;
   }
 
-  /** DJL's memory as a buffer of the sync: a dense array of the CPU, of FLOAT32. */
-  static DeviceBuffer wrap(GradientSync sync, NDArray array) {
-    return sync.wrap(DataType.FLOAT32, array.toByteBuffer(true));
-  }
-
   @Override
   public void average() {
     if (gradients == null) {

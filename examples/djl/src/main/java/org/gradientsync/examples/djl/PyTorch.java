@@ -1,10 +1,13 @@
 package org.gradientsync.examples.djl;
 
+import ai.djl.Device;
 import ai.djl.engine.Engine;
 import java.nio.file.Path;
 import org.gradientsync.GradientSync;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaDevice;
 
-/** Starts DJL's engine for PyTorch, on the CPU and without a network. */
+/** Starts DJL's engine for PyTorch, without a network. */
 final class PyTorch {
   private PyTorch() {}
 
@@ -27,6 +30,21 @@ final class PyTorch {
     }
     sync.barrier();
     return Engine.getEngine("PyTorch");
+  }
+
+  /** The sync's GPU as DJL names it: both go by the order that CUDA shows this process. */
+  static Device gpu(Engine engine, CudaDevice gpu) {
+    if (engine.getGpuCount() <= gpu.ordinal()) {
+      throw new UnavailableException(
+          "DJL's PyTorch does not see the GPU: gpu="
+              + gpu.ordinal()
+              + ", seen="
+              + engine.getGpuCount()
+              + ", version="
+              + engine.getVersion()
+              + "; it needs PyTorch for CUDA, see docs/deep-java-library.md");
+    }
+    return Device.gpu(gpu.ordinal());
   }
 
   /** Where DJL unpacks its natives, 452 MB. */
