@@ -363,7 +363,9 @@ public final class GradientBuckets implements AutoCloseable {
     }
     try {
       for (Bucket bucket : buckets) {
-        await(bucket);
+        if (bucket.underWay) { // what is told may have called await() for a later one
+          await(bucket);
+        }
         for (int parameter : bucket.parameters) {
           averaged.accept(parameter);
         }

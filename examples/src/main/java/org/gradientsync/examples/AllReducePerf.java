@@ -133,7 +133,9 @@ public class AllReducePerf extends Example {
 
   @Option(
       names = "--beside",
-      description = "Take only a part of a GPU, as averaging does during a backward pass.")
+      description =
+          "Take only a part of a GPU, as averaging does during a backward pass. What --host prints of"
+              + " calls in place is then of two streams that take turns, as gradient buckets do.")
   private boolean beside;
 
   @Option(

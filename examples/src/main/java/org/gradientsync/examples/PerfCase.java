@@ -26,11 +26,13 @@ class PerfCase implements AutoCloseable {
   private final ReduceOp op;
   private final PerfNumbers numbers;
   private final DeviceBuffer memory;
-  private final WorkQueue queue; // beside others; or null
+  private final WorkQueue[] queues; // beside others: two that take turns, or none
   private final DeviceBuffer gradients;
+  private final DeviceBuffer byTurns; // the same memory on the other queue; or null
   private final DeviceBuffer[] source; // as the device's reduce takes it; null in place
   private final PerfClock clock;
   private CudaGraph graph;
+  private boolean odd;
 
   /**
    * A case.
@@ -51,9 +53,13 @@ class PerfCase implements AutoCloseable {
     numbers = new PerfNumbers(type, op, sync.size(), wire);
     BackendDevice device = (BackendDevice) sync.device();
     memory = sync.allocate(type, count);
-    queue = beside ? device.createQueue(true) : null;
+    queues = new WorkQueue[beside ? 2 : 0];
+    for (int i = 0; i < queues.length; i++) {
+      queues[i] = device.createQueue(true);
+    }
     device.await(memory);
-    gradients = beside ? device.on(queue, memory) : memory;
+    gradients = beside ? device.on(queues[0], memory) : memory;
+    byTurns = beside ? device.on(queues[1], memory) : null;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
     clock = PerfClock.of(gradients);
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
@@ -127,14 +133,28 @@ class PerfCase implements AutoCloseable {
     return mean(time / calls / reductionsPerCall());
   }
 
-  /** What a reduction costs the calling thread, without waiting for a GPU; means over the ranks. */
+  /**
+   * What a reduction costs the calling thread, without waiting for a GPU; means over the ranks.
+   * Beside others, calls in place go to two queues by turns, as those of gradient buckets do.
+   */
   HostCost hostCost(int reductions) {
     int calls = Math.min(HOST_CALLS, calls(reductions));
+    boolean turns = byTurns != null && source == null && graph == null;
+    Runnable call = turns ? this::reduceByTurns : this::call;
+    call.run(); // registers
     clock.await();
     sync.barrier();
-    HostCost own = HostCost.of(calls, this::call).dividedBy(reductionsPerCall());
+    HostCost own = HostCost.of(calls, call).dividedBy(reductionsPerCall());
     clock.await();
+    for (WorkQueue queue : queues) {
+      queue.await();
+    }
     return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
+  }
+
+  private void reduceByTurns() {
+    odd = !odd;
+    sync.allReduce(odd ? byTurns : gradients, op);
   }
 
   /** Begins anew, and counts the wrong elements on all ranks. */
@@ -166,7 +186,7 @@ class PerfCase implements AutoCloseable {
       source[0].close();
     }
     memory.close();
-    if (queue != null) {
+    for (WorkQueue queue : queues) {
       queue.close();
     }
   }
