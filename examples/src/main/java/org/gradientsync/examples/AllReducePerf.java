@@ -134,8 +134,9 @@ public class AllReducePerf extends Example {
   @Option(
       names = "--beside",
       description =
-          "Take only a part of a GPU, as averaging does during a backward pass. What --host prints of"
-              + " calls in place is then of two streams that take turns, as gradient buckets do.")
+          "Take only a part of a GPU, as averaging does during a backward pass. With --host, and"
+              + " without --graph, calls in place then go to two streams by turns, as those of"
+              + " gradient buckets do.")
   private boolean beside;
 
   @Option(
@@ -277,6 +278,9 @@ public class AllReducePerf extends Example {
   private void measure(GradientSync sync, List<PerfResult> results) {
     print(sync, "#");
     print(sync, "# Reducer: %s", sync.reducer());
+    if (hostCost && beside && !asGraph) {
+      print(sync, "# host: calls in place go to two streams by turns");
+    }
     PerfTable.header().forEach(line -> print(sync, "%s", line));
     List<PerfResult> own = new ArrayList<>();
     stage(sync, "warming up the JVM with " + sync.reducer());

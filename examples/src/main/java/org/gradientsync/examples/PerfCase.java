@@ -22,9 +22,6 @@ class PerfCase implements AutoCloseable {
 
   private static final int HOST_CALLS = 100; // few enough for a GPU's queue to take them all
 
-  /** Calls by turns before those that are measured: the JIT compiler has to see them, too. */
-  private static final int TURNS_BEFORE = 3000;
-
   private final GradientSync sync;
   private final ReduceOp op;
   private final PerfNumbers numbers;
@@ -76,11 +73,29 @@ class PerfCase implements AutoCloseable {
     sync.allReduce(gradients, op);
   }
 
+  /** In place and beside others by turns, for {@link #hostCost}. */
   void warmUp(int times) {
+    Runnable reduction = takesTurns() ? this::reduceByTurns : this::reduce;
     for (int i = 0; i < times; i++) {
-      reduce();
+      reduction.run();
     }
+    await();
+  }
+
+  private boolean takesTurns() {
+    return byTurns != null && source == null;
+  }
+
+  private void reduceByTurns() {
+    odd = !odd;
+    sync.allReduce(odd ? byTurns : gradients, op);
+  }
+
+  private void await() {
     clock.await();
+    for (WorkQueue queue : queues) {
+      queue.await();
+    }
   }
 
   /** From now on, what is called is a graph. The buffers have been reduced before. */
@@ -138,28 +153,17 @@ class PerfCase implements AutoCloseable {
 
   /**
    * What a reduction costs the calling thread, without waiting for a GPU; means over the ranks.
-   * Beside others, calls in place go to two queues by turns, as those of gradient buckets do.
+   * Beside others, calls in place that are no graph go to two queues by turns, as those of gradient
+   * buckets do.
    */
   HostCost hostCost(int reductions) {
     int calls = Math.min(HOST_CALLS, calls(reductions));
-    boolean turns = byTurns != null && source == null && graph == null;
-    Runnable call = turns ? this::reduceByTurns : this::call;
-    for (int i = 0; i < (turns ? TURNS_BEFORE : 0); i += calls) { // by turns is new here
-      HostCost.of(calls, call);
-      clock.await();
-    }
+    Runnable call = takesTurns() && graph == null ? this::reduceByTurns : this::call;
+    await();
     sync.barrier();
     HostCost own = HostCost.of(calls, call).dividedBy(reductionsPerCall());
-    clock.await();
-    for (WorkQueue queue : queues) {
-      queue.await();
-    }
+    await();
     return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
-  }
-
-  private void reduceByTurns() {
-    odd = !odd;
-    sync.allReduce(odd ? byTurns : gradients, op);
   }
 
   /** Begins anew, and counts the wrong elements on all ranks. */

@@ -140,8 +140,15 @@ class AllReducePerfTest {
               + placement
               + " cpu=[\\d.]+ us, wall=[\\d.]+ us, allocated=[\\d.]+ bytes per call");
     }
+    String turns = "# host: calls in place go to two streams by turns";
+    assertFalse(run.out().contains(turns), run::toString);
     run = Run.of(new AllReducePerf(), "--local=2", "-e=1K", "-n=2").exits(0);
     assertFalse(run.out().contains("# host:"), run::toString);
+    run =
+        Run.of(new AllReducePerf(), "--local=2", "-e=1K", "-n=2", "--host", "--beside", "--check")
+            .exits(0)
+            .prints(turns);
+    run.printsLike("# host: size=1024 in-place cpu=.*");
   }
 
   @Test

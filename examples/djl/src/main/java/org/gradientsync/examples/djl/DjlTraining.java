@@ -112,7 +112,7 @@ public final class DjlTraining implements Callable<Integer> {
       names = "--seed",
       paramLabel = "N",
       defaultValue = "1",
-      description = "Of the data and the first weights (default: ${DEFAULT-VALUE}).")
+      description = "Of the data, and on the CPU of the first weights (default: ${DEFAULT-VALUE}).")
   private int seed;
 
   @Option(
@@ -121,7 +121,7 @@ public final class DjlTraining implements Callable<Integer> {
       defaultValue = "1",
       description =
           "Threads with which PyTorch computes on each rank (default: ${DEFAULT-VALUE}). With one,"
-              + " two runs give the same bits.")
+              + " and without --gpu, two runs give the same bits.")
   private int threads;
 
   @Option(
@@ -163,6 +163,10 @@ public final class DjlTraining implements Callable<Integer> {
     requireAtLeast(1, "--steps", steps);
     requireAtLeast(1, "--rows", rows);
     requireAtLeast(1, "--threads", threads);
+    if (onGpu && inPlace) {
+      throw new ParameterException(
+          spec.commandLine(), "--in-place is for the CPU: with --gpu there is no other way.");
+    }
     if (!(rate > 0) || Float.isInfinite(rate)) {
       throw new ParameterException(
           spec.commandLine(), "--rate must be more than 0: --rate " + rate + ".");
@@ -187,7 +191,7 @@ public final class DjlTraining implements Callable<Integer> {
 
   private int run(GradientSync sync) {
     Engine engine = PyTorch.load(sync, threads);
-    Device device = onGpu ? PyTorch.gpu(engine, (CudaDevice) sync.device()) : Device.cpu();
+    Device device = onGpu ? PyTorch.gpu(engine, sync) : Device.cpu();
     engine.setRandomSeed(seed + sync.rank()); // each rank guesses its own first weights
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
@@ -202,7 +206,7 @@ public final class DjlTraining implements Callable<Integer> {
       try (Trainer trainer = model.newTrainer(config(device))) {
         trainer.initialize(new Shape(rows, Spiral.FEATURES));
         List<NDArray> weights = weights(model);
-        DjlArrays arrays = onGpu ? new GpuArrays((CudaDevice) sync.device()) : new HostArrays(sync);
+        DjlArrays arrays = onGpu ? new GpuArrays(sync) : new HostArrays(sync);
         broadcast(sync, arrays, weights);
         try (Averager averager = averager(sync, arrays, weights)) {
           train(sync, trainer, averager);

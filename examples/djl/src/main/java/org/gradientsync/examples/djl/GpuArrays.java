@@ -11,6 +11,7 @@ import java.lang.reflect.Method;
 import java.nio.Buffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaStream;
@@ -21,18 +22,20 @@ import org.gradientsync.cuda.CudaStream;
  * by name.
  */
 final class GpuArrays implements DjlArrays {
+  private final int rank;
   private final CudaDevice gpu;
   private final CudaStream stream;
   private final Object natives;
   private final Method view;
 
   /**
-   * For the arrays of a GPU.
+   * For arrays on the sync's GPU.
    *
    * @throws UnavailableException if this DJL has no such call
    */
-  GpuArrays(CudaDevice gpu) {
-    this.gpu = gpu;
+  GpuArrays(GradientSync sync) {
+    rank = sync.rank();
+    gpu = (CudaDevice) sync.device();
     stream = gpu.wrapStream(0); // CUDA's default stream, on which PyTorch computes
     try {
       Class<?> library = Class.forName("ai.djl.pytorch.jni.PyTorchLibrary");
@@ -64,11 +67,16 @@ final class GpuArrays implements DjlArrays {
     }
   }
 
-  private static UnavailableException unavailable(Throwable cause) {
+  private UnavailableException unavailable(Throwable cause) {
     return new UnavailableException(
         "DJL does not tell where its arrays lie on the GPU: version="
             + Engine.getDjlVersion()
             + ", cause="
-            + cause);
+            + cause
+            + ", rank="
+            + rank
+            + "; use natives that fit the PyTorch, see docs/deep-java-library.md, or train without"
+            + " --gpu",
+        cause);
   }
 }

@@ -25,11 +25,11 @@ final class GpuAverager implements Averager {
 
   @Override
   public void average() {
-    if (gradients.isEmpty()) { // the first backward pass makes them, and they stay where they are
-      for (NDArray weight : weights) {
-        // Not closed: it keeps the memory alive, and goes with the model.
-        gradients.add(arrays.wrap(weight.getGradient()));
-      }
+    // The first backward pass makes them, and they stay where they are.
+    while (gradients.size() < weights.size()) {
+      // Not closed: it keeps the memory alive, and goes with the model.
+      NDArray gradient = weights.get(gradients.size()).getGradient();
+      gradients.add(arrays.wrap(gradient));
     }
     for (DeviceBuffer gradient : gradients) {
       sync.average(gradient);

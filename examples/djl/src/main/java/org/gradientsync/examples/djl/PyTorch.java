@@ -2,6 +2,7 @@ package org.gradientsync.examples.djl;
 
 import ai.djl.Device;
 import ai.djl.engine.Engine;
+import ai.djl.engine.StandardCapabilities;
 import java.nio.file.Path;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
@@ -33,18 +34,27 @@ final class PyTorch {
   }
 
   /** The sync's GPU as DJL names it: both go by the order that CUDA shows this process. */
-  static Device gpu(Engine engine, CudaDevice gpu) {
-    if (engine.getGpuCount() <= gpu.ordinal()) {
+  static Device gpu(Engine engine, GradientSync sync) {
+    int ordinal = ((CudaDevice) sync.device()).ordinal();
+    if (!engine.hasCapability(StandardCapabilities.CUDA)) {
       throw new UnavailableException(
-          "DJL's PyTorch does not see the GPU: gpu="
-              + gpu.ordinal()
+          "DJL's PyTorch has no CUDA: version="
+              + engine.getVersion()
+              + ", rank="
+              + sync.rank()
+              + "; see docs/deep-java-library.md for the natives that --gpu needs");
+    }
+    if (engine.getGpuCount() <= ordinal) {
+      throw new UnavailableException(
+          "DJL does not see the GPU: gpu="
+              + ordinal
               + ", seen="
               + engine.getGpuCount()
-              + ", version="
-              + engine.getVersion()
-              + "; it needs PyTorch for CUDA, see docs/deep-java-library.md");
+              + ", rank="
+              + sync.rank()
+              + "; it asks libcudart.so: add the folder that has it to LD_LIBRARY_PATH");
     }
-    return Device.gpu(gpu.ordinal());
+    return Device.gpu(ordinal);
   }
 
   /** Where DJL unpacks its natives, 452 MB. */

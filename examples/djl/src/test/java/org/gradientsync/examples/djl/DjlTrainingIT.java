@@ -51,6 +51,21 @@ class DjlTrainingIT {
   void badOptionsAreRefused() throws Exception {
     Run run = Script.alone(PROGRAM).run(folder, "--rows=0").exits(2);
     assertEquals("djl-training: --rows must be 1 or more: --rows 0.", run.err().strip());
+    run = Script.alone(PROGRAM).run(folder, "--gpu", "--in-place").exits(2);
+    assertEquals(
+        "djl-training: --in-place is for the CPU: with --gpu there is no other way.",
+        run.err().strip());
+  }
+
+  /** PyTorch for CUDA is nowhere in this build, and a GPU need not be. */
+  @Test
+  void gpusAreRefusedWhereTheyCannotBeUsed() throws Exception {
+    Run run = Script.alone(PROGRAM).run(folder, "--gpu", "--steps=1").exits(3);
+    assertTrue(
+        run.err().contains("device cuda is not available")
+            || run.err().contains("DJL's PyTorch has no CUDA: version="),
+        run::toString);
+    assertTrue(run.err().startsWith("djl-training: "), run::toString);
   }
 
   /** With no ranks, without mpirun. */
