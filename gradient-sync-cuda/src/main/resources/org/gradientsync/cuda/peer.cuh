@@ -48,7 +48,7 @@ constexpr int INDEX_BITS = 43; // of what has been found; above them is the numb
 constexpr int FINDINGS = 4;    // of the last calls: while a rank is in its call k, others are in k + 2 at most
 
 // How often a thread finds something not there, about a microsecond each time, before it looks around in its GPU's memory, and
-// before it looks into the host's, which an average does not last as long as.
+// before it looks into the host's, too: few averages take that long.
 constexpr int SPINS = 1 << 10;
 constexpr int SPINS_TO_HOST = 1 << 16;
 
@@ -196,7 +196,7 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
 }
 
 // Whether there is a reason not to wait longer: 0 if there is, or else since when this thread waits. `at_host`: whether to look
-// into the host's memory, too. That goes over PCIe and slows down whatever else runs on this GPU.
+// into the host's memory, too. That goes over PCIe, and products that run beside get slower if it is done often.
 __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsigned long long number, unsigned long long since,
                                                        bool at_host) {
   Mailbox* own = a.mailboxes[a.rank];
