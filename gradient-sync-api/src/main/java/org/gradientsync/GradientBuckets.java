@@ -399,7 +399,8 @@ public final class GradientBuckets implements AutoCloseable {
   /**
    * Lets what is enqueued later on the stream that computes find a gradient's average of the step
    * that is over. Does not block the host where the reducer does not. Does nothing if the average
-   * has been awaited, as it has without {@link Builder#intoNextStep}.
+   * has been awaited, as all have when {@link #finish(IntConsumer)} returns, and {@link #finish()}
+   * without {@link Builder#intoNextStep}.
    *
    * <p>Await each parameter's average in each step, and use it, on every rank: also where the
    * forward pass does without that parameter. A bucket whose average has not been awaited for any
