@@ -47,8 +47,8 @@ constexpr int OP_BITS = 3;     // of the plan; above them is the number of the b
 constexpr int INDEX_BITS = 43; // of what has been found; above them is the number of the buffer's registration
 constexpr int FINDINGS = 4;    // of the last calls: while a rank is in its call k, others are in k + 2 at most
 
-// How often a thread finds something not there, about a microsecond each time, before it looks around in its GPU's memory, and
-// before it looks into the host's, too: few averages take that long.
+// How often a thread finds something not there before it looks around in its GPU's memory, and before it looks into the host's,
+// too, which few averages should come to.
 constexpr int SPINS = 1 << 10;
 constexpr int SPINS_TO_HOST = 1 << 16;
 
