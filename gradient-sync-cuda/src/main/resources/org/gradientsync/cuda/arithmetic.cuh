@@ -47,7 +47,11 @@ __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b);
 __device__ __forceinline__ float multiply(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
 __device__ __forceinline__ double multiply(double a, double b) { return __dmul_rn(a, b); }
-__device__ __forceinline__ float divide(float a, int n) { return __fdiv_rn(a, (float)n); }
+// For a power of two the factor is exact, so there is one rounding in both, of the same number.
+__device__ __forceinline__ float divide(float a, int n) {
+  if ((n & (n - 1)) == 0) return __fmul_rn(a, __int_as_float((127 - __popc(n - 1)) << 23));
+  return __fdiv_rn(a, (float)n);
+}
 __device__ __forceinline__ double divide(double a, int n) { return __ddiv_rn(a, (double)n); }
 __device__ __forceinline__ int divide(int a, int) { return a; }
 __device__ __forceinline__ long long divide(long long a, int) { return a; }

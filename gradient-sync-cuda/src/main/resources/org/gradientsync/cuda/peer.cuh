@@ -430,6 +430,55 @@ template <class F, int FAMILY> struct Vector {
       store(static_cast<uint4*>(buffer) + i, v);
     }
   }
+  // Which of a warp's 32 vectors a lane handles. Where a vector is two in the buffer, two lanes that are neighbors share
+  // four of those: the two lie 32 apart that a lane reads or writes, so that a warp's accesses are to whole lines.
+  static __device__ __forceinline__ int place(int lane) {
+    return NARROWED ? (lane & 1) << 4 | lane >> 1 : lane;
+  }
+  // By all of a warp, each lane for the vector of its place: as read and write.
+  static __device__ __forceinline__ uint4 read_together(const void* buffer, long long i) {
+    if constexpr (NARROWED) {
+      int lane = threadIdx.x & 31;
+      const uint4* from = static_cast<const uint4*>(buffer) + (i - place(lane)) * KEPT + lane;
+      uint2 low = narrow(from[0]), high = narrow(from[32]);
+      uint2 other = exchange(lane & 1 ? low : high);
+      return lane & 1 ? make_uint4(other.x, other.y, high.x, high.y) : make_uint4(low.x, low.y, other.x, other.y);
+    } else {
+      return read(buffer, i);
+    }
+  }
+  static __device__ __forceinline__ void write_together(void* buffer, long long i, const uint4& v) {
+    if constexpr (NARROWED) {
+      int lane = threadIdx.x & 31;
+      uint4* to = static_cast<uint4*>(buffer) + (i - place(lane)) * KEPT + lane;
+      uint2 first = make_uint2(v.x, v.y), second = make_uint2(v.z, v.w);
+      uint2 other = exchange(lane & 1 ? first : second);
+      store(to, widen(lane & 1 ? other : first));
+      store(to + 32, widen(lane & 1 ? second : other));
+    } else {
+      write(buffer, i, v);
+    }
+  }
+  static __device__ __forceinline__ uint2 exchange(uint2 v) {
+    return make_uint2(__shfl_xor_sync(~0u, v.x, 1), __shfl_xor_sync(~0u, v.y, 1));
+  }
+  // Half a vector that travels, and one in a buffer.
+  static __device__ __forceinline__ uint2 narrow(const uint4& kept) {
+    uint2 v;
+    const Kept* from = reinterpret_cast<const Kept*>(&kept);
+    Stored* x = reinterpret_cast<Stored*>(&v);
+#pragma unroll
+    for (int k = 0; k < SIZE / 2; k++) x[k] = narrow(from[k]);
+    return v;
+  }
+  static __device__ __forceinline__ uint4 widen(const uint2& v) {
+    uint4 kept;
+    const Stored* from = reinterpret_cast<const Stored*>(&v);
+    Kept* x = reinterpret_cast<Kept*>(&kept);
+#pragma unroll
+    for (int k = 0; k < SIZE / 2; k++) x[k] = widen(from[k]);
+    return kept;
+  }
   // Vector i of a buffer. The last may be a part, and slices need not begin where vectors do.
   static __device__ __forceinline__ uint4 read(const void* buffer, long long i, long long count, bool aligned) {
     if (aligned && (i + 1) * SIZE <= count) return read(buffer, i);
@@ -825,7 +874,8 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   long long shard = (vectors + a.ranks - 1) / a.ranks;
   long long stride = (long long)SIZE * gridDim.x; // from one batch of a block to its next
   long long chunk = stride * a.batches;
-  long long at = (long long)SIZE * blockIdx.x + threadIdx.x;
+  int place = (threadIdx.x & ~31) + V::place(threadIdx.x & 31); // of this thread's first vector in a batch
+  long long at = (long long)SIZE * blockIdx.x + place;
 
   __device__ __forceinline__ explicit Tile(const Arguments& arguments) : a(arguments) {}
 
@@ -838,7 +888,7 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   }
   // Whether a batch whose first vector is this thread's i is all there, and in whole vectors.
   __device__ __forceinline__ bool full(long long i, long long last) const {
-    long long behind = i - threadIdx.x + SIZE;
+    long long behind = i - place + SIZE;
     return behind <= last && behind * V::SIZE <= a.count;
   }
 
@@ -872,7 +922,7 @@ template <class F, int FAMILY, int BATCH> struct Tile {
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        v[u] = V::read(a.buffers[a.rank], i + u * WORKERS);
+        v[u] = V::read_together(a.buffers[a.rank], i + u * WORKERS);
       } else if (i + u * WORKERS < last) {
         v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1);
       }
@@ -905,7 +955,7 @@ template <class F, int FAMILY, int BATCH> struct Tile {
 #pragma unroll
       for (int u = 0; u < BATCH; u++) {
         if (FULL && V::NARROWED) {
-          v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS) : receive(from + place * a.stride + u * WORKERS);
+          v[u] = rank == a.rank ? V::read_together(a.buffers[rank], i + u * WORKERS) : receive(from + place * a.stride + u * WORKERS);
         } else if (FULL) {
           v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + place * a.stride) + u * WORKERS);
         } else if (i + u * WORKERS < last) {
@@ -976,7 +1026,7 @@ template <class F, int FAMILY, int BATCH> struct Tile {
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        V::write(a.buffers[a.rank], i + u * WORKERS, result[u]);
+        V::write_together(a.buffers[a.rank], i + u * WORKERS, result[u]);
       } else if (i + u * WORKERS < last) {
         V::write(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1, result[u]);
       }
@@ -1006,7 +1056,7 @@ template <class F, int FAMILY, int BATCH> struct Tile {
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        V::write(a.buffers[a.rank], i + u * WORKERS, v[u]);
+        V::write_together(a.buffers[a.rank], i + u * WORKERS, v[u]);
       } else if (i + u * WORKERS < last) {
         V::write(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1, v[u]);
       }
