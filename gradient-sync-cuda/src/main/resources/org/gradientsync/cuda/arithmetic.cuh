@@ -79,6 +79,14 @@ template <class T> struct Plain {
   static __device__ __forceinline__ T store(T x) { return canonical(x); }
 };
 
+// Types of 16 bits pack two floats at once, with any NaN where there was one, if PACKS says that GPUs this is compiled for
+// have an instruction for that.
+#if __CUDA_ARCH__ >= 800
+constexpr bool PACKS = true;
+#else
+constexpr bool PACKS = false;
+#endif
+
 struct Half {
   using Stored = uint16_t;
   using Kept = uint16_t;
@@ -89,10 +97,16 @@ struct Half {
     asm("{ .reg .b16 h; mov.b16 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "h"(bits));
     return x;
   }
+  static __device__ __forceinline__ float widen(uint16_t bits) { return canonical(load(bits)); }
   static __device__ __forceinline__ uint16_t store(float x) {
     if (x != x) return 0x7e00;
     uint16_t bits;
     asm("{ .reg .b16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h; }" : "=h"(bits) : "f"(x));
+    return bits;
+  }
+  static __device__ __forceinline__ unsigned pack(float low, float high) {
+    unsigned bits = 0;
+    if constexpr (PACKS) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
     return bits;
   }
 };
@@ -103,10 +117,16 @@ struct Brain {
   using Accumulated = float;
   static constexpr uint64_t KEPT_EXPONENT = 0x7f80;
   static __device__ __forceinline__ float load(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
+  static __device__ __forceinline__ float widen(uint16_t bits) { return load(bits); } // the one NaN becomes the one NaN
   static __device__ __forceinline__ uint16_t store(float x) {
     if (x != x) return 0x7fc0;
     unsigned bits = __float_as_uint(x);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+  static __device__ __forceinline__ unsigned pack(float low, float high) {
+    unsigned bits = 0;
+    if constexpr (PACKS) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
   }
 };
 

@@ -383,11 +383,21 @@ template <class F, int FAMILY> struct Vector {
   __device__ __forceinline__ uint4 result(int op, int ranks) const {
     uint4 v;
     Stored* x = reinterpret_cast<Stored*>(&v);
+    typename F::Accumulated y[SIZE];
+    bool nan = false;
 #pragma unroll
-    for (int i = 0; i < SIZE; i++) x[i] = F::store(FAMILY == ADDING && op == AVERAGE ? divide(sum[i], ranks) : sum[i]);
+    for (int i = 0; i < SIZE; i++) {
+      y[i] = FAMILY == ADDING && op == AVERAGE ? divide(sum[i], ranks) : sum[i];
+      nan |= y[i] != y[i];
+    }
+    if constexpr (PACKS && sizeof(Stored) == 2) {
+      if (!nan) return make_uint4(F::pack(y[0], y[1]), F::pack(y[2], y[3]), F::pack(y[4], y[5]), F::pack(y[6], y[7]));
+    }
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) x[i] = F::store(y[i]);
     return v;
   }
-  // What travels of an element, and what becomes of it.
+  // What travels of an element, and what becomes of a result.
   static __device__ __forceinline__ Stored narrow(Kept x) {
     if constexpr (NARROWED) {
       return F::store(x);
@@ -397,7 +407,7 @@ template <class F, int FAMILY> struct Vector {
   }
   static __device__ __forceinline__ Kept widen(Stored x) {
     if constexpr (NARROWED) {
-      return canonical(F::load(x));
+      return F::widen(x);
     } else {
       return x;
     }
@@ -464,8 +474,11 @@ template <class F, int FAMILY> struct Vector {
   }
   // Half a vector that travels, and one in a buffer.
   static __device__ __forceinline__ uint2 narrow(const uint4& kept) {
-    uint2 v;
     const Kept* from = reinterpret_cast<const Kept*>(&kept);
+    if constexpr (PACKS) {
+      return make_uint2(F::pack(from[0], from[1]), F::pack(from[2], from[3]));
+    }
+    uint2 v;
     Stored* x = reinterpret_cast<Stored*>(&v);
 #pragma unroll
     for (int k = 0; k < SIZE / 2; k++) x[k] = narrow(from[k]);
