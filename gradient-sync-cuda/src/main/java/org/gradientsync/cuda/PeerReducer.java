@@ -191,7 +191,7 @@ final class PeerReducer implements Reducer {
 
   @Override
   public boolean compresses() {
-    return true; // in the kernels
+    return PeerFormat.narrowsOn(device); // in the kernels
   }
 
   @Override

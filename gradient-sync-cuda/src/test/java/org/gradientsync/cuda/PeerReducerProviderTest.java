@@ -6,10 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyBoolean;
+import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.ArgumentMatchers.eq;
+import static org.mockito.Mockito.atLeastOnce;
 import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
 import java.nio.file.Files;
@@ -19,6 +24,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
@@ -93,6 +99,27 @@ class PeerReducerProviderTest {
                   GradientSyncException.class, () -> provider.create(rank.context(setting, value)));
           assertTrue(e.getMessage().startsWith("the ranks' settings differ"), e.getMessage());
           nothingIsLeft(rank, before);
+        });
+  }
+
+  /** Its kernels that convert need instructions that older GPUs have not. */
+  @ParameterizedTest
+  @CsvSource({"75, false", "80, true", "90, true"})
+  void convertsOnGpusThatCan(int capability, boolean converts) {
+    PeerRanks.run(
+        2,
+        rank -> {
+          CudaApi api = rank.gpu().api;
+          when(api.capability(anyInt())).thenReturn(capability);
+          SyncContext context = rank.context("peer.tuning", "off", "wire", "bfloat16");
+          try (Reducer reducer = provider.create(context);
+              DeviceBuffer gradients = rank.device().allocate(DataType.FLOAT32, 1 << 10)) {
+            assertEquals(converts, reducer.compresses());
+            reducer.register(gradients);
+            reducer.allReduce(gradients, ReduceOp.SUM);
+          }
+          verify(api, converts ? atLeastOnce() : never())
+              .function(any(), eq("one_shot_FLOAT32_BFLOAT16_ADDING"));
         });
   }
 
