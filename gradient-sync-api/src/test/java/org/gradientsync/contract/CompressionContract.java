@@ -179,9 +179,8 @@ public abstract class CompressionContract {
 
   /** 32 MiB of 16-bit elements, and some. */
   @ParameterizedTest
-  @MethodSource("sizes")
-  void reducesBuffersOfSeveralPieces(int ranks) {
-    DataType wire = DataType.BFLOAT16;
+  @MethodSource("sizesAndWires")
+  void reducesBuffersOfSeveralPieces(int ranks, DataType wire) {
     int border = 1 << 24;
     int count = border + 1003;
     int[] places = {0, border / 2 - 500, border - 1000, border - 3, border + 3};

@@ -10,14 +10,6 @@ import org.gradientsync.ReduceOp;
  * @param wire on the way: the same, or a 16-bit type for FLOAT32
  */
 record PeerFormat(DataType type, DataType wire) {
-  /** As the kernels say that convert: 8.0 or newer. */
-  private static final int LEAST_CAPABILITY = 80;
-
-  /** Whether a GPU runs the kernels in which elements travel in another type. */
-  static boolean narrowsOn(CudaDevice device) {
-    return device.api().capability(device.ordinal()) >= LEAST_CAPABILITY;
-  }
-
   /** Elements that travel as they are. */
   static PeerFormat plain(DataType type) {
     return new PeerFormat(type, type);

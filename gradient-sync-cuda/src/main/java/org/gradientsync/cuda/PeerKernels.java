@@ -14,6 +14,9 @@ import org.gradientsync.spi.Resources;
  * another with those that look for what is not finite.
  */
 final class PeerKernels implements AutoCloseable {
+  /** From 8.0 on GPUs convert two floats at once, for which there are kernels of their own. */
+  private static final int PACKS = 80;
+
   private final CudaDevice device;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
@@ -32,9 +35,13 @@ final class PeerKernels implements AutoCloseable {
   CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
     String family = op == ReduceOp.SUM || op == ReduceOp.AVERAGE ? "_ADDING" : "_OTHER";
     String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
-    String module = format.text() + (watched ? "_watched" : "");
+    String module = format.text() + (watched ? "_watched" : "") + (packs(format) ? "_80" : "");
     return functions.computeIfAbsent(
         module + " " + name, key -> device.api().function(module(module), name));
+  }
+
+  private boolean packs(PeerFormat format) {
+    return format.isNarrowed() && device.api().capability(device.ordinal()) >= PACKS;
   }
 
   private CUmodule module(String name) {

@@ -82,7 +82,7 @@ public final class PeerReducerProvider implements ReducerProvider {
                 mailbox,
                 report,
                 tuning,
-                PeerFormat.narrowsOn(device) ? context.wire().orElse(null) : null,
+                context.wire().orElse(null),
                 finite == null ? 0 : finite.deviceAddress(),
                 group.rank(),
                 group.size(),

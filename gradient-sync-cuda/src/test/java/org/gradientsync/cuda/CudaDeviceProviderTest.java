@@ -161,7 +161,13 @@ class CudaDeviceProviderTest {
         "peer_BFLOAT16",
         "peer_FLOAT32",
         "peer_FLOAT32_FLOAT16",
+        "peer_FLOAT32_FLOAT16_80",
+        "peer_FLOAT32_FLOAT16_watched",
+        "peer_FLOAT32_FLOAT16_watched_80",
         "peer_FLOAT32_BFLOAT16",
+        "peer_FLOAT32_BFLOAT16_80",
+        "peer_FLOAT32_BFLOAT16_watched",
+        "peer_FLOAT32_BFLOAT16_watched_80",
         "peer_FLOAT64",
         "peer_INT32",
         "peer_INT64",
@@ -177,6 +183,7 @@ class CudaDeviceProviderTest {
         MessageDigest.getInstance("SHA-256").digest(source.getBytes(StandardCharsets.UTF_8));
     assertTrue(ptx.contains("// " + HexFormat.of().formatHex(hash)), "run script/compile-kernels");
     assertTrue(ptx.contains(".version 7.8"));
+    assertTrue(ptx.contains(name.endsWith("_80") ? ".target sm_80" : ".target sm_75"), name);
     assertFalse(ptx.contains("fma.rn"), "a fused multiply-add rounds once too little");
   }
 }
