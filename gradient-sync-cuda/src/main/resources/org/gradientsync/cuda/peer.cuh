@@ -896,8 +896,8 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   __device__ __forceinline__ long long end(int owner) const { return min(vectors, (owner + 1) * shard); }
   // Only other ranks send, so each receiver counts the senders from the rank after it.
   __device__ __forceinline__ uint4* slot(int receiver, int sender, int c) const {
-    int place = sender - receiver - 1 + (sender > receiver ? 0 : a.ranks);
-    return a.staging[receiver] + ((c % SLOTS) * (a.ranks - 1) + place) * a.stride + at;
+    int turn = sender - receiver - 1 + (sender > receiver ? 0 : a.ranks);
+    return a.staging[receiver] + ((c % SLOTS) * (a.ranks - 1) + turn) * a.stride + at;
   }
   // Whether a batch whose first vector is this thread's i is all there, and in whole vectors.
   __device__ __forceinline__ bool full(long long i, long long last) const {
@@ -963,17 +963,17 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   template <bool FULL> __device__ __forceinline__ void add_up(long long i, long long last, const uint4* from, uint4* result) const {
     V sum[BATCH];
     for (int rank = 0; rank < a.ranks; rank++) {
-      int place = rank - a.rank - 1 + (rank > a.rank ? 0 : a.ranks);
+      int turn = rank - a.rank - 1 + (rank > a.rank ? 0 : a.ranks);
       uint4 v[BATCH];
 #pragma unroll
       for (int u = 0; u < BATCH; u++) {
         if (FULL && V::NARROWED) {
-          v[u] = rank == a.rank ? V::read_together(a.buffers[rank], i + u * WORKERS) : receive(from + place * a.stride + u * WORKERS);
+          v[u] = rank == a.rank ? V::read_together(a.buffers[rank], i + u * WORKERS) : receive(from + turn * a.stride + u * WORKERS);
         } else if (FULL) {
-          v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + place * a.stride) + u * WORKERS);
+          v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + turn * a.stride) + u * WORKERS);
         } else if (i + u * WORKERS < last) {
           v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
-                                : receive(from + place * a.stride + u * WORKERS);
+                                : receive(from + turn * a.stride + u * WORKERS);
         }
       }
 #pragma unroll

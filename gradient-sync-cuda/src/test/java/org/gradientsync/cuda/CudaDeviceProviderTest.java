@@ -11,9 +11,13 @@ import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
@@ -22,7 +26,7 @@ import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Choosing a GPU, and what is said where there is none: nothing here needs one. */
 class CudaDeviceProviderTest {
@@ -153,26 +157,21 @@ class CudaDeviceProviderTest {
         () -> GradientSync.builder().reducer("host-staged").create().close());
   }
 
+  /** All kernels' names, so that none is forgotten. */
+  static List<String> kernels() throws Exception {
+    Path folder = Path.of(ReduceKernel.class.getResource("reduce.cu").toURI()).getParent();
+    try (Stream<Path> files = Files.list(folder)) {
+      return files
+          .map(file -> file.getFileName().toString())
+          .filter(name -> name.endsWith(".cu"))
+          .map(name -> name.substring(0, name.length() - ".cu".length()))
+          .sorted()
+          .toList();
+    }
+  }
+
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "reduce",
-        "peer_FLOAT16",
-        "peer_BFLOAT16",
-        "peer_FLOAT32",
-        "peer_FLOAT32_FLOAT16",
-        "peer_FLOAT32_FLOAT16_80",
-        "peer_FLOAT32_FLOAT16_watched",
-        "peer_FLOAT32_FLOAT16_watched_80",
-        "peer_FLOAT32_BFLOAT16",
-        "peer_FLOAT32_BFLOAT16_80",
-        "peer_FLOAT32_BFLOAT16_watched",
-        "peer_FLOAT32_BFLOAT16_watched_80",
-        "peer_FLOAT64",
-        "peer_INT32",
-        "peer_INT64",
-        "peer_goodbye"
-      })
+  @MethodSource("kernels")
   void thePtxBelongsToItsSource(String name) throws Exception {
     String source =
         ReduceKernel.resource("arithmetic.cuh")
