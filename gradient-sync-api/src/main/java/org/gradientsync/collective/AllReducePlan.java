@@ -143,7 +143,7 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   private boolean hasBrought(int peer) {
-    return carries && group.hasBrought(peer);
+    return carries && group.meetings().hasBrought(peer);
   }
 
   private boolean isToCome(int chunk, int peer) {
@@ -175,7 +175,8 @@ final class AllReducePlan implements AutoCloseable {
   private DeviceBuffer broughtBy(int peer) {
     if (brought[peer] == null) {
       DeviceBuffer same = contributions[0][peer];
-      ByteBuffer memory = group.broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
+      ByteBuffer memory =
+          group.meetings().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
       brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
     return brought[peer];

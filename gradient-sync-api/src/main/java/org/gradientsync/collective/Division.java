@@ -82,7 +82,7 @@ final class Division {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    group.meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    group.meetings().meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
     group.finished();
     return all;

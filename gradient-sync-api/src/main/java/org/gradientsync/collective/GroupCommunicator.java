@@ -80,7 +80,9 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void barrier() {
     synchronized (group) {
-      group.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      group
+          .meetings()
+          .meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
     }
   }
@@ -119,7 +121,7 @@ public final class GroupCommunicator implements Communicator {
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
     synchronized (group) {
-      group.requireRank(root, "root");
+      group.members().require(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
       int count = data.remaining();
       for (int peer = 0; peer < size(); peer++) {
@@ -148,7 +150,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void gather(Buffer send, Buffer receive, int root) {
     requireData(send, "send");
-    group.requireRank(root, "root");
+    group.members().require(root, "root");
     if (rank() == root) {
       requireWritable(receive, "receive");
       requireTimesSize(receive, "receive", send, "send");
@@ -176,7 +178,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void scatter(Buffer send, Buffer receive, int root) {
     requireWritable(receive, "receive");
-    group.requireRank(root, "root");
+    group.members().require(root, "root");
     if (rank() == root) {
       requireData(send, "send");
       requireTimesSize(send, "send", receive, "receive");
@@ -229,8 +231,8 @@ public final class GroupCommunicator implements Communicator {
   public void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag) {
     requireData(send, "send");
     requireWritable(receive, "receive");
-    group.requireRank(destination, "destination");
-    group.requireRank(source, "source");
+    group.members().require(destination, "destination");
+    group.members().require(source, "source");
     requireTag(tag);
     if (destination == rank() && source == rank()) {
       requireSame(send, receive);
@@ -279,7 +281,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void meet(Call.Kind kind, Buffer data, int root) {
-    group.meet(kind, Call.element(data), data.remaining(), null, root);
+    group.meetings().meet(kind, Call.element(data), data.remaining(), null, root);
   }
 
   /**
@@ -293,7 +295,9 @@ public final class GroupCommunicator implements Communicator {
       Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
     Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
-    group.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+    group
+        .meetings()
+        .beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
@@ -317,7 +321,7 @@ public final class GroupCommunicator implements Communicator {
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
       exchange(messages, destination, source);
-      group.pairs().end();
+      group.meetings().pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -334,7 +338,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void exchange(Message[] messages, int destination, int source) {
-    group.pairs().nextRound();
+    group.meetings().pairs().nextRound();
     for (Message message : messages) {
       if (message != null) {
         message.start();
@@ -342,9 +346,9 @@ public final class GroupCommunicator implements Communicator {
     }
     for (int i = 0; i < messages.length; i++) {
       if (messages[i] != null && i < 2) {
-        group.awaitReceiver(messages[i], destination);
+        group.meetings().awaitReceiver(messages[i], destination);
       } else if (messages[i] != null) {
-        group.awaitSender(messages[i], source);
+        group.meetings().awaitSender(messages[i], source);
       }
     }
   }
@@ -382,7 +386,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void requirePeer(int peer, String role) {
-    group.requireRank(peer, role);
+    group.members().require(peer, role);
     if (peer == rank()) {
       throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
     }

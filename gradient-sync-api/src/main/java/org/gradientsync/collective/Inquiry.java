@@ -66,7 +66,7 @@ final class Inquiry implements AutoCloseable {
     listening = new Message[group.size()];
     questions = HostBuffers.allocate(group.size() * Long.BYTES);
     for (int peer = 0; peer < listening.length; peer++) {
-      if (group.nodeOf(peer) != group.nodeOf(group.rank())) {
+      if (!group.members().isNear(peer)) {
         questions.putLong(peer * Long.BYTES, NOBODY);
         ByteBuffer question = questions.slice(peer * Long.BYTES, Long.BYTES);
         listening[peer] = group.receiver(question, peer, questionChannel);
@@ -117,7 +117,7 @@ final class Inquiry implements AutoCloseable {
    */
   synchronized void answer(int asker, Answer answer) {
     unanswered.clear(asker);
-    if (group.isDeaf(asker)) {
+    if (group.presence().isDeaf(asker)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));
@@ -188,7 +188,7 @@ final class Inquiry implements AutoCloseable {
 
   /** The ranks of a node are in the same order everywhere, so a number is enough. */
   private int bytesFrom(int peer) {
-    return TEXTS + (1 + group.ranksOf(group.nodeOf(peer)).size()) * PIECE;
+    return TEXTS + (1 + group.members().onNode(group.nodeOf(peer)).size()) * PIECE;
   }
 
   private static boolean isOver(Message message) {

@@ -45,7 +45,7 @@ public final class NodeMeeting {
     }
     try {
       NodeMemory memory = NodeMemory.share(group, Board.BYTES);
-      group.meetOn(new QuietBoard(memory, group.rank(), group.size()));
+      group.meetings().meetOn(new QuietBoard(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       meetByMessages(group, brings);
@@ -54,7 +54,7 @@ public final class NodeMeeting {
 
   private static void meetByMessages(Group group, boolean brings) {
     if (brings) {
-      group.meetWithCargo();
+      group.meetings().bringCargo(Group.CARGO);
     }
   }
 

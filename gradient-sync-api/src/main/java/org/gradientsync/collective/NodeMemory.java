@@ -34,7 +34,7 @@ public final class NodeMemory {
   public static boolean isPossible(Group group) {
     boolean oneNode = true;
     for (int peer = 0; peer < group.size(); peer++) {
-      oneNode &= group.nodeOf(peer) == group.nodeOf(group.rank());
+      oneNode &= group.members().isNear(peer);
     }
     return oneNode;
   }

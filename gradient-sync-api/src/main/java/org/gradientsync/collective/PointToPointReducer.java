@@ -70,7 +70,7 @@ public final class PointToPointReducer implements Reducer {
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
       Cargo cargo = load(buffer);
-      group.meet(kind, buffer, op, cargo);
+      group.meetings().meet(kind, buffer, op, cargo);
       if (group.size() > 1 && buffer.count() > 0) {
         reduce(buffer, op, cargo != null);
       }
@@ -109,7 +109,7 @@ public final class PointToPointReducer implements Reducer {
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
     synchronized (group) {
-      group.requireRank(root, "root");
+      group.members().require(root, "root");
       group.meetForBroadcast(buffer, root);
       device.await(buffer);
       int most = (int) (BROADCAST_BYTES / buffer.type().sizeInBytes());

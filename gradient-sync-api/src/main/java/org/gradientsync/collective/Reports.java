@@ -104,7 +104,7 @@ final class Reports implements AutoCloseable {
   }
 
   private boolean allReported() {
-    return allReported(group.ranks());
+    return allReported(group.members().all());
   }
 
   /** Whether nobody's report is still to come. */
@@ -121,7 +121,7 @@ final class Reports implements AutoCloseable {
   /** The ranks of each node of which none has written a report here. */
   private List<List<Integer>> ranksWithoutFolder() {
     Map<Integer, List<Integer>> nodes = new TreeMap<>();
-    for (int peer : group.ranks()) {
+    for (int peer : group.members().all()) {
       nodes.computeIfAbsent(group.nodeOf(peer), node -> new ArrayList<>()).add(peer);
     }
     nodes.remove(group.nodeOf(group.rank()));
@@ -132,7 +132,8 @@ final class Reports implements AutoCloseable {
     List<List<Integer>> nodes = inquiry == null ? List.of() : ranksWithoutFolder();
     nodes.forEach(node -> ask(node, text));
     if (!nodes.isEmpty()) {
-      List<Integer> here = group.ranks().stream().filter(peer -> !isOfAny(nodes, peer)).toList();
+      List<Integer> here =
+          group.members().all().stream().filter(peer -> !isOfAny(nodes, peer)).toList();
       BooleanSupplier isHere = () -> allReported(here) || isOver(start);
       await(
           System.nanoTime(),
@@ -155,7 +156,7 @@ final class Reports implements AutoCloseable {
           lines[peer] = at(peer, NO_ANSWER);
         }
         if (answer != null && answer.lines().get(i).died()) {
-          group.noteDeath(peer);
+          group.presence().noteDeath(peer);
         }
       }
       if (answer != null) {
@@ -197,12 +198,12 @@ final class Reports implements AutoCloseable {
   }
 
   private String at(int peer, String text) {
-    return Watched.at(group.placeOf(peer)) + text;
+    return Watched.at(group.members().placeOf(peer)) + text;
   }
 
   private void ask(List<Integer> node, String text) {
-    List<Integer> there = node.stream().filter(peer -> !group.isDeaf(peer)).toList();
-    List<Integer> come = there.stream().filter(group::hasCome).toList();
+    List<Integer> there = node.stream().filter(peer -> !group.presence().isDeaf(peer)).toList();
+    List<Integer> come = there.stream().filter(group.meetings()::hasCome).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
@@ -222,7 +223,9 @@ final class Reports implements AutoCloseable {
 
   /** Whether a node has not answered, and somebody is there who could. */
   private boolean mayAnswer(List<Integer> node) {
-    return speaker(node) == NO_RANK && !allReported(node) && !node.stream().allMatch(group::isDeaf);
+    return speaker(node) == NO_RANK
+        && !allReported(node)
+        && !node.stream().allMatch(group.presence()::isDeaf);
   }
 
   /** Who of a node has answered for it, or {@link Group#NO_RANK}. */
@@ -245,7 +248,7 @@ final class Reports implements AutoCloseable {
     if (questionSeen == 0) {
       questionSeen = System.nanoTime();
     }
-    List<Integer> own = group.ranksOf(group.nodeOf(group.rank()));
+    List<Integer> own = group.members().onNode(group.nodeOf(group.rank()));
     int teller = folder.teller();
     if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
       List<Inquiry.Line> lines =

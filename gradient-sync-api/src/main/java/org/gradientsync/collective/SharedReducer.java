@@ -79,7 +79,9 @@ final class SharedReducer implements Reducer {
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     HostBuffer own = (HostBuffer) buffer;
     synchronized (group) {
-      group.meet(Call.Kind.ALL_REDUCE, own, op, Call.NO_ROOT, own.memoryId(), own.memoryOffset());
+      group
+          .meetings()
+          .meet(Call.Kind.ALL_REDUCE, own, op, Call.NO_ROOT, own.memoryId(), own.memoryOffset());
       if (group.size() == 1 || own.count() == 0) {
         group.finished();
         return;

@@ -46,7 +46,7 @@ final class Stance {
     this.peer = peer;
     this.phase = phase;
     this.number = number;
-    this.tag = group.tag();
+    this.tag = group.meetings().pairs().tag();
     this.id = id;
     this.probedAt = since;
   }
@@ -62,6 +62,6 @@ final class Stance {
 
   /** The job's number of the rank that is waited for. */
   int awaited() {
-    return group.worldRank(peer);
+    return group.members().worldRank(peer);
   }
 }

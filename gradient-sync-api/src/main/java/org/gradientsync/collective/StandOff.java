@@ -162,8 +162,9 @@ final class StandOff implements AutoCloseable {
     Group group = contexts.find(probe.group(last));
     if (group == null
         || group != stance.group && !contexts.haveOneCaller()
-        || group.hasComeTo(
-            probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+        || group
+            .meetings()
+            .haveComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !stance.isWaiting()) {
       return;
     }
@@ -176,7 +177,7 @@ final class StandOff implements AutoCloseable {
   }
 
   private boolean mayAsk(Stance stance) {
-    return !unread.get(stance.awaited()) && !stance.group.isDeaf(stance.peer);
+    return !unread.get(stance.awaited()) && !stance.group.presence().isDeaf(stance.peer);
   }
 
   /** Adds a wait to a chain, and asks the rank that it is for. */
@@ -210,8 +211,8 @@ final class StandOff implements AutoCloseable {
     if (group != null) {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && !group.isDeaf(peer)) {
-          send(circle, group.worldRank(peer));
+        if (peer != group.rank() && !group.presence().isDeaf(peer)) {
+          send(circle, group.members().worldRank(peer));
         }
       }
     }

@@ -93,7 +93,7 @@ final class Wait {
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + group.name(peer), null);
       }
-      if (left == 0 && (group.isAbandoned(peer) || goodbyes.has(peer))) {
+      if (left == 0 && (group.meetings().isAbandoned(peer) || goodbyes.has(peer))) {
         left = now;
       }
       boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
@@ -104,21 +104,21 @@ final class Wait {
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw group.isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
+        throw group.meetings().isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
             ? group.lost(group.name(peer) + " gave up in the middle of a call", null)
-            : group.lost(group.name(peer) + " has left: " + group.reasonOf(peer), null);
+            : group.lost(group.name(peer) + " has left: " + group.presence().reasonOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;
         for (Runnable check : checks) {
           check.run();
         }
-        int dead = group.deadWhileWaitingFor(peer);
+        int dead = deadWhileWaitingFor(peer);
         if (dead != Group.NO_RANK && !group.test(message, peer)) {
           throw group.lost(
               group.name(dead)
                   + " has died, lastFinished="
-                  + group.lastFinished()
+                  + group.meetings().log().lastFinished()
                   + ", waited="
                   + waited / 1_000_000
                   + " ms",
@@ -126,7 +126,7 @@ final class Wait {
         }
       }
       if (waited > patience.timeoutNanos() && !group.test(message, peer)) {
-        throw group.timedOut(group.late(peer) + ", waited=" + patience.timeout());
+        throw group.timedOut(group.meetings().late(peer) + ", waited=" + patience.timeout());
       }
       if (!warned && waited > patience.lateNanos()) {
         warned = true;
@@ -134,14 +134,34 @@ final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             patience.late(),
-            group.awaited(peer),
-            group.lastFinished(),
+            group.meetings().awaited(peer),
+            group.meetings().log().lastFinished(),
             group.during());
       }
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
       }
     }
+  }
+
+  /**
+   * Who is known to have died without a word: the rank that this one waits for; or if that is on
+   * another node, and cannot see who dies here, one for which it may be waiting itself.
+   *
+   * @return {@link Group#NO_RANK} if nobody is
+   */
+  private int deadWhileWaitingFor(int peer) {
+    Presence presence = group.presence();
+    if (!presence.isAlive(peer)) {
+      return peer;
+    }
+    Members members = group.members();
+    return members.isNear(peer) || group.meetings().isPair()
+        ? Group.NO_RANK
+        : members.all().stream()
+            .filter(presence::hasDiedSilently)
+            .findFirst()
+            .orElse(Group.NO_RANK);
   }
 
   /** Ends a wait that is part of a circle of waits, or for one. */

@@ -1,0 +1,345 @@
+package org.gradientsync.collective;
+
+import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Message;
+
+/**
+ * How the ranks of a group come together for their calls, and how these are counted and remembered.
+ * Every call begins here. The group's lock is held, if nothing else is said.
+ */
+final class Meetings implements AutoCloseable {
+  /** Instead of a memory's id, for what no other rank can map. */
+  static final long NOWHERE = -1;
+
+  /** Instead of a memory's id, for elements that have come with the call. */
+  private static final long BEHIND_THE_CALL = -2;
+
+  private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
+
+  private final Group group;
+  private final Members members;
+  private final Contexts contexts;
+  private final CallLog log = new CallLog();
+  private final Pairs pairs;
+  private final MessageMeeting messages;
+  private MessageMeeting carrier; // or null
+  private Meeting meeting;
+  private WeakReference<Thread> caller = new WeakReference<>(null);
+  private long sequence;
+  private long before; // calls that the library made itself, which no user wants to count
+  private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
+  private long notFinite = -1;
+  private boolean pair; // the last call was one with single other ranks
+
+  /**
+   * By messages at first.
+   *
+   * @param group which can send and receive already
+   * @param channel for these messages
+   */
+  Meetings(Group group, Members members, Contexts contexts, int channel) {
+    this.group = group;
+    this.members = members;
+    this.contexts = contexts;
+    pairs = new Pairs(members.size());
+    messages = new MessageMeeting(group, channel, 0);
+    meeting = messages;
+  }
+
+  /**
+   * Meets all other ranks and compares what they ask for. Returns when all have come and ask for
+   * the same.
+   *
+   * @throws MismatchedCallException on every rank if they do not
+   * @throws RankLostException if a rank does not come
+   */
+  void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
+    meet(kind, element, count, op, root, NOWHERE, 0, NO_NAME, null);
+  }
+
+  /** As above, for a call about a buffer. */
+  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
+    meet(kind, buffer, op, root, NOWHERE, 0);
+  }
+
+  /**
+   * As above, for an all-reduce.
+   *
+   * @param cargo this rank's contributions, to be sent at the same time, or null
+   */
+  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, Cargo cargo) {
+    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    int element = Call.element(buffer.type());
+    long where = cargo == null ? NOWHERE : BEHIND_THE_CALL;
+    meet(kind, element, buffer.count(), op, Call.NO_ROOT, where, 0, name, cargo);
+  }
+
+  /** As above, telling the others where the buffer lies. */
+  void meet(
+      Call.Kind kind,
+      DeviceBuffer buffer,
+      ReduceOp op,
+      int root,
+      long memoryId,
+      long memoryOffset) {
+    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    int element = Call.element(buffer.type());
+    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, name, null);
+  }
+
+  private void meet(
+      Call.Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root,
+      long memoryId,
+      long memoryOffset,
+      byte[] name,
+      Cargo cargo) {
+    group.requireUsable();
+    pair = false;
+    sequence++;
+    long found = notFinite;
+    notFinite = -1;
+    begin(sequence - before, kind, element, count, op, root, name);
+    ByteBuffer own = meeting.own(sequence);
+    Call.write(own, sequence - before, kind, element, count, op, root);
+    Call.writePlace(own, memoryId, memoryOffset);
+    Call.writeOwn(own, enqueued, found, name);
+    meeting.load(cargo);
+    meeting.come(sequence);
+    boolean same = true;
+    boolean finite = found < 0;
+    for (int peer = 0; peer < members.size(); peer++) {
+      if (peer != members.rank()) {
+        group.await(meeting.arrival(peer), peer, Stance.Phase.MEETING, sequence);
+        same &= Call.same(own, meeting.call(peer));
+        finite &= Call.notFinite(meeting.call(peer)) < 0;
+      }
+    }
+    for (int peer = 0; peer < members.size(); peer++) {
+      if (peer != members.rank()) {
+        group.await(meeting.told(peer), peer);
+      }
+    }
+    if (same && finite) {
+      return;
+    }
+    log.finished();
+    throw same
+        ? new NotFiniteException(CallTable.ofNotFinite(meeting, members.rank(), members.size()))
+        : new MismatchedCallException(
+            CallTable.ofMismatch(meeting, members.rank(), members.size()));
+  }
+
+  /** Notes what this rank is about to do. Allocates nothing, but for a thread's first call. */
+  private void begin(
+      long number, Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+    ByteBuffer call = log.next();
+    Call.write(call, number, kind, element, count, op, root);
+    Call.writeOwn(call, enqueued, -1, name);
+    if (caller.get() != Thread.currentThread()) {
+      caller = new WeakReference<>(Thread.currentThread());
+      contexts.calledBy(Thread.currentThread());
+    }
+  }
+
+  /**
+   * Notes what this rank is doing with single others, for the messages of exceptions.
+   *
+   * @param destination the rank to send to, or {@link Group#NO_RANK}
+   * @param source the rank to receive from, or {@link Group#NO_RANK}
+   */
+  void beginPair(Call.Kind kind, int element, long count, int destination, int source, int tag) {
+    group.requireUsable();
+    pair = true;
+    pairs.begin(destination, source, tag);
+    begin(sequence - before, kind, element, count, null, tag, NO_NAME);
+  }
+
+  /** How far this rank has come with single others. */
+  Pairs pairs() {
+    return pairs;
+  }
+
+  /** Whether the last call is one with single others. */
+  boolean isPair() {
+    return pair;
+  }
+
+  /** Waits for a rank that this one sends to, to come to this round. */
+  void awaitReceiver(Message message, int peer) {
+    group.await(message, peer, Stance.Phase.SEND, pairs.roundsSentTo(peer));
+  }
+
+  /** Waits for a rank that this one receives from, to come to this round. */
+  void awaitSender(Message message, int peer) {
+    group.await(message, peer, Stance.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
+  }
+
+  /** See {@link Group#enqueues}. */
+  void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
+    if (enqueued >= 0) {
+      enqueued++;
+    }
+    begin(
+        enqueued,
+        op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
+        Call.element(buffer.type()),
+        buffer.count(),
+        op,
+        op == null ? root : Call.NO_ROOT,
+        ((AbstractDeviceBuffer) buffer).nameBytes());
+    log.enqueued();
+  }
+
+  /** See {@link Group#countsNoMore}. */
+  void countNoMore() {
+    enqueued = -1;
+  }
+
+  /** See {@link Group#enqueued}. */
+  long enqueued() {
+    return enqueued;
+  }
+
+  /** See {@link Group#met}. */
+  long met() {
+    return sequence;
+  }
+
+  /** See {@link Group#found}. */
+  void found(long index) {
+    notFinite = index;
+  }
+
+  /** See {@link Group#countFromHere}. */
+  void countFromHere() {
+    before = sequence;
+    log.clear();
+  }
+
+  /** The last calls. */
+  CallLog log() {
+    return log;
+  }
+
+  /** Who makes the calls, or null. Called by any thread. */
+  Thread caller() {
+    return caller.get();
+  }
+
+  /** Meets by messages that can bring a {@link Cargo}; every rank does so after the same call. */
+  void bringCargo(int channel) {
+    carrier = new MessageMeeting(group, channel, Cargo.most(members.size()));
+    meetOn(carrier);
+  }
+
+  /** Meets in another way from the next call on; every rank does so after the same call. */
+  void meetOn(Meeting newMeeting) {
+    meeting = newMeeting;
+  }
+
+  /** How many bytes a {@link Cargo} may have for each rank; the same on all ranks. */
+  int cargoBytes() {
+    return meeting.cargoBytes();
+  }
+
+  /** Whether a rank has sent its contribution with the call in which the ranks have met. */
+  boolean hasBrought(int peer) {
+    return Call.memoryId(meeting.call(peer)) == BEHIND_THE_CALL;
+  }
+
+  /** Where such a contribution lies, from call to call. */
+  ByteBuffer broughtBy(int peer, int bytes) {
+    return meeting.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
+  }
+
+  /**
+   * Whether this rank has come to the call that another one waits for. It never says no after yes.
+   *
+   * @param number see {@link Stance}
+   * @param worldRank that of the rank that waits
+   */
+  boolean haveComeTo(Stance.Phase phase, long number, int tag, int worldRank) {
+    int peer = members.find(worldRank);
+    if (peer == Group.NO_RANK) {
+      return true;
+    }
+    return switch (phase) {
+      case MEETING -> sequence >= number;
+      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
+      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
+      case DATA -> true;
+    };
+  }
+
+  /** Whether a rank is known to have come to the call that this one is in. */
+  boolean hasCome(int peer) {
+    try {
+      return !pair && meeting.arrival(peer).test();
+    } catch (GradientSyncException e) {
+      return false;
+    }
+  }
+
+  /** For whom a call waits that waits for a rank. */
+  String awaited(int peer) {
+    return pair ? members.name(peer) : missing(peer);
+  }
+
+  /** Who has not come, or has come and not done its part, and what it did last. */
+  String late(int peer) {
+    if (pair) {
+      return members.name(peer) + " did not join in time, lastFinished=" + log.lastFinished();
+    }
+    // All ranks finish a call before the next, so what this one has finished, the others have.
+    return missing(peer)
+        + (group.test(meeting.arrival(peer), peer)
+            ? " came and did not do its part"
+            : " did not join")
+        + " in time, lastFinished="
+        + log.lastFinished();
+  }
+
+  private String missing(int waitedFor) {
+    List<Integer> missing = new ArrayList<>();
+    for (int peer = 0; peer < members.size(); peer++) {
+      if (peer != members.rank() && !group.test(meeting.arrival(peer), peer)) {
+        missing.add(peer);
+      }
+    }
+    return missing.size() > 1 ? members.names(missing) : members.name(waitedFor);
+  }
+
+  /** Lets the others know that this rank has given up in the middle of a call. */
+  void abandon() {
+    meeting.abandon();
+  }
+
+  /** Whether a rank has given up in the middle of a call. */
+  boolean isAbandoned(int peer) {
+    return meeting.abandoned(peer);
+  }
+
+  /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */
+  @Override
+  public void close() {
+    messages.close();
+    if (carrier != null) {
+      carrier.close();
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package org.gradientsync.collective;
+
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.gradientsync.spi.Transport;
+
+/** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
+final class Members {
+  private static final int MOST_NAMED = 4;
+
+  private final Transport transport;
+  private final int[] worldRanks;
+  private final int rank;
+
+  /**
+   * The ranks of a group.
+   *
+   * @param transport of the whole job
+   * @param worldRanks what each is in the job
+   * @param rank this one
+   */
+  Members(Transport transport, int[] worldRanks, int rank) {
+    this.transport = transport;
+    this.worldRanks = worldRanks;
+    this.rank = rank;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return worldRanks.length;
+  }
+
+  /** What a rank of the group is in the job. */
+  int worldRank(int peer) {
+    return worldRanks[peer];
+  }
+
+  /** What ranks of the group are in the job. */
+  int[] worldRanks(int[] peers) {
+    return IntStream.of(peers).map(this::worldRank).toArray();
+  }
+
+  /** What a rank of the job is in the group, or {@link Group#NO_RANK}. */
+  int find(int worldRank) {
+    return all().stream()
+        .filter(peer -> worldRanks[peer] == worldRank)
+        .findFirst()
+        .orElse(Group.NO_RANK);
+  }
+
+  /** All ranks, in their order. */
+  List<Integer> all() {
+    return IntStream.range(0, worldRanks.length).boxed().toList();
+  }
+
+  /** The ranks of a node, in their order. */
+  List<Integer> onNode(int node) {
+    return all().stream().filter(peer -> nodeOf(peer) == node).toList();
+  }
+
+  /** See {@link Transport#nodeOf}. */
+  int nodeOf(int peer) {
+    return transport.nodeOf(worldRanks[peer]);
+  }
+
+  /** Whether a rank runs on the same node as this one. */
+  boolean isNear(int peer) {
+    return nodeOf(peer) == nodeOf(rank);
+  }
+
+  /** Where a rank runs, or an empty text. */
+  String placeOf(int peer) {
+    return transport.placeOf(worldRanks[peer]);
+  }
+
+  /** See {@link Group#name}. */
+  String name(int peer) {
+    String place = placeOf(peer);
+    return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
+  }
+
+  /** See {@link Group#names}. */
+  String names(List<Integer> peers) {
+    return peers.size() > MOST_NAMED
+        ? "ranks " + peers
+        : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
+  /** The name of a rank of the job, whether it is in the group or not. */
+  String nameInJob(int worldRank) {
+    int peer = find(worldRank);
+    return peer == Group.NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
+  }
+
+  /**
+   * Refuses what is not a rank.
+   *
+   * @param peer the number given
+   * @param role what it was given as
+   * @throws IllegalArgumentException if there is no such rank
+   */
+  void require(int peer, String role) {
+    if (peer < 0 || peer >= worldRanks.length) {
+      throw new IllegalArgumentException(
+          "no such rank: " + role + "=" + peer + ", size=" + worldRanks.length + ", rank=" + rank);
+    }
+  }
+}

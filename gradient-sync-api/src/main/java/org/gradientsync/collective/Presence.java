@@ -1,0 +1,83 @@
+package org.gradientsync.collective;
+
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Transport;
+
+/**
+ * Which ranks of a group are still there, as far as this one can see or has been told, and why the
+ * others are not. Called by any thread; takes no group's lock.
+ */
+final class Presence {
+  private final Members members;
+  private final Transport transport;
+  private final Contexts contexts;
+  private final Goodbyes goodbyes;
+
+  Presence(Members members, Transport transport, Contexts contexts, Goodbyes goodbyes) {
+    this.members = members;
+    this.transport = transport;
+    this.contexts = contexts;
+    this.goodbyes = goodbyes;
+  }
+
+  /** Whether a rank is not known to have died. */
+  boolean isAlive(int peer) {
+    int worldRank = members.worldRank(peer);
+    return transport.isAlive(worldRank) && !contexts.hasDied(worldRank);
+  }
+
+  /** Whether no rank is known to have died. */
+  boolean isComplete() {
+    boolean complete = true;
+    for (int peer = 0; peer < members.size(); peer++) {
+      complete &= isAlive(peer);
+    }
+    return complete;
+  }
+
+  /** Remembers what ranks of another node have seen: that one of them has died. */
+  void noteDeath(int peer) {
+    contexts.noteDeath(members.worldRank(peer));
+  }
+
+  /** Whether another rank is known to have died, and has not said goodbye. */
+  boolean hasDiedSilently(int peer) {
+    return peer != members.rank() && !isAlive(peer) && !goodbyes.has(peer);
+  }
+
+  /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
+  boolean isGone(int peer) {
+    return !isAlive(peer)
+        || !goodbyes.reason(peer).isEmpty()
+        || !contexts.reasonOf(members.worldRank(peer)).isEmpty();
+  }
+
+  /** Whether a rank has left or is gone, or may be. */
+  boolean isDeaf(int peer) {
+    try {
+      return goodbyes.has(peer) || isGone(peer);
+    } catch (GradientSyncException e) {
+      return true;
+    }
+  }
+
+  /** Why a rank has left. */
+  String reasonOf(int peer) {
+    String reason = goodbyes.reason(peer);
+    if (reason.isEmpty()) {
+      reason = contexts.reasonOf(members.worldRank(peer));
+    }
+    return reason.isEmpty() ? "it closed its side or ended" : reason;
+  }
+
+  /** Which rank has said what ended it, and what, or an empty text. */
+  String endedBy() {
+    for (int peer = 0; peer < members.size(); peer++) {
+      String reason = goodbyes.reason(peer);
+      if (!reason.isEmpty()) {
+        return members.name(peer) + ": " + reason;
+      }
+    }
+    return "";
+  }
+}
