@@ -415,42 +415,39 @@ template <class F, int FAMILY> struct Vector {
   // A whole vector that begins where vectors do.
   static __device__ __forceinline__ uint4 read(const void* buffer, long long i) {
     if constexpr (NARROWED) {
-      uint4 kept[KEPT], v;
-#pragma unroll
-      for (int k = 0; k < KEPT; k++) kept[k] = static_cast<const uint4*>(buffer)[i * KEPT + k];
-      const Kept* from = reinterpret_cast<const Kept*>(kept);
-      Stored* x = reinterpret_cast<Stored*>(&v);
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) x[k] = narrow(from[k]);
-      return v;
+      const uint4* from = static_cast<const uint4*>(buffer) + i * KEPT;
+      uint4 first = from[0], second = from[1];
+      uint2 low = narrow(first), high = narrow(second);
+      return make_uint4(low.x, low.y, high.x, high.y);
     } else {
       return static_cast<const uint4*>(buffer)[i];
     }
   }
   static __device__ __forceinline__ void write(void* buffer, long long i, const uint4& v) {
     if constexpr (NARROWED) {
-      uint4 kept[KEPT];
-      const Stored* from = reinterpret_cast<const Stored*>(&v);
-      Kept* x = reinterpret_cast<Kept*>(kept);
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) x[k] = widen(from[k]);
-#pragma unroll
-      for (int k = 0; k < KEPT; k++) store(static_cast<uint4*>(buffer) + i * KEPT + k, kept[k]);
+      uint4* to = static_cast<uint4*>(buffer) + i * KEPT;
+      store(to, widen(make_uint2(v.x, v.y)));
+      store(to + 1, widen(make_uint2(v.z, v.w)));
     } else {
       store(static_cast<uint4*>(buffer) + i, v);
     }
   }
   // Which of a warp's 32 vectors a lane handles. Where a vector is two in the buffer, two lanes that are neighbors share
-  // four of those: the two lie 32 apart that a lane reads or writes, so that a warp's accesses are to whole lines.
+  // four of those: the two lie 8 apart that a lane reads or writes, so that each eight lanes' accesses are to one line, in
+  // the buffer as well as where vectors travel.
   static __device__ __forceinline__ int place(int lane) {
-    return NARROWED ? (lane & 1) << 4 | lane >> 1 : lane;
+    return NARROWED ? (lane & 24) | (lane & 1) << 2 | (lane & 7) >> 1 : lane;
+  }
+  // The first of the two, if i is the vector of the lane's place.
+  static __device__ __forceinline__ long long first_of(long long i, int lane) {
+    return (i - place(lane)) * KEPT + (lane & 24) * KEPT + (lane & 7);
   }
   // By all of a warp, each lane for the vector of its place: as read and write.
   static __device__ __forceinline__ uint4 read_together(const void* buffer, long long i) {
     if constexpr (NARROWED) {
       int lane = threadIdx.x & 31;
-      const uint4* from = static_cast<const uint4*>(buffer) + (i - place(lane)) * KEPT + lane;
-      uint2 low = narrow(from[0]), high = narrow(from[32]);
+      const uint4* from = static_cast<const uint4*>(buffer) + first_of(i, lane);
+      uint2 low = narrow(from[0]), high = narrow(from[8]);
       uint2 other = exchange(lane & 1 ? low : high);
       return lane & 1 ? make_uint4(other.x, other.y, high.x, high.y) : make_uint4(low.x, low.y, other.x, other.y);
     } else {
@@ -460,11 +457,11 @@ template <class F, int FAMILY> struct Vector {
   static __device__ __forceinline__ void write_together(void* buffer, long long i, const uint4& v) {
     if constexpr (NARROWED) {
       int lane = threadIdx.x & 31;
-      uint4* to = static_cast<uint4*>(buffer) + (i - place(lane)) * KEPT + lane;
+      uint4* to = static_cast<uint4*>(buffer) + first_of(i, lane);
       uint2 first = make_uint2(v.x, v.y), second = make_uint2(v.z, v.w);
       uint2 other = exchange(lane & 1 ? first : second);
       store(to, widen(lane & 1 ? other : first));
-      store(to + 32, widen(lane & 1 ? second : other));
+      store(to + 8, widen(lane & 1 ? second : other));
     } else {
       write(buffer, i, v);
     }
