@@ -279,7 +279,7 @@ public class AllReducePerf extends Example {
     print(sync, "#");
     print(sync, "# Reducer: %s", sync.reducer());
     if (hostCost && beside && !asGraph) {
-      print(sync, "# host: calls in place go to two streams by turns");
+      print(sync, "# host: calls in place go to two queues by turns, streams on a GPU");
     }
     PerfTable.header().forEach(line -> print(sync, "%s", line));
     List<PerfResult> own = new ArrayList<>();

@@ -140,7 +140,7 @@ class AllReducePerfTest {
               + placement
               + " cpu=[\\d.]+ us, wall=[\\d.]+ us, allocated=[\\d.]+ bytes per call");
     }
-    String turns = "# host: calls in place go to two streams by turns";
+    String turns = "# host: calls in place go to two queues by turns, streams on a GPU";
     assertFalse(run.out().contains(turns), run::toString);
     run = Run.of(new AllReducePerf(), "--local=2", "-e=1K", "-n=2").exits(0);
     assertFalse(run.out().contains("# host:"), run::toString);

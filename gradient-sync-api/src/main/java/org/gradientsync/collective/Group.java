@@ -24,9 +24,10 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The ranks that take part in one communicator ({@link Members}), and what all their calls have in
- * common: a tag range of their own, meeting before data moves ({@link Meetings}), waiting with a
- * deadline ({@link Wait}), reporting what is wrong, and saying goodbye ({@link Goodbyes}, {@link
- * Presence}).
+ * common: a tag range of their own, meeting before data moves ({@link Meetings}), remembering what
+ * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
+ * ({@link Presence}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
+ * Goodbyes}).
  *
  * <p>Every collective begins with a meeting, in which each rank tells every other what it asks for.
  * So calls that differ are found before any buffer is touched, and a rank that is missing is known
@@ -78,6 +79,7 @@ public final class Group implements AutoCloseable {
   private final Members members;
   private Patience patience;
 
+  private final Calls calls;
   private final Meetings meetings;
   private final Goodbyes goodbyes;
   private final Presence presence;
@@ -102,10 +104,11 @@ public final class Group implements AutoCloseable {
     this.key = new StandOff.Key(context, id);
     this.members = members;
     this.patience = patience;
-    meetings = new Meetings(this, members, contexts, CALLS);
+    calls = new Calls(contexts);
+    meetings = new Meetings(this, members, calls, CALLS);
     goodbyes = new Goodbyes(this, GOODBYE, generation);
     presence = new Presence(members, transport, contexts, goodbyes);
-    wait = new Wait(this, goodbyes);
+    wait = new Wait(this, members, meetings, presence, goodbyes);
     Path folder = patience.reports().orElse(null);
     reports =
         size() == 1 || folder == null
@@ -260,12 +263,17 @@ public final class Group implements AutoCloseable {
     return transport.receiver(memory, members.worldRank(peer), context << CHANNEL_BITS | channel);
   }
 
-  /** Its ranks. */
+  /** Its ranks. Taken by any thread, like the next three. */
   Members members() {
     return members;
   }
 
-  /** How they come together for calls. */
+  /** What this rank has called. */
+  Calls calls() {
+    return calls;
+  }
+
+  /** How the ranks come together for calls. */
   Meetings meetings() {
     return meetings;
   }
@@ -277,7 +285,7 @@ public final class Group implements AutoCloseable {
 
   /** Notes that the call that began last has ended here. */
   public void finished() {
-    meetings.log().finished();
+    calls.log().finished();
   }
 
   /**
@@ -289,7 +297,7 @@ public final class Group implements AutoCloseable {
    * @param root the rank that has the data of a broadcast
    */
   public void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
-    meetings.enqueues(buffer, op, root);
+    calls.enqueues(buffer, op, root);
   }
 
   /**
@@ -298,17 +306,17 @@ public final class Group implements AutoCloseable {
    * @return false if {@link #settled} came after it
    */
   public boolean isUnsettled() {
-    return meetings.log().isEnqueued();
+    return calls.log().isEnqueued();
   }
 
   /** Notes that the device has done all that {@link #enqueues} told of. */
   public void settled() {
-    meetings.log().settled();
+    calls.log().settled();
   }
 
   /** Says that from now on calls are made that nobody counts: those in graphs of the driver's. */
   public void countsNoMore() {
-    meetings.countNoMore();
+    calls.countsNoMore();
   }
 
   /**
@@ -317,7 +325,7 @@ public final class Group implements AutoCloseable {
    * @return 0 or more, or a negative number if they are not counted
    */
   public long enqueued() {
-    return meetings.enqueued();
+    return calls.enqueued();
   }
 
   /**
@@ -326,7 +334,7 @@ public final class Group implements AutoCloseable {
    * @return those of the library included
    */
   public long met() {
-    return meetings.met();
+    return calls.met();
   }
 
   /**
@@ -376,7 +384,7 @@ public final class Group implements AutoCloseable {
 
   /** Counts calls from here on, for messages; every rank does so after the same call. */
   public synchronized void countFromHere() {
-    meetings.countFromHere();
+    calls.countFromHere();
   }
 
   /** Waits for a message by which a rank comes to a call; see {@link Stance}. */
@@ -454,7 +462,7 @@ public final class Group implements AutoCloseable {
   /** Likewise. Seldom while calls are made, so that it takes little from what else uses MPI. */
   void answerMessages() {
     long now = System.nanoTime();
-    if (meetings.log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
+    if (calls.log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
       lookedAt = now;
       reports.answerQuestions();
     }
@@ -462,8 +470,8 @@ public final class Group implements AutoCloseable {
 
   private List<String> report(String why) {
     return RankReport.of(
-        Watched.line(members.placeOf(rank()), why, wait.state(), meetings.log(), meetings.caller()),
-        meetings.log().lines(),
+        Watched.line(members.placeOf(rank()), why, wait.state(), calls.log(), calls.caller()),
+        calls.log().lines(),
         contexts.states(this, states));
   }
 
@@ -481,7 +489,7 @@ public final class Group implements AutoCloseable {
             + size()
             + ": "
             + (waiting.isEmpty() ? "waits for nobody" : waiting));
-    meetings.log().lines().forEach(line -> lines.add("  " + line));
+    calls.log().lines().forEach(line -> lines.add("  " + line));
     return lines;
   }
 
@@ -528,7 +536,7 @@ public final class Group implements AutoCloseable {
    * @return as in the tables of who asked for what
    */
   public String currentCall() {
-    return meetings.log().current();
+    return calls.log().current();
   }
 
   /**

@@ -17,6 +17,7 @@ import org.gradientsync.spi.Message;
 /** The communicator that every backend gets for its transport. */
 public final class GroupCommunicator implements Communicator {
   private final Group group;
+  private final Meetings meetings;
   private final Exchange exchange;
   private final HostDevice host = new HostDevice();
   private final PointToPointReducer reducer;
@@ -35,6 +36,7 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(Group group) {
     this.group = group;
+    this.meetings = group.meetings();
     this.exchange = new Exchange(group);
     this.reducer = new PointToPointReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
@@ -80,9 +82,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void barrier() {
     synchronized (group) {
-      group
-          .meetings()
-          .meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      meetings.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
     }
   }
@@ -281,7 +281,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void meet(Call.Kind kind, Buffer data, int root) {
-    group.meetings().meet(kind, Call.element(data), data.remaining(), null, root);
+    meetings.meet(kind, Call.element(data), data.remaining(), null, root);
   }
 
   /**
@@ -295,9 +295,7 @@ public final class GroupCommunicator implements Communicator {
       Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
     Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
-    group
-        .meetings()
-        .beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+    meetings.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
@@ -321,7 +319,7 @@ public final class GroupCommunicator implements Communicator {
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
       exchange(messages, destination, source);
-      group.meetings().pairs().end();
+      meetings.pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -338,7 +336,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void exchange(Message[] messages, int destination, int source) {
-    group.meetings().pairs().nextRound();
+    meetings.pairs().nextRound();
     for (Message message : messages) {
       if (message != null) {
         message.start();
@@ -346,9 +344,9 @@ public final class GroupCommunicator implements Communicator {
     }
     for (int i = 0; i < messages.length; i++) {
       if (messages[i] != null && i < 2) {
-        group.meetings().awaitReceiver(messages[i], destination);
+        meetings.awaitReceiver(messages[i], destination);
       } else if (messages[i] != null) {
-        group.meetings().awaitSender(messages[i], source);
+        meetings.awaitSender(messages[i], source);
       }
     }
   }

@@ -1,6 +1,5 @@
 package org.gradientsync.collective;
 
-import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -15,12 +14,12 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 
 /**
- * How the ranks of a group come together for their calls, and how these are counted and remembered.
- * Every call begins here. The group's lock is held, if nothing else is said.
+ * How the ranks of a group come together for their calls: all of them, or two. The group's lock is
+ * held, if nothing else is said.
  */
 final class Meetings implements AutoCloseable {
   /** Instead of a memory's id, for what no other rank can map. */
-  static final long NOWHERE = -1;
+  private static final long NOWHERE = -1;
 
   /** Instead of a memory's id, for elements that have come with the call. */
   private static final long BEHIND_THE_CALL = -2;
@@ -29,16 +28,11 @@ final class Meetings implements AutoCloseable {
 
   private final Group group;
   private final Members members;
-  private final Contexts contexts;
-  private final CallLog log = new CallLog();
+  private final Calls calls;
   private final Pairs pairs;
   private final MessageMeeting messages;
   private MessageMeeting carrier; // or null
   private Meeting meeting;
-  private WeakReference<Thread> caller = new WeakReference<>(null);
-  private long sequence;
-  private long before; // calls that the library made itself, which no user wants to count
-  private long enqueued; // calls that did not meet on the host; negative if they cannot be counted
   private long notFinite = -1;
   private boolean pair; // the last call was one with single other ranks
 
@@ -48,10 +42,10 @@ final class Meetings implements AutoCloseable {
    * @param group which can send and receive already
    * @param channel for these messages
    */
-  Meetings(Group group, Members members, Contexts contexts, int channel) {
+  Meetings(Group group, Members members, Calls calls, int channel) {
     this.group = group;
     this.members = members;
-    this.contexts = contexts;
+    this.calls = calls;
     pairs = new Pairs(members.size());
     messages = new MessageMeeting(group, channel, 0);
     meeting = messages;
@@ -110,14 +104,14 @@ final class Meetings implements AutoCloseable {
       Cargo cargo) {
     group.requireUsable();
     pair = false;
-    sequence++;
     long found = notFinite;
     notFinite = -1;
-    begin(sequence - before, kind, element, count, op, root, name);
+    calls.meets(kind, element, count, op, root, name);
+    long sequence = calls.met();
     ByteBuffer own = meeting.own(sequence);
-    Call.write(own, sequence - before, kind, element, count, op, root);
+    Call.write(own, calls.number(), kind, element, count, op, root);
     Call.writePlace(own, memoryId, memoryOffset);
-    Call.writeOwn(own, enqueued, found, name);
+    Call.writeOwn(own, calls.enqueued(), found, name);
     meeting.load(cargo);
     meeting.come(sequence);
     boolean same = true;
@@ -137,23 +131,11 @@ final class Meetings implements AutoCloseable {
     if (same && finite) {
       return;
     }
-    log.finished();
+    calls.log().finished();
     throw same
         ? new NotFiniteException(CallTable.ofNotFinite(meeting, members.rank(), members.size()))
         : new MismatchedCallException(
             CallTable.ofMismatch(meeting, members.rank(), members.size()));
-  }
-
-  /** Notes what this rank is about to do. Allocates nothing, but for a thread's first call. */
-  private void begin(
-      long number, Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
-    ByteBuffer call = log.next();
-    Call.write(call, number, kind, element, count, op, root);
-    Call.writeOwn(call, enqueued, -1, name);
-    if (caller.get() != Thread.currentThread()) {
-      caller = new WeakReference<>(Thread.currentThread());
-      contexts.calledBy(Thread.currentThread());
-    }
   }
 
   /**
@@ -166,7 +148,7 @@ final class Meetings implements AutoCloseable {
     group.requireUsable();
     pair = true;
     pairs.begin(destination, source, tag);
-    begin(sequence - before, kind, element, count, null, tag, NO_NAME);
+    calls.pairs(kind, element, count, tag, NO_NAME);
   }
 
   /** How far this rank has come with single others. */
@@ -189,61 +171,14 @@ final class Meetings implements AutoCloseable {
     group.await(message, peer, Stance.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
   }
 
-  /** See {@link Group#enqueues}. */
-  void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
-    if (enqueued >= 0) {
-      enqueued++;
-    }
-    begin(
-        enqueued,
-        op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
-        Call.element(buffer.type()),
-        buffer.count(),
-        op,
-        op == null ? root : Call.NO_ROOT,
-        ((AbstractDeviceBuffer) buffer).nameBytes());
-    log.enqueued();
-  }
-
-  /** See {@link Group#countsNoMore}. */
-  void countNoMore() {
-    enqueued = -1;
-  }
-
-  /** See {@link Group#enqueued}. */
-  long enqueued() {
-    return enqueued;
-  }
-
-  /** See {@link Group#met}. */
-  long met() {
-    return sequence;
-  }
-
   /** See {@link Group#found}. */
   void found(long index) {
     notFinite = index;
   }
 
-  /** See {@link Group#countFromHere}. */
-  void countFromHere() {
-    before = sequence;
-    log.clear();
-  }
-
-  /** The last calls. */
-  CallLog log() {
-    return log;
-  }
-
-  /** Who makes the calls, or null. Called by any thread. */
-  Thread caller() {
-    return caller.get();
-  }
-
   /** Meets by messages that can bring a {@link Cargo}; every rank does so after the same call. */
-  void bringCargo(int channel) {
-    carrier = new MessageMeeting(group, channel, Cargo.most(members.size()));
+  void meetWithCargo() {
+    carrier = new MessageMeeting(group, Group.CARGO, Cargo.most(members.size()));
     meetOn(carrier);
   }
 
@@ -269,17 +204,18 @@ final class Meetings implements AutoCloseable {
 
   /**
    * Whether this rank has come to the call that another one waits for. It never says no after yes.
+   * With this group's lock, or where one thread makes all calls.
    *
    * @param number see {@link Stance}
    * @param worldRank that of the rank that waits
    */
-  boolean haveComeTo(Stance.Phase phase, long number, int tag, int worldRank) {
+  boolean hasComeTo(Stance.Phase phase, long number, int tag, int worldRank) {
     int peer = members.find(worldRank);
     if (peer == Group.NO_RANK) {
       return true;
     }
     return switch (phase) {
-      case MEETING -> sequence >= number;
+      case MEETING -> calls.met() >= number;
       case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
       case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
       case DATA -> true;
@@ -303,7 +239,9 @@ final class Meetings implements AutoCloseable {
   /** Who has not come, or has come and not done its part, and what it did last. */
   String late(int peer) {
     if (pair) {
-      return members.name(peer) + " did not join in time, lastFinished=" + log.lastFinished();
+      return members.name(peer)
+          + " did not join in time, lastFinished="
+          + calls.log().lastFinished();
     }
     // All ranks finish a call before the next, so what this one has finished, the others have.
     return missing(peer)
@@ -311,7 +249,7 @@ final class Meetings implements AutoCloseable {
             ? " came and did not do its part"
             : " did not join")
         + " in time, lastFinished="
-        + log.lastFinished();
+        + calls.log().lastFinished();
   }
 
   private String missing(int waitedFor) {

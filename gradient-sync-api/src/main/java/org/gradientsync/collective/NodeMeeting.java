@@ -54,7 +54,7 @@ public final class NodeMeeting {
 
   private static void meetByMessages(Group group, boolean brings) {
     if (brings) {
-      group.meetings().bringCargo(Group.CARGO);
+      group.meetings().meetWithCargo();
     }
   }
 

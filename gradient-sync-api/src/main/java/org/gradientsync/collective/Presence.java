@@ -47,9 +47,7 @@ final class Presence {
 
   /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
   boolean isGone(int peer) {
-    return !isAlive(peer)
-        || !goodbyes.reason(peer).isEmpty()
-        || !contexts.reasonOf(members.worldRank(peer)).isEmpty();
+    return contexts.isGone(members.worldRank(peer)) || !goodbyes.reason(peer).isEmpty();
   }
 
   /** Whether a rank has left or is gone, or may be. */

@@ -119,7 +119,7 @@ final class Probe {
     memory.putLong(at + NUMBER, stance.number);
     memory.putLong(at + TAG, stance.tag);
     memory.putLong(at + ID, stance.id);
-    memory.put(at + CALL, stance.group.meetings().log().currentBytes(), 0, Call.BYTES);
+    memory.put(at + CALL, stance.group.calls().log().currentBytes(), 0, Call.BYTES);
     memory.putLong(LENGTH, length() + 1);
   }
 

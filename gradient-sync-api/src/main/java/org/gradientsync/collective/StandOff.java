@@ -164,7 +164,7 @@ final class StandOff implements AutoCloseable {
         || group != stance.group && !contexts.haveOneCaller()
         || group
             .meetings()
-            .haveComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+            .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !stance.isWaiting()) {
       return;
     }

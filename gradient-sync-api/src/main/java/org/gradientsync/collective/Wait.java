@@ -25,6 +25,9 @@ final class Wait {
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
   private final Group group;
+  private final Members members;
+  private final Meetings meetings;
+  private final Presence presence;
   private final Goodbyes goodbyes;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
@@ -32,8 +35,11 @@ final class Wait {
   private Stance stance; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, Goodbyes goodbyes) {
+  Wait(Group group, Members members, Meetings meetings, Presence presence, Goodbyes goodbyes) {
     this.group = group;
+    this.members = members;
+    this.meetings = meetings;
+    this.presence = presence;
     this.goodbyes = goodbyes;
   }
 
@@ -91,9 +97,9 @@ final class Wait {
       long now = System.nanoTime();
       long waited = now - start;
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
-        throw group.lost("interrupted while waiting for " + group.name(peer), null);
+        throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
-      if (left == 0 && (group.meetings().isAbandoned(peer) || goodbyes.has(peer))) {
+      if (left == 0 && (meetings.isAbandoned(peer) || goodbyes.has(peer))) {
         left = now;
       }
       boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
@@ -104,9 +110,9 @@ final class Wait {
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw group.meetings().isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
-            ? group.lost(group.name(peer) + " gave up in the middle of a call", null)
-            : group.lost(group.name(peer) + " has left: " + group.presence().reasonOf(peer), null);
+        throw meetings.isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
+            ? group.lost(members.name(peer) + " gave up in the middle of a call", null)
+            : group.lost(members.name(peer) + " has left: " + presence.reasonOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;
@@ -116,9 +122,9 @@ final class Wait {
         int dead = deadWhileWaitingFor(peer);
         if (dead != Group.NO_RANK && !group.test(message, peer)) {
           throw group.lost(
-              group.name(dead)
+              members.name(dead)
                   + " has died, lastFinished="
-                  + group.meetings().log().lastFinished()
+                  + group.calls().log().lastFinished()
                   + ", waited="
                   + waited / 1_000_000
                   + " ms",
@@ -126,7 +132,7 @@ final class Wait {
         }
       }
       if (waited > patience.timeoutNanos() && !group.test(message, peer)) {
-        throw group.timedOut(group.meetings().late(peer) + ", waited=" + patience.timeout());
+        throw group.timedOut(meetings.late(peer) + ", waited=" + patience.timeout());
       }
       if (!warned && waited > patience.lateNanos()) {
         warned = true;
@@ -134,8 +140,8 @@ final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             patience.late(),
-            group.meetings().awaited(peer),
-            group.meetings().log().lastFinished(),
+            meetings.awaited(peer),
+            group.calls().log().lastFinished(),
             group.during());
       }
       if (waited > SPIN_NANOS) {
@@ -151,12 +157,10 @@ final class Wait {
    * @return {@link Group#NO_RANK} if nobody is
    */
   private int deadWhileWaitingFor(int peer) {
-    Presence presence = group.presence();
     if (!presence.isAlive(peer)) {
       return peer;
     }
-    Members members = group.members();
-    return members.isNear(peer) || group.meetings().isPair()
+    return members.isNear(peer) || meetings.isPair()
         ? Group.NO_RANK
         : members.all().stream()
             .filter(presence::hasDiedSilently)

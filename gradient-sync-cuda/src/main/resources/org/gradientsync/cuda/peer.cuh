@@ -357,6 +357,7 @@ template <class F, int FAMILY> struct Vector {
   static constexpr bool NARROWED = sizeof(Kept) != sizeof(Stored);
   static constexpr int KEPT = sizeof(Kept) / sizeof(Stored); // vectors in a buffer for one that travels
   static constexpr int SIZE = 16 / sizeof(Stored);
+  static_assert(!NARROWED || KEPT == 2, "");
   typename F::Accumulated sum[SIZE];
 
   __device__ __forceinline__ void first(const uint4& v) {
@@ -433,12 +434,12 @@ template <class F, int FAMILY> struct Vector {
     }
   }
   // Which of a warp's 32 vectors a lane handles. Where a vector is two in the buffer, two lanes that are neighbors share
-  // four of those: the two lie 8 apart that a lane reads or writes, so that each eight lanes' accesses are to one line, in
-  // the buffer as well as where vectors travel.
+  // four of those: the two lie 8 apart that a lane reads or writes, so that each access of eight lanes is to 128 bytes in a
+  // row, in the buffer and where vectors travel.
   static __device__ __forceinline__ int place(int lane) {
     return NARROWED ? (lane & 24) | (lane & 1) << 2 | (lane & 7) >> 1 : lane;
   }
-  // The first of the two, if i is the vector of the lane's place.
+  // The first of the two in the buffer that a lane accesses, if i is the vector of its place.
   static __device__ __forceinline__ long long first_of(long long i, int lane) {
     return (i - place(lane)) * KEPT + (lane & 24) * KEPT + (lane & 7);
   }

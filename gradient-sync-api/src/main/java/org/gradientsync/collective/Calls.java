@@ -1,0 +1,98 @@
+package org.gradientsync.collective;
+
+import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+
+/**
+ * The calls that a rank makes in a group: how many there were, which are the last ones, and who
+ * makes them. The group's lock is held, if nothing else is said.
+ */
+final class Calls {
+  private final Contexts contexts;
+  private final CallLog log = new CallLog();
+  private volatile WeakReference<Thread> caller = new WeakReference<>(null);
+  private long met;
+  private long before; // calls that the library made itself, which no user wants to count
+  private long enqueued; // negative if they cannot be counted
+
+  Calls(Contexts contexts) {
+    this.contexts = contexts;
+  }
+
+  /** Notes a call in which the ranks meet. Allocates nothing, but for a thread's first call. */
+  void meets(Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+    met++;
+    begin(number(), kind, element, count, op, root, name);
+  }
+
+  /** Notes a call with single other ranks, which has the number of the last one that met. */
+  void pairs(Call.Kind kind, int element, long count, int tag, byte[] name) {
+    begin(number(), kind, element, count, null, tag, name);
+  }
+
+  /** See {@link Group#enqueues}. */
+  void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
+    if (enqueued >= 0) {
+      enqueued++;
+    }
+    begin(
+        enqueued,
+        op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
+        Call.element(buffer.type()),
+        buffer.count(),
+        op,
+        op == null ? root : Call.NO_ROOT,
+        ((AbstractDeviceBuffer) buffer).nameBytes());
+    log.enqueued();
+  }
+
+  private void begin(
+      long number, Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+    ByteBuffer call = log.next();
+    Call.write(call, number, kind, element, count, op, root);
+    Call.writeOwn(call, enqueued, -1, name);
+    if (caller.get() != Thread.currentThread()) {
+      caller = new WeakReference<>(Thread.currentThread());
+      contexts.calledBy(Thread.currentThread());
+    }
+  }
+
+  /** The number of the last call that met, as a user counts. */
+  long number() {
+    return met - before;
+  }
+
+  /** See {@link Group#met}. */
+  long met() {
+    return met;
+  }
+
+  /** See {@link Group#enqueued}. */
+  long enqueued() {
+    return enqueued;
+  }
+
+  /** See {@link Group#countsNoMore}. */
+  void countsNoMore() {
+    enqueued = -1;
+  }
+
+  /** See {@link Group#countFromHere}. */
+  void countFromHere() {
+    before = met;
+    log.clear();
+  }
+
+  /** The last calls. Read by any thread. */
+  CallLog log() {
+    return log;
+  }
+
+  /** Who makes the calls, or null. Read by any thread. */
+  Thread caller() {
+    return caller.get();
+  }
+}
