@@ -14,7 +14,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -23,6 +22,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** Data-parallel training of a multi-layer perceptron, with gradients in buckets. */
@@ -38,50 +38,13 @@ import picocli.CommandLine.Option;
       ""
     })
 public class TrainMlp extends Example {
-  /** What is learned. */
-  enum Source {
-    TEACHER,
-    RANDOM,
-    IRIS
-  }
-
   private static final int DEFAULT_WARM_UP = 5;
   private static final int MOST_ALONE = 100;
   private static final int MOST_IN_TIMELINE = 1000;
-  private static final long MOST_ELEMENTS = 1 << 28; // of a matrix, or of a layer's outputs
   private static final double MEBIBYTE = 1 << 20;
   private static final long BAR_PAUSE = TimeUnit.MILLISECONDS.toNanos(250);
 
-  @Option(
-      names = "--data",
-      paramLabel = "NAME",
-      defaultValue = "TEACHER",
-      description =
-          "TEACHER: what another perceptron makes of random inputs. RANDOM: random targets, quickly"
-              + " made, for timing. IRIS: 120 flowers of three kinds, 30 more for testing; 5 inputs"
-              + " (the last one is 1) and 3 outputs (default: ${DEFAULT-VALUE}).")
-  private Source source;
-
-  @Option(
-      names = "--layers",
-      paramLabel = "N",
-      description = "Layers of weights (default: 3; 2 for IRIS).")
-  private Integer layers;
-
-  @Option(
-      names = "--width",
-      paramLabel = "N",
-      description = "Numbers between layers, and of inputs and outputs (default: 32; 16 for IRIS).")
-  private Integer width;
-
-  @Option(
-      names = "--widths",
-      paramLabel = "N",
-      split = ",",
-      description =
-          "All widths from the inputs to the outputs, 5,16,3 for example, instead of --layers and"
-              + " --width.")
-  private int[] widths;
+  @Mixin private MlpModel model;
 
   @Option(
       names = "--rows",
@@ -254,7 +217,8 @@ public class TrainMlp extends Example {
 
   @Override
   void checkOptions() {
-    checkShape();
+    requireAtLeast(1, "--rows", rows);
+    model.check(this, rows);
     requireAtLeast(1, "--batches", batches);
     requireAtLeast(1, "--steps", steps);
     requireAtLeast(1, "--accumulate", accumulate);
@@ -281,41 +245,6 @@ public class TrainMlp extends Example {
     requireAtMost(MOST_IN_TIMELINE, "--timeline-steps", timelineSteps);
   }
 
-  private void checkShape() {
-    if (layers != null) {
-      requireAtLeast(1, "--layers", layers);
-      requireAtMost(1000, "--layers", layers);
-    }
-    if (width != null) {
-      requireAtLeast(1, "--width", width);
-    }
-    if (widths != null && (layers != null || width != null)) {
-      throw badUse("--widths says it all: leave out --layers and --width");
-    }
-    requireAtLeast(1, "--rows", rows);
-    int[] shape = shape();
-    if (shape.length < 2) {
-      throw badUse("--widths takes two widths or more: --widths " + text(shape, ","));
-    }
-    for (int i = 0; i < shape.length; i++) {
-      requireAtLeast(1, "--widths", shape[i]);
-      if ((long) shape[i] * Math.max(rows, shape[Math.max(0, i - 1)]) > MOST_ELEMENTS) {
-        throw badUse(
-            "a width times the next one, or times --rows, must be " + MOST_ELEMENTS + " or less");
-      }
-    }
-    if (source == Source.IRIS
-        && (shape[0] != IrisData.INPUTS || shape[shape.length - 1] != IrisData.KINDS)) {
-      throw badUse(
-          "--widths for IRIS begin with "
-              + IrisData.INPUTS
-              + " and end with "
-              + IrisData.KINDS
-              + ": --widths "
-              + text(shape, ","));
-    }
-  }
-
   private void requirePositive(String option, Double value) {
     if (value != null && !(value > 0 && value <= Integer.MAX_VALUE)) {
       throw badUse(
@@ -327,25 +256,6 @@ public class TrainMlp extends Example {
               + " "
               + value);
     }
-  }
-
-  private int[] shape() {
-    if (widths != null) {
-      return widths;
-    }
-    boolean iris = source == Source.IRIS;
-    int count = layers == null ? iris ? 2 : 3 : layers;
-    int[] shape = new int[count + 1];
-    Arrays.fill(shape, width == null ? iris ? 16 : 32 : width);
-    if (iris) {
-      shape[0] = IrisData.INPUTS;
-      shape[count] = IrisData.KINDS;
-    }
-    return shape;
-  }
-
-  private static String text(int[] numbers, String between) {
-    return Arrays.stream(numbers).mapToObj(Integer::toString).collect(Collectors.joining(between));
   }
 
   @Override
@@ -367,7 +277,7 @@ public class TrainMlp extends Example {
                 && canWrite(timelinePlot))) {
       return BAD_USE;
     }
-    try (MlpEngine engine = engine(sync, shape());
+    try (MlpEngine engine = engine(sync, model.widths());
         Timeline times = timeline(sync, engine);
         GradientBuckets buckets = buckets(sync, engine.parameters())) {
       return train(sync, times == null ? engine : times.engine(), buckets, times);
@@ -405,9 +315,9 @@ public class TrainMlp extends Example {
   }
 
   private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets, Timeline times) {
-    int[] shape = shape();
+    int[] shape = model.widths();
     stage(sync, "making the data");
-    MlpData data = data(shape);
+    MlpData data = model.data(seed);
     long first = start(sync, engine.weights(), shape);
     if (first < 0) {
       return CANNOT_RUN;
@@ -432,10 +342,10 @@ public class TrainMlp extends Example {
     double loss = losses.get(losses.size() - 1).loss();
     results.put("loss", loss);
     if (data instanceof IrisData iris) {
-      Layer[] model = HostMlp.layers(shape);
+      Layer[] layers = HostMlp.layers(shape);
       double[][] weights = engine.weights().stream().map(Weights::get).toArray(double[][]::new);
-      results.put("trainingAccuracy", iris.accuracy(model, weights, false));
-      results.put("testAccuracy", iris.accuracy(model, weights, true));
+      results.put("trainingAccuracy", iris.accuracy(layers, weights, false));
+      results.put("testAccuracy", iris.accuracy(layers, weights, true));
     }
     List<TimelineEvent> events = List.of();
     if (exposure != null) {
@@ -450,19 +360,11 @@ public class TrainMlp extends Example {
     if (losses.size() > 1 && loss >= losses.get(0).loss()) {
       print(sync, "The loss has not gone down: try another --rate.");
     }
-    if (!everywhere(sync, sync.rank() != 0 || write(sync, shape, results, losses))
-        || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, shape, events))) {
+    if (!everywhere(sync, sync.rank() != 0 || write(sync, results, losses))
+        || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, events))) {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, loss) ? RIGHT : WRONG;
-  }
-
-  private MlpData data(int[] shape) {
-    return switch (source) {
-      case TEACHER -> new TeacherData(seed, shape);
-      case RANDOM -> new RandomData(seed, shape[0], shape[shape.length - 1]);
-      case IRIS -> new IrisData(seed);
-    };
   }
 
   /**
@@ -475,9 +377,9 @@ public class TrainMlp extends Example {
     if (sync.rank() == 0 && resume != null) {
       done[0] = readCheckpoint(weights, shape);
     } else if (sync.rank() == 0) {
-      Layer[] model = HostMlp.layers(shape);
-      for (int i = 0; i < model.length; i++) {
-        Weights.set(weights.get(i), Weights.start(seed, i, model));
+      Layer[] layers = HostMlp.layers(shape);
+      for (int i = 0; i < layers.length; i++) {
+        Weights.set(weights.get(i), Weights.start(seed, i, layers));
       }
     }
     sync.communicator().broadcast(LongBuffer.wrap(done), 0);
@@ -619,7 +521,7 @@ public class TrainMlp extends Example {
 
   private boolean writeCheckpoint(long done, List<DeviceBuffer> weights) {
     try {
-      Checkpoint.write(checkpoint, shape(), done, weights);
+      Checkpoint.write(checkpoint, model.widths(), done, weights);
       return true;
     } catch (IOException e) {
       printError("cannot write the checkpoint: file=%s, error=%s", checkpoint, e);
@@ -682,7 +584,7 @@ public class TrainMlp extends Example {
     print(
         sync,
         "Widths: %s, weights: %d of %s, buckets: %d, averaged %s the backward pass",
-        text(shape(), ","),
+        model.text(),
         parameters.stream().mapToLong(Parameter::count).sum(),
         parameters.get(0).type(),
         buckets.bucketCount(),
@@ -741,28 +643,28 @@ public class TrainMlp extends Example {
   }
 
   private boolean write(
-      GradientSync sync, int[] shape, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
+      GradientSync sync, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
     return write(
         "the results: json=" + json + ", plot=" + plot,
         plot,
         () -> {
           if (json != null) {
-            Map<String, Object> all = about(sync, shape);
+            Map<String, Object> all = about(sync);
             all.putAll(results);
             all.put("losses", losses.stream().map(l -> List.of(l.step(), l.loss())).toList());
             Files.writeString(json, PerfJson.of(all));
           }
           if (plot != null) {
-            LossPlot.write(plot, title(sync, shape), losses);
+            LossPlot.write(plot, title(sync), losses);
           }
         });
   }
 
-  private String title(GradientSync sync, int[] shape) {
-    return source + ", widths " + text(shape, ",") + ", " + sync.size() + " ranks";
+  private String title(GradientSync sync) {
+    return model.source() + ", widths " + model.text() + ", " + sync.size() + " ranks";
   }
 
-  private boolean writeTimeline(GradientSync sync, int[] shape, List<TimelineEvent> events) {
+  private boolean writeTimeline(GradientSync sync, List<TimelineEvent> events) {
     return write(
         "the timeline: file=" + timeline + ", plot=" + timelinePlot,
         timelinePlot,
@@ -771,12 +673,12 @@ public class TrainMlp extends Example {
             Files.writeString(timeline, TimelineJson.of(sync.size(), events));
           }
           if (timelinePlot != null) {
-            TimelinePlot.write(timelinePlot, title(sync, shape), sync.size(), events);
+            TimelinePlot.write(timelinePlot, title(sync), sync.size(), events);
           }
         });
   }
 
-  private Map<String, Object> about(GradientSync sync, int[] shape) {
+  private Map<String, Object> about(GradientSync sync) {
     Map<String, Object> about = new LinkedHashMap<>();
     about.put("program", "train-mlp");
     about.put("date", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
@@ -785,8 +687,8 @@ public class TrainMlp extends Example {
     about.put("reducer", sync.reducer());
     about.put("device", sync.device().name());
     about.put("java", System.getProperty("java.version"));
-    about.put("data", source.name());
-    about.put("widths", Arrays.stream(shape).boxed().toList());
+    about.put("data", model.source().name());
+    about.put("widths", Arrays.stream(model.widths()).boxed().toList());
     about.put("rows", rows);
     about.put("batches", batches);
     about.put("accumulate", accumulate);

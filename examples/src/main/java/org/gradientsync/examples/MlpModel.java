@@ -1,0 +1,123 @@
+package org.gradientsync.examples;
+
+import java.util.Arrays;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Option;
+
+/** The options that say what {@link TrainMlp} learns, and by layers of which widths. */
+final class MlpModel {
+  /** What is learned. */
+  enum Source {
+    TEACHER,
+    RANDOM,
+    IRIS
+  }
+
+  private static final long MOST_ELEMENTS = 1 << 28; // of a matrix, or of a layer's outputs
+
+  @Option(
+      names = "--data",
+      paramLabel = "NAME",
+      defaultValue = "TEACHER",
+      description =
+          "TEACHER: what another perceptron makes of random inputs. RANDOM: random targets, quickly"
+              + " made, for timing. IRIS: 120 flowers of three kinds, 30 more for testing; 5 inputs"
+              + " (the last one is 1) and 3 outputs (default: ${DEFAULT-VALUE}).")
+  private Source source;
+
+  @Option(
+      names = "--layers",
+      paramLabel = "N",
+      description = "Layers of weights (default: 3; 2 for IRIS).")
+  private Integer layers;
+
+  @Option(
+      names = "--width",
+      paramLabel = "N",
+      description = "Numbers between layers, and of inputs and outputs (default: 32; 16 for IRIS).")
+  private Integer width;
+
+  @Option(
+      names = "--widths",
+      paramLabel = "N",
+      split = ",",
+      description =
+          "All widths from the inputs to the outputs, 5,16,3 for example, instead of --layers and"
+              + " --width.")
+  private int[] widths;
+
+  /**
+   * Refuses what makes no sense.
+   *
+   * @param program whose options these are
+   * @param rows of a batch, at least one
+   */
+  void check(Program program, int rows) {
+    if (layers != null) {
+      program.requireAtLeast(1, "--layers", layers);
+      program.requireAtMost(1000, "--layers", layers);
+    }
+    if (width != null) {
+      program.requireAtLeast(1, "--width", width);
+    }
+    if (widths != null && (layers != null || width != null)) {
+      throw program.badUse("--widths says it all: leave out --layers and --width");
+    }
+    int[] shape = widths();
+    if (shape.length < 2) {
+      throw program.badUse("--widths takes two widths or more: --widths " + text());
+    }
+    for (int i = 0; i < shape.length; i++) {
+      program.requireAtLeast(1, "--widths", shape[i]);
+      if ((long) shape[i] * Math.max(rows, shape[Math.max(0, i - 1)]) > MOST_ELEMENTS) {
+        throw program.badUse(
+            "a width times the next one, or times --rows, must be " + MOST_ELEMENTS + " or less");
+      }
+    }
+    if (source == Source.IRIS
+        && (shape[0] != IrisData.INPUTS || shape[shape.length - 1] != IrisData.KINDS)) {
+      throw program.badUse(
+          "--widths for IRIS begin with "
+              + IrisData.INPUTS
+              + " and end with "
+              + IrisData.KINDS
+              + ": --widths "
+              + text());
+    }
+  }
+
+  /** The inputs, and the outputs of each layer. */
+  int[] widths() {
+    if (widths != null) {
+      return widths;
+    }
+    boolean iris = source == Source.IRIS;
+    int count = layers == null ? iris ? 2 : 3 : layers;
+    int[] shape = new int[count + 1];
+    Arrays.fill(shape, width == null ? iris ? 16 : 32 : width);
+    if (iris) {
+      shape[0] = IrisData.INPUTS;
+      shape[count] = IrisData.KINDS;
+    }
+    return shape;
+  }
+
+  /** The widths as a user writes them. */
+  String text() {
+    return Arrays.stream(widths()).mapToObj(Integer::toString).collect(Collectors.joining(","));
+  }
+
+  Source source() {
+    return source;
+  }
+
+  /** The rows that are learned from; with this seed, always the same. */
+  MlpData data(long seed) {
+    int[] shape = widths();
+    return switch (source) {
+      case TEACHER -> new TeacherData(seed, shape);
+      case RANDOM -> new RandomData(seed, shape[0], shape[shape.length - 1]);
+      case IRIS -> new IrisData(seed);
+    };
+  }
+}
