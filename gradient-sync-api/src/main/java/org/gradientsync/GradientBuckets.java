@@ -221,7 +221,7 @@ public final class GradientBuckets implements AutoCloseable {
    * writes them.
    *
    * @param parameter its number in the list, from 0
-   * @return a view, which ends with {@link #rebuild} or {@link #close}
+   * @return a view, which ends with {@link #rebuild} or {@link #close}; not to be closed
    */
   public DeviceBuffer gradient(int parameter) {
     return gradients[requireParameter(parameter)];
@@ -257,8 +257,9 @@ public final class GradientBuckets implements AutoCloseable {
 
   /**
    * Says that a gradient has been written, or that what writes it has been enqueued on the stream
-   * that computes. The last one of a bucket starts the bucket's average. Returns without waiting
-   * for other ranks. Within {@link #noSync} it starts nothing.
+   * that computes. The last one of a bucket starts the bucket's average, so write nothing more into
+   * it, and enqueue nothing that does, until the average is there: ranks could get different bits.
+   * Returns without waiting for other ranks. Within {@link #noSync} it starts nothing.
    *
    * @param parameter its number in the list, from 0
    * @throws IllegalStateException if it has been ready before in this step, or if the last step's
