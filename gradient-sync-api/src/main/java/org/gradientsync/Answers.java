@@ -1,7 +1,10 @@
 package org.gradientsync;
 
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** Lists of texts that ranks tell each other, as bytes: each rank's are read by all others. */
@@ -10,6 +13,21 @@ final class Answers {
   static final int MOST_BYTES = 1 << 20;
 
   private Answers() {}
+
+  /**
+   * Tells all ranks a text, and returns what each of them tells, taken apart at each zero
+   * character. Collective.
+   */
+  static List<String[]> exchange(Communicator communicator, String text) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    int size = communicator.size();
+    long[] lengths = new long[size];
+    communicator.allGather(LongBuffer.wrap(new long[] {bytes.length}), LongBuffer.wrap(lengths));
+    int longest = longest(lengths);
+    ByteBuffer all = ByteBuffer.allocate(Math.multiplyExact(size, longest));
+    communicator.allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, longest)), all);
+    return parse(all.array(), lengths);
+  }
 
   /** How much room each rank's answer takes. */
   static int longest(long[] lengths) {

@@ -83,4 +83,19 @@ final class BucketLayout {
     }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
   }
+
+  /**
+   * Which gradient's element lies somewhere in a bucket.
+   *
+   * @return for example {@code layer3[77]}, or an empty text where no gradient lies
+   */
+  String nameOf(int bucket, long element, List<Parameter> parameters) {
+    for (int parameter : buckets.get(bucket).parameters) {
+      long index = element - offsetOf[parameter];
+      if (index >= 0 && index < parameters.get(parameter).count()) {
+        return parameters.get(parameter).name() + "[" + index + "]";
+      }
+    }
+    return "";
+  }
 }

@@ -3,16 +3,23 @@ package org.gradientsync;
 import java.util.ArrayDeque;
 
 /**
- * Carries out averages beside its caller's work, in the order in which they were handed over: for
- * reducers that block the host.
+ * Carries out averages beside its callers' work, in the order in which they were handed over: for
+ * reducers that block the host. Each {@link GradientBuckets} has a lane of its own, and the thread
+ * ends what is left of a lane when something in it fails.
+ *
+ * <p>What fails on every rank alike is the end of that lane only, since all ranks leave out the
+ * same averages then; so is the loss of a rank, which the sync's other calls find out for
+ * themselves. Whatever else fails is the end of all lanes: the other ranks wait for averages that
+ * this one does not make.
  */
 final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
+  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // of what is waiting
   private final int rank;
   private final Thread thread;
   private long handedOver;
   private long carriedOut;
-  private Throwable failure;
+  private Throwable failure; // that was the end of all lanes
   private long failed; // the ticket of the work that did
   private boolean closed;
 
@@ -23,42 +30,90 @@ final class CommunicationThread implements AutoCloseable {
     thread.start();
   }
 
-  /**
-   * Hands work over. What was handed over before comes first; after a failure nothing is carried
-   * out.
-   *
-   * @return what {@link #await} takes
-   * @throws IllegalStateException if this is closed
-   */
-  synchronized long hand(Runnable work) {
+  /** The work of one caller. */
+  final class Lane {
+    private Throwable failure; // of this lane's work
+    private long failed;
+
+    private Lane() {}
+
+    /**
+     * Hands work over. What was handed over before comes first; after a failure nothing is carried
+     * out. Allocates nothing in the long run.
+     *
+     * @return what {@link #await} takes
+     * @throws IllegalStateException if the thread is closed
+     */
+    long hand(Runnable work) {
+      return CommunicationThread.this.hand(this, work);
+    }
+
+    /**
+     * Waits for work that was handed over.
+     *
+     * @throws RuntimeException what that work, or an earlier one, threw
+     */
+    void await(long ticket) {
+      CommunicationThread.this.await(this, ticket);
+    }
+
+    /** Waits for work that was handed over, whatever becomes of it. */
+    void settle(long ticket) {
+      CommunicationThread.this.settle(ticket);
+    }
+
+    /**
+     * Gives up what was handed over and has not been carried out, unless this lane has failed
+     * before. What is under way ends as if its thread had been interrupted. Returns when that is
+     * so.
+     */
+    void abandon(long ticket) {
+      CommunicationThread.this.abandon(this, ticket);
+    }
+  }
+
+  /** For one caller's work. */
+  Lane lane() {
+    return new Lane();
+  }
+
+  private synchronized long hand(Lane lane, Runnable work) {
     if (closed) {
       throw new IllegalStateException(
           "sync is closed: rank=" + rank + "; close buckets before their sync");
     }
     waiting.add(work);
+    lanes.add(lane);
     handedOver++;
     notifyAll();
     return handedOver;
   }
 
-  /**
-   * Waits for work that was handed over.
-   *
-   * @throws RuntimeException what that work, or an earlier one, threw
-   */
-  synchronized void await(long ticket) {
+  private synchronized void await(Lane lane, long ticket) {
     settle(ticket);
-    if (failure == null || ticket < failed) {
-      return;
+    if (lane.failure != null && ticket >= lane.failed) {
+      // its trace is this thread's, which says nothing of who waited
+      lane.failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
+      if (lane.failure instanceof Error e) {
+        throw e;
+      }
+      throw (RuntimeException) lane.failure;
     }
-    if (failure instanceof Error e) {
-      throw e;
+    if (failure != null && ticket >= failed) {
+      throw broken();
     }
-    throw (RuntimeException) failure;
   }
 
-  /** Waits for work that was handed over, whatever becomes of it. */
-  synchronized void settle(long ticket) {
+  private IllegalStateException broken() {
+    return new IllegalStateException(
+        "sync is broken by an earlier failure in gradient buckets, rank="
+            + rank
+            + ": "
+            + failure.getMessage(),
+        failure);
+  }
+
+  private synchronized void settle(long ticket) {
     boolean interrupted = false;
     while (carriedOut < ticket) {
       try {
@@ -73,16 +128,26 @@ final class CommunicationThread implements AutoCloseable {
     }
   }
 
-  /** Waits for all that was handed over; nothing to do on the thread itself. */
+  /**
+   * Waits for all that was handed over; nothing to do on the thread itself.
+   *
+   * @throws RuntimeException if the other ranks wait for averages that are not made any more
+   */
   synchronized void awaitAll() {
-    if (Thread.currentThread() != thread) {
-      await(handedOver);
+    if (Thread.currentThread() == thread) {
+      return;
+    }
+    settle(handedOver);
+    if (failure != null) {
+      throw broken();
     }
   }
 
   private void run() {
     while (true) {
       Runnable work;
+      Lane lane;
+      boolean over;
       synchronized (this) {
         while (waiting.isEmpty()) {
           if (closed) {
@@ -96,19 +161,27 @@ final class CommunicationThread implements AutoCloseable {
             }
           }
         }
-        work = failure == null ? waiting.remove() : drop();
+        work = waiting.remove();
+        lane = lanes.remove();
+        over = failure != null || lane.failure != null;
       }
       Throwable thrown = null;
       try {
-        work.run();
+        if (!over) {
+          work.run();
+        }
       } catch (RuntimeException | Error e) {
         thrown = e;
       }
       synchronized (this) {
-        if (thrown != null) {
-          fail(thrown);
-        }
         carriedOut++;
+        if (thrown != null) {
+          lane.failure = thrown;
+          lane.failed = carriedOut;
+          if (!endsItsLaneOnly(thrown)) {
+            fail(thrown, carriedOut);
+          }
+        }
         if (waiting.isEmpty()) {
           Thread.interrupted(); // was meant for what is done now
         }
@@ -117,49 +190,54 @@ final class CommunicationThread implements AutoCloseable {
     }
   }
 
-  /** From the work that is under way on. The first failure counts. */
-  private synchronized void fail(Throwable thrown) {
+  private static boolean endsItsLaneOnly(Throwable thrown) {
+    return thrown instanceof NotFiniteException
+        || thrown instanceof MismatchedCallException
+        || thrown instanceof RankLostException;
+  }
+
+  /** The first failure counts. */
+  private void fail(Throwable thrown, long from) {
     if (failure == null) {
       failure = thrown;
-      failed = carriedOut + 1;
+      failed = from;
     }
   }
 
-  private Runnable drop() {
-    waiting.remove();
-    return () -> {};
-  }
-
-  /**
-   * Gives up what was handed over and has not been carried out, with an exception for whoever waits
-   * for it. What is under way ends as if its thread had been interrupted. Returns when that is so.
-   */
-  void abandon(long ticket) {
+  private void abandon(Lane lane, long ticket) {
     synchronized (this) {
-      if (carriedOut >= ticket) {
-        return;
+      if (carriedOut < ticket && lane.failure == null) {
+        giveUp();
       }
-      fail(
-          new IllegalStateException(
-              "averages were given up in the middle of a step: rank="
-                  + rank
-                  + "; close the sync, it cannot be used any more"));
-      thread.interrupt();
     }
     settle(ticket);
+  }
+
+  /** The work that is under way, and all that waits. */
+  private synchronized void giveUp() {
+    fail(
+        new IllegalStateException(
+            "averages were given up in the middle of a step: rank="
+                + rank
+                + "; close the sync, it cannot be used any more"),
+        carriedOut + 1);
+    thread.interrupt();
   }
 
   /** Ends the thread, and gives up what it has not carried out. */
   @Override
   public void close() {
-    abandon(handed());
+    long last;
+    synchronized (this) {
+      last = handedOver;
+      if (carriedOut < last) {
+        giveUp();
+      }
+    }
+    settle(last);
     synchronized (this) {
       closed = true;
       notifyAll();
     }
-  }
-
-  private synchronized long handed() {
-    return handedOver;
   }
 }

@@ -43,9 +43,11 @@ public interface DeviceBuffer extends AutoCloseable {
   Device device();
 
   /**
-   * Gives this buffer a name, by which errors and reports call it on all ranks.
+   * Gives this buffer a name, by which errors and reports call it on all ranks, and by which the
+   * ranks know that they mean the same one: calls about buffers with other names do not match. A
+   * buffer without a name goes with any.
    *
-   * @param name any text; other ranks are told 48 bytes of it
+   * @param name any text, alike on all ranks; they tell each other 48 bytes of it
    * @return this buffer
    */
   default DeviceBuffer named(String name) {

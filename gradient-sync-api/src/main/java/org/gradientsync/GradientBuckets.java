@@ -9,9 +9,12 @@ import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The gradients of a model, packed into buckets that are averaged while the backward pass still
@@ -36,10 +39,9 @@ import org.gradientsync.spi.WorkQueue;
  * ready is averaged as soon as the buckets before it are under way; so all ranks average in the
  * same order, whatever the order in which their gradients become ready. On a GPU it is done on
  * streams of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
- * other calls then wait until it has nothing to do, but {@link GradientSync#communicator()} must
- * not be used between the first {@link #ready} of a step and {@link #finish}, or the last {@link
- * #await}. Calls of the sync in between have their place in the order: the same buckets must be
- * full on all ranks when they come.
+ * other calls, and those of {@link GradientSync#communicator()}, then wait until it has nothing to
+ * do. Calls in the middle of a step have their place in the order: the same buckets must be full on
+ * all ranks when they come.
  *
  * <p>With {@link Builder#intoNextStep} a step need not wait for its last averages: {@link
  * #finish()} returns without them, and the next step's forward pass waits for each layer's with
@@ -47,8 +49,9 @@ import org.gradientsync.spi.WorkQueue;
  *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
  * #join}. For use by one thread at a time. After an exception of {@link #ready}, {@link #finish} or
- * {@link #await} that comes from averaging, every further call throws, and the sync may be broken,
- * too: close both.
+ * {@link #await} that comes from averaging, every further call throws: close the buckets. The sync
+ * can be used again if it can after the same exception of {@link GradientSync#average}: new buckets
+ * can be built, say, after a {@link NotFiniteException}.
  *
  * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
  * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
@@ -62,6 +65,7 @@ public final class GradientBuckets implements AutoCloseable {
     ZERO
   }
 
+  private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
   private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
 
   private final GradientSync sync;
@@ -69,7 +73,8 @@ public final class GradientBuckets implements AutoCloseable {
   private final List<Parameter> parameters;
   private final WorkQueue compute;
   private final Resources queues = new Resources();
-  private final CommunicationThread thread;
+  private final CommunicationThread.Lane lane; // or null
+  private final int number; // of these buckets, among the sync's
   private final IntConsumer nothing = parameter -> {};
   private final boolean[] isReady;
   private final boolean[] isKept;
@@ -110,10 +115,11 @@ public final class GradientBuckets implements AutoCloseable {
         options.unevenSteps ? 1 : 0,
         options.overlap ? 1 : 0,
         options.intoNextStep ? 1 : 0);
+    number = sync.nextBuckets();
     BackendDevice device = sync.backend();
     compute = options.compute == null ? device.queue() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
-    thread = needsThread ? sync.communicationThread() : null;
+    lane = needsThread ? sync.communicationThread().lane() : null;
     try {
       createQueues(device);
       layOut();
@@ -127,8 +133,8 @@ public final class GradientBuckets implements AutoCloseable {
    * Buckets for a model.
    *
    * @param sync whose ranks average; open as long as the buckets are
-   * @param parameters the model's, in the order of the forward pass, at least one; the same counts
-   *     and types on all ranks
+   * @param parameters the model's, in the order of the forward pass, at least one; the same names,
+   *     counts and types on all ranks
    * @return a builder
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
@@ -179,12 +185,17 @@ public final class GradientBuckets implements AutoCloseable {
     begin();
   }
 
-  /** By which errors call a bucket: its number, and its first and last parameter. */
+  /**
+   * By which errors call a bucket, and the ranks tell it from others: its number, and its first and
+   * last parameter. The model's number comes first if the sync has several.
+   */
   private String nameOf(int bucket) {
     int[] members = buckets[bucket].parameters;
     String first = parameters.get(members[0]).name();
     String last = parameters.get(members[members.length - 1]).name();
-    return "bucket " + bucket + ": " + first + (members.length > 1 ? " to " + last : "");
+    return (number > 1 ? "model " + number + ", " : "")
+        + ("bucket " + bucket + ": " + first)
+        + (members.length > 1 ? " to " + last : "");
   }
 
   private void makeBuckets() {
@@ -192,7 +203,10 @@ public final class GradientBuckets implements AutoCloseable {
       boolean isLast = last != null && i == buckets.length - 1;
       WorkQueue queue = isLast ? last : turns[i % turns.length];
       buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queue, options.decoration);
-      buckets[i].averaged.named(nameOf(i));
+      int bucket = i;
+      BucketLayout current = layout;
+      ((AbstractDeviceBuffer) buckets[i].averaged.named(nameOf(i)))
+          .elementsNamed(element -> current.nameOf(bucket, element, parameters));
     }
     gradients = new DeviceBuffer[parameters.size()];
     for (int i = 0; i < gradients.length; i++) {
@@ -307,15 +321,15 @@ public final class GradientBuckets implements AutoCloseable {
         if (bucket.observation != null) {
           bucket.observation.ready(compute);
         }
-        if (thread != null) {
-          bucket.ticket = thread.hand(bucket.average);
+        if (lane != null) {
+          bucket.ticket = lane.hand(bucket.average);
           lastTicket = bucket.ticket;
         } else {
           bucket.average.run();
         }
       } catch (RuntimeException | Error e) {
         broken = e;
-        if (thread == null) {
+        if (lane == null) {
           forgetObservations();
         }
         throw e;
@@ -432,8 +446,8 @@ public final class GradientBuckets implements AutoCloseable {
     if (bucket.observation != null && options.overlap) {
       bucket.observation.wanted(compute);
     }
-    if (thread != null) {
-      awaitThread(bucket);
+    if (lane != null) {
+      awaitLane(bucket);
     }
     compute.waitFor(bucket.done);
     if (bucket.observation != null) {
@@ -444,9 +458,9 @@ public final class GradientBuckets implements AutoCloseable {
     underWay--;
   }
 
-  private void awaitThread(Bucket bucket) {
+  private void awaitLane(Bucket bucket) {
     try {
-      thread.await(bucket.ticket);
+      lane.await(bucket.ticket);
     } catch (RuntimeException | Error e) {
       forgetObservations(); // the thread has dropped the buckets after this one
       throw e;
@@ -530,6 +544,7 @@ public final class GradientBuckets implements AutoCloseable {
    */
   public void broadcast(List<? extends DeviceBuffer> values, int root) {
     requireUsable();
+    Objects.requireNonNull(values, "values");
     for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
       if (i >= values.size()
           || i >= parameters.size()
@@ -707,10 +722,16 @@ public final class GradientBuckets implements AutoCloseable {
       return;
     }
     closed = true;
-    if (thread != null && started > 0) {
-      thread.abandon(lastTicket);
-    } else if (thread != null && underWay > 0) {
-      thread.settle(lastTicket);
+    if (quiet > 0) {
+      log.warn(
+          "rank {}: buckets are closed within noSync(), which nobody has closed: what was ready"
+              + " since then has not been averaged",
+          sync.rank());
+    }
+    if (lane != null && started > 0) {
+      lane.abandon(lastTicket);
+    } else if (lane != null && underWay > 0) {
+      lane.settle(lastTicket);
     }
     if (buckets != null) {
       forgetObservations();
@@ -733,7 +754,7 @@ public final class GradientBuckets implements AutoCloseable {
 
     private Builder(GradientSync sync, List<Parameter> parameters) {
       this.sync = Objects.requireNonNull(sync, "sync");
-      this.parameters = List.copyOf(parameters);
+      this.parameters = List.copyOf(Objects.requireNonNull(parameters, "parameters"));
       if (this.parameters.isEmpty()) {
         throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
       }

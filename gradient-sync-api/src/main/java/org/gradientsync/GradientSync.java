@@ -56,6 +56,7 @@ public final class GradientSync implements AutoCloseable {
   private final Map<String, String> alternatives;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
+  private int bucketsBuilt;
 
   /**
    * A sync.
@@ -80,6 +81,7 @@ public final class GradientSync implements AutoCloseable {
     observer = new Observer(device, reducer.name());
     this.wire = wire;
     this.alternatives = Collections.unmodifiableMap(alternatives);
+    communicator.comesAfter(this::awaitThread);
   }
 
   /**
@@ -162,7 +164,8 @@ public final class GradientSync implements AutoCloseable {
    * also by calls that do not match. There, buffers that have once been reduced together (the
    * ranks' first calls for them were the same call) have to be reduced together always.
    *
-   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @param buffer a buffer of this sync, with the same type and count on all ranks, and the same
+   *     name on those that have {@linkplain DeviceBuffer#named given it one}
    * @param op the same on all ranks
    * @throws IllegalArgumentException if the operation is not defined for the type, or the buffer is
    *     another sync's
@@ -260,7 +263,7 @@ public final class GradientSync implements AutoCloseable {
 
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
   public void barrier() {
-    awaitBeside();
+    requireOpen();
     communicator.barrier();
   }
 
@@ -422,6 +425,13 @@ public final class GradientSync implements AutoCloseable {
     return device;
   }
 
+  /** Numbers the sync's buckets, from 1; the same on all ranks, which build them together. */
+  int nextBuckets() {
+    synchronized (group) {
+      return ++bucketsBuilt;
+    }
+  }
+
   boolean blocksHost() {
     return reducer.blocksHost();
   }
@@ -443,6 +453,10 @@ public final class GradientSync implements AutoCloseable {
   /** Comes before each call that all ranks make in one order. */
   void awaitBeside() {
     requireOpen();
+    awaitThread();
+  }
+
+  private void awaitThread() {
     CommunicationThread running = thread;
     if (running != null) {
       running.awaitAll();
@@ -482,7 +496,9 @@ public final class GradientSync implements AutoCloseable {
       throw new IllegalArgumentException(
           "buffer belongs to another sync: buffer=" + buffer + ", rank=" + rank());
     }
-    ((AbstractDeviceBuffer) buffer).requireOpen();
+    if (((AbstractDeviceBuffer) buffer).isClosed()) {
+      throw new IllegalStateException("buffer is closed: buffer=" + buffer + ", rank=" + rank());
+    }
   }
 
   /**
@@ -526,6 +542,7 @@ public final class GradientSync implements AutoCloseable {
      * @throws IllegalArgumentException if it is zero or negative
      */
     public Builder timeout(Duration timeout) {
+      Objects.requireNonNull(timeout, "timeout");
       if (timeout.isZero() || timeout.isNegative()) {
         throw new IllegalArgumentException("time-out must be more than zero: timeout=" + timeout);
       }
@@ -543,6 +560,7 @@ public final class GradientSync implements AutoCloseable {
      * @throws IllegalArgumentException if it is zero or negative
      */
     public Builder late(Duration late) {
+      Objects.requireNonNull(late, "late");
       if (late.isZero() || late.isNegative()) {
         throw new IllegalArgumentException("late must be more than zero: late=" + late);
       }
@@ -562,7 +580,7 @@ public final class GradientSync implements AutoCloseable {
      * @return this builder
      */
     public Builder reports(Path folder) {
-      return set("reports", folder.toString());
+      return set("reports", Objects.requireNonNull(folder, "folder").toString());
     }
 
     /**

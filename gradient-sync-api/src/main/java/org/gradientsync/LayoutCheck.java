@@ -1,12 +1,15 @@
 package org.gradientsync;
 
 import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.UUID;
 
 /** Makes sure that all ranks have the same parameters, before any gradient is averaged. */
 final class LayoutCheck {
   private static final int TYPES = 16; // room for the types' numbers
+  private static final int MOST_CHARACTERS = 500; // of a parameter's text that others are told
 
   private LayoutCheck() {}
 
@@ -24,23 +27,9 @@ final class LayoutCheck {
     communicator.allGather(
         LongBuffer.wrap(new long[] {parameters.size()}), LongBuffer.wrap(counts));
     int common = (int) Arrays.stream(counts).min().getAsLong();
-    long[] ends = new long[2 * common];
-    for (int i = 0; i < common; i++) {
-      ends[2 * i] = key(parameters.get(i));
-      ends[2 * i + 1] = -ends[2 * i];
-    }
-    communicator.allReduce(LongBuffer.wrap(ends), ReduceOp.MIN);
-    for (int i = 0; i < common; i++) {
-      if (ends[2 * i] != -ends[2 * i + 1]) {
-        refuse(communicator, parameters, i, key(parameters.get(i)));
-      }
-    }
-    if (Arrays.stream(counts).max().getAsLong() != common) {
-      refuse(
-          communicator,
-          parameters,
-          common,
-          common < parameters.size() ? key(parameters.get(common)) : -1);
+    int first = firstDifferent(communicator, parameters.subList(0, common));
+    if (first < common || Arrays.stream(counts).max().getAsLong() != common) {
+      refuse(communicator, parameters, first);
     }
     long[] all = new long[options.length * size];
     communicator.allGather(LongBuffer.wrap(options), LongBuffer.wrap(all));
@@ -62,30 +51,45 @@ final class LayoutCheck {
     }
   }
 
-  private static void refuse(
-      Communicator communicator, List<Parameter> parameters, int index, long own) {
-    long[] keys = new long[communicator.size()];
-    communicator.allGather(LongBuffer.wrap(new long[] {own}), LongBuffer.wrap(keys));
+  /** Its number, the same on all ranks, or how many there are. */
+  private static int firstDifferent(Communicator communicator, List<Parameter> parameters) {
+    long[] keys = new long[2 * parameters.size()];
+    for (int i = 0; i < parameters.size(); i++) {
+      Parameter parameter = parameters.get(i);
+      keys[2 * i] = parameter.count() * TYPES + parameter.type().ordinal();
+      keys[2 * i + 1] = digest(parameter.name());
+    }
+    long[] least = keys.clone();
+    communicator.allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
+    communicator.allReduce(LongBuffer.wrap(keys), ReduceOp.MAX);
+    int first = Arrays.mismatch(least, keys);
+    return first < 0 ? parameters.size() : first / 2;
+  }
+
+  private static long digest(String name) {
+    return UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
+  }
+
+  private static void refuse(Communicator communicator, List<Parameter> parameters, int index) {
+    boolean has = index < parameters.size();
+    String own = has ? parameters.get(index).toString() : "no such parameter";
     StringBuilder text =
         new StringBuilder("the ranks' parameters differ: first=")
             .append(index)
-            .append(own < 0 ? "" : " (" + parameters.get(index).name() + ")")
+            .append(has ? " (" + inOneLine(parameters.get(index).name()) + ")" : "")
             .append(", rank=")
             .append(communicator.rank())
             .append(':');
-    for (int rank = 0; rank < keys.length; rank++) {
-      text.append("\n  rank ").append(rank).append(": ").append(describe(keys[rank]));
+    int rank = 0;
+    for (String[] there : Answers.exchange(communicator, inOneLine(own))) {
+      text.append("\n  rank ").append(rank++).append(": ").append(inOneLine(there[0]));
     }
     throw new MismatchedCallException(text.toString());
   }
 
-  private static long key(Parameter parameter) {
-    return parameter.count() * TYPES + parameter.type().ordinal();
-  }
-
-  private static String describe(long key) {
-    return key < 0
-        ? "no such parameter"
-        : DataType.values()[(int) (key % TYPES)] + "[" + key / TYPES + "]";
+  /** What a stranger gave: nothing in it may break a line or steer a terminal. */
+  private static String inOneLine(String text) {
+    return text.substring(0, Math.min(text.length(), MOST_CHARACTERS))
+        .replaceAll("\\p{Cntrl}", "?");
   }
 }

@@ -6,7 +6,8 @@ import java.util.Objects;
  * One parameter of a model, as far as {@link GradientBuckets} needs to know it: its gradient is as
  * large.
  *
- * @param name how exceptions call it; not compared between ranks
+ * @param name how exceptions call it, and how the ranks know that they mean the same one: alike on
+ *     all of them
  * @param type the element type of the gradient, a floating-point type
  * @param count the number of elements, 0 or more
  */

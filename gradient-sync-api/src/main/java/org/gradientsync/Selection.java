@@ -1,10 +1,6 @@
 package org.gradientsync;
 
-import java.nio.ByteBuffer;
-import java.nio.LongBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -53,7 +49,9 @@ final class Selection {
     BackendDevice device = null;
     Reducer reducer = null;
     try {
-      requireSameWire(communicator);
+      UnknownSettings.warn(settings, group.rank());
+      requireSame(communicator, "wire", "(none)");
+      requireSame(communicator, "finite", "false");
       DataType wire = settings.wire().orElse(null);
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
@@ -121,23 +119,28 @@ final class Selection {
     return LocalRanks.single();
   }
 
-  /** Ranks that round in different ways would have different weights after the first step. */
-  private void requireSameWire(GroupCommunicator communicator) {
-    String asked = settings.get("wire").orElse("(none)").toLowerCase(Locale.ROOT);
+  /**
+   * Ranks that round in different ways would have different weights after the first step, and those
+   * that do not look for what is not finite would be told of it by others only.
+   */
+  private void requireSame(GroupCommunicator communicator, String name, String otherwise) {
+    String asked = settings.get(name).orElse(otherwise).toLowerCase(Locale.ROOT);
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
-    for (String[] answer : exchange(communicator, asked, Map.of())) {
+    for (String[] answer : Answers.exchange(communicator, asked)) {
       int rank = ranks.values().stream().mapToInt(List::size).sum();
-      ranks.computeIfAbsent(answer[0], wire -> new ArrayList<>()).add(rank);
+      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank);
     }
     if (ranks.size() > 1) {
       StringJoiner causes = new StringJoiner(", ");
-      ranks.forEach((wire, those) -> causes.add("wire=" + wire + " on ranks " + those));
+      ranks.forEach((value, those) -> causes.add(name + "=" + value + " on ranks " + those));
       throw new UnavailableException(
           "the ranks ask for different ones: "
               + causes
               + ", rank="
               + communicator.rank()
-              + "; give gradientsync.wire alike on all ranks");
+              + "; give gradientsync."
+              + name
+              + " alike on all ranks");
     }
   }
 
@@ -304,13 +307,6 @@ final class Selection {
       GroupCommunicator communicator, String asked, Map<String, String> own) {
     StringBuilder text = new StringBuilder(asked == null ? "" : asked);
     own.forEach((k, v) -> text.append('\0').append(k).append('\0').append(v));
-    byte[] bytes = text.toString().getBytes(StandardCharsets.UTF_8);
-    int size = communicator.size();
-    long[] lengths = new long[size];
-    communicator.allGather(LongBuffer.wrap(new long[] {bytes.length}), LongBuffer.wrap(lengths));
-    int longest = Answers.longest(lengths);
-    ByteBuffer all = ByteBuffer.allocate(Math.multiplyExact(size, longest));
-    communicator.allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, longest)), all);
-    return Answers.parse(all.array(), lengths);
+    return Answers.exchange(communicator, text.toString());
   }
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -19,6 +20,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class CommunicationThreadTest {
   private final CommunicationThread thread = new CommunicationThread(3);
+  private final CommunicationThread.Lane lane = thread.lane();
+  private final CommunicationThread.Lane other = thread.lane();
   private final List<Integer> done = Collections.synchronizedList(new ArrayList<>());
 
   @AfterEach
@@ -52,100 +55,147 @@ class CommunicationThreadTest {
     long last = 0;
     for (int i = 0; i < 1000; i++) {
       int number = i;
-      long ticket = thread.hand(() -> done.add(number));
+      long ticket = lane.hand(() -> done.add(number));
       assertEquals(last + 1, ticket);
       last = ticket;
     }
-    thread.await(500);
+    lane.await(500);
     assertTrue(done.size() >= 500);
-    thread.await(last);
+    lane.await(last);
     assertEquals(IntStream.range(0, 1000).boxed().toList(), done);
-    thread.await(0); // what nobody handed over
+    lane.await(0); // what nobody handed over
     thread.awaitAll();
   }
 
   @Test
   void awaitWaitsForNothingLater() {
     CountDownLatch latch = new CountDownLatch(1);
-    long first = thread.hand(() -> done.add(1));
-    long second = thread.hand(waitsFor(latch));
-    thread.await(first);
+    long first = lane.hand(() -> done.add(1));
+    long second = lane.hand(waitsFor(latch));
+    lane.await(first);
     assertEquals(List.of(1), done);
     latch.countDown();
-    thread.await(second);
+    lane.await(second);
   }
 
   @Test
   void aFailureIsThrownForItsWorkAndAllThatComesAfter() {
     CountDownLatch latch = new CountDownLatch(1);
-    MismatchedCallException mine = new MismatchedCallException("mine");
-    long before = thread.hand(waitsFor(latch));
-    long failing =
-        thread.hand(
-            () -> {
-              throw mine;
-            });
-    long after = thread.hand(() -> done.add(2));
+    IllegalArgumentException mine = new IllegalArgumentException("mine");
+    long before = lane.hand(waitsFor(latch));
+    long failing = lane.hand(() -> fail(mine));
+    long after = lane.hand(() -> done.add(2));
+    long another = other.hand(() -> done.add(3));
     latch.countDown();
-    assertSame(mine, assertThrows(MismatchedCallException.class, () -> thread.await(after)));
-    thread.await(before); // has gone well
-    assertSame(mine, assertThrows(MismatchedCallException.class, () -> thread.await(failing)));
-    assertSame(mine, assertThrows(MismatchedCallException.class, thread::awaitAll));
-    long later = thread.hand(() -> done.add(3));
-    assertSame(mine, assertThrows(MismatchedCallException.class, () -> thread.await(later)));
+    assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(after)));
+    lane.await(before); // has gone well
+    assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(failing)));
+    assertBroken(mine, thread::awaitAll);
+    assertBroken(mine, () -> other.await(another));
+    other.await(before);
+    long later = lane.hand(() -> done.add(4));
+    assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(later)));
     assertEquals(List.of(), done); // nothing has been carried out since
+  }
+
+  private static void fail(RuntimeException e) {
+    throw e;
+  }
+
+  private static void assertBroken(Throwable cause, Runnable call) {
+    Exception e = assertThrows(IllegalStateException.class, call::run);
+    assertSame(cause, e.getCause());
+    assertEquals(
+        "sync is broken by an earlier failure in gradient buckets, rank=3: " + cause.getMessage(),
+        e.getMessage());
+  }
+
+  @Test
+  void whatFailsOnAllRanksEndsItsLaneOnly() {
+    for (RuntimeException mine :
+        List.of(
+            new NotFiniteException("mine"),
+            new MismatchedCallException("mine"),
+            new RankLostException("mine"))) {
+      CommunicationThread.Lane own = thread.lane();
+      done.clear();
+      long failing = own.hand(() -> fail(mine));
+      long after = own.hand(() -> done.add(1));
+      long another = other.hand(() -> done.add(2));
+      assertSame(mine, assertThrows(RuntimeException.class, () -> own.await(failing)));
+      assertSame(mine, assertThrows(RuntimeException.class, () -> own.await(after)));
+      other.await(another);
+      thread.awaitAll();
+      own.abandon(own.hand(() -> done.add(3))); // harms nobody
+      other.await(other.hand(() -> done.add(4)));
+      assertEquals(List.of(2, 4), done);
+    }
+  }
+
+  @Test
+  void aFailureSaysWhoWaitedForIt() {
+    RankLostException mine = new RankLostException("mine");
+    long failing = lane.hand(() -> fail(mine));
+    assertThrows(RankLostException.class, () -> lane.await(failing));
+    Throwable place = mine.getSuppressed()[0];
+    assertTrue(place.getMessage().contains("rank 3"), place.getMessage());
+    assertTrue(
+        Arrays.stream(place.getStackTrace())
+            .anyMatch(frame -> frame.getClassName().equals(getClass().getName())));
   }
 
   @Test
   void errorsAreThrownToo() {
     OutOfMemoryError mine = new OutOfMemoryError("mine");
     long ticket =
-        thread.hand(
+        lane.hand(
             () -> {
               throw mine;
             });
-    assertSame(mine, assertThrows(OutOfMemoryError.class, () -> thread.await(ticket)));
+    assertSame(mine, assertThrows(OutOfMemoryError.class, () -> lane.await(ticket)));
   }
 
   @Test
   void anInterruptReachesTheWorkAndStaysSet() {
-    long ticket = thread.hand(waitsFor(new CountDownLatch(1)));
+    long ticket = lane.hand(waitsFor(new CountDownLatch(1)));
     Thread.currentThread().interrupt();
-    assertThrows(RankLostException.class, () -> thread.await(ticket));
+    assertThrows(RankLostException.class, () -> lane.await(ticket));
     assertTrue(Thread.interrupted());
-    assertThrows(RankLostException.class, thread::awaitAll);
   }
 
   @Test
   void anInterruptAfterTheWorkHarmsNothing() {
-    long ticket = thread.hand(() -> done.add(1));
-    thread.await(ticket);
+    long ticket = lane.hand(() -> done.add(1));
+    lane.await(ticket);
     Thread.currentThread().interrupt();
-    thread.await(ticket);
+    lane.await(ticket);
     assertTrue(Thread.interrupted());
     started().interrupt(); // it is waiting for work
-    thread.await(thread.hand(() -> done.add(2)));
-    thread.await(thread.hand(() -> assertFalse(Thread.currentThread().isInterrupted())));
+    lane.await(lane.hand(() -> done.add(2)));
+    lane.await(lane.hand(() -> assertFalse(Thread.currentThread().isInterrupted())));
     assertEquals(List.of(1, 2), done);
   }
 
   @Test
   void abandonEndsWhatIsUnderWayAndDropsTheRest() {
-    long first = thread.hand(waitsFor(new CountDownLatch(1)));
-    long second = thread.hand(() -> done.add(1));
-    thread.abandon(second);
+    long first = lane.hand(waitsFor(new CountDownLatch(1)));
+    long second = lane.hand(() -> done.add(1));
+    lane.abandon(second);
     assertEquals(List.of(), done);
-    IllegalStateException e = assertThrows(IllegalStateException.class, () -> thread.await(first));
+    assertThrows(RuntimeException.class, () -> lane.await(first)); // if begun, what has ended it
+    lane.abandon(second);
+    IllegalStateException e = assertThrows(IllegalStateException.class, () -> other.await(second));
     assertTrue(e.getMessage().contains("rank=3"), e.getMessage());
-    thread.abandon(second);
+    assertTrue(e.getMessage().contains("given up in the middle of a step"), e.getMessage());
+    assertThrows(IllegalStateException.class, thread::awaitAll);
   }
 
   @Test
   void abandonLeavesWhatIsDone() {
-    long ticket = thread.hand(() -> done.add(1));
-    thread.await(ticket);
-    thread.abandon(ticket);
-    thread.await(thread.hand(() -> done.add(2)));
+    long ticket = lane.hand(() -> done.add(1));
+    lane.await(ticket);
+    lane.abandon(ticket);
+    lane.await(lane.hand(() -> done.add(2)));
     assertEquals(List.of(1, 2), done);
   }
 
@@ -153,7 +203,7 @@ class CommunicationThreadTest {
   void abandonThrowsNothingWhateverTheWorkDoes() {
     CountDownLatch never = new CountDownLatch(1);
     long ticket =
-        thread.hand(
+        lane.hand(
             () -> {
               try {
                 never.await();
@@ -161,24 +211,24 @@ class CommunicationThreadTest {
                 throw new AssertionError("mine", e);
               }
             });
-    thread.abandon(ticket);
+    lane.abandon(ticket);
   }
 
   @Test
   void closingEndsTheThread() throws InterruptedException {
     Thread own = started();
-    thread.hand(waitsFor(new CountDownLatch(1)));
+    lane.hand(waitsFor(new CountDownLatch(1)));
     thread.close();
     thread.close();
     own.join();
     IllegalStateException e =
-        assertThrows(IllegalStateException.class, () -> thread.hand(() -> done.add(1)));
+        assertThrows(IllegalStateException.class, () -> lane.hand(() -> done.add(1)));
     assertTrue(e.getMessage().contains("sync is closed: rank=3"), e.getMessage());
     assertEquals(List.of(), done);
   }
 
   @Test
   void theThreadItselfDoesNotWaitForItself() {
-    thread.await(thread.hand(thread::awaitAll));
+    lane.await(lane.hand(thread::awaitAll));
   }
 }

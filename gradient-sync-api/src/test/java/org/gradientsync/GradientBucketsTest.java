@@ -259,7 +259,8 @@ class GradientBucketsTest {
               GradientBuckets b = build(sync, true)) {
             step(a);
             step(b);
-            sync.communicationThread().await(sync.communicationThread().hand(() -> note(threads)));
+            CommunicationThread.Lane lane = sync.communicationThread().lane();
+            lane.await(lane.hand(() -> note(threads)));
           }
         });
     assertEquals(2, threads.size()); // one for each rank, whatever the number of buckets

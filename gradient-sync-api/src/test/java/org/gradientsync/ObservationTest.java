@@ -7,9 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -22,6 +20,7 @@ import java.util.stream.Stream;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
+import org.gradientsync.contract.Logged;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
@@ -293,7 +292,7 @@ class ObservationTest {
   @Test
   void aListenerThatThrowsBreaksNothing() {
     List<String> lines =
-        logged(
+        Logged.lines(
             () ->
                 LocalRanks.run(
                     2,
@@ -316,7 +315,7 @@ class ObservationTest {
   @Test
   void aSummaryIsLoggedWhenTheSyncEnds() {
     List<String> lines =
-        logged(
+        Logged.lines(
             () ->
                 LocalRanks.run(
                     2,
@@ -350,18 +349,6 @@ class ObservationTest {
                       + " on the device, 100\\.0% of it exposed"),
               summary);
         });
-  }
-
-  private static List<String> logged(Runnable work) {
-    PrintStream before = System.err;
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    System.setErr(new PrintStream(bytes, true, StandardCharsets.UTF_8));
-    try {
-      work.run();
-    } finally {
-      System.setErr(before);
-    }
-    return bytes.toString(StandardCharsets.UTF_8).lines().toList();
   }
 
   @ParameterizedTest

@@ -45,8 +45,8 @@ final class Call {
 
   /**
    * The part that must be the same on all ranks; behind it stands what is a rank's own: where its
-   * buffer lies, what it has enqueued on its device, what it has found in the buffer, and the
-   * buffer's name.
+   * buffer lies, what it has enqueued on its device, what it has found in the buffer; and the
+   * buffer's name, which must be the same on all ranks that have given it one.
    */
   private static final int COMPARED = 48;
 
@@ -178,7 +178,19 @@ final class Call {
         return false;
       }
     }
-    return sameEnqueued(a, b);
+    return sameEnqueued(a, b) && sameName(a, b);
+  }
+
+  private static boolean sameName(ByteBuffer a, ByteBuffer b) {
+    if (a.get(NAME) == 0 || b.get(NAME) == 0) {
+      return true;
+    }
+    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
+      if (a.getLong(i) != b.getLong(i)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** The kind of a call, or null if the memory holds none. */

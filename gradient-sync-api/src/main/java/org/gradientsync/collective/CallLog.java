@@ -87,11 +87,16 @@ final class CallLog {
     return "none";
   }
 
+  /** Whether there has been no call. */
+  boolean isEmpty() {
+    return count == 0;
+  }
+
   /** How long ago the last call ended, or began if it has not; in nanoseconds. */
   long sinceLast() {
     int at = last(0);
     boolean over = ended[at] != 0 && ended[at] != ENQUEUED;
-    return count == 0 ? 0 : System.nanoTime() - (over ? ended[at] : began[at]);
+    return System.nanoTime() - (over ? ended[at] : began[at]);
   }
 
   /** Whether no call has begun or ended for so long, or ever. */

@@ -1,6 +1,7 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** Who asked for what, as a user reads it, after a meeting. */
 final class CallTable {
@@ -23,14 +24,20 @@ final class CallTable {
     return text.toString();
   }
 
-  /** The calls of the ranks whose gradients are not finite. */
-  static String ofNotFinite(Meeting meeting, int rank, int size) {
+  /**
+   * The calls of the ranks whose gradients are not finite.
+   *
+   * @param buffer this rank's, whose elements are called as the other ranks' are; or null
+   */
+  static String ofNotFinite(Meeting meeting, int rank, int size, AbstractDeviceBuffer buffer) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = meeting.call(peer);
       if (Call.notFinite(call) >= 0) {
         text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
-        text.append(", first at index=").append(Call.notFinite(call));
+        long index = Call.notFinite(call);
+        text.append(", first at ");
+        text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
       }
     }
     return text.append("\n  no buffer was changed").toString();

@@ -28,6 +28,7 @@ public final class GroupCommunicator implements Communicator {
   private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
+  private volatile Runnable turn = () -> {};
 
   /**
    * A communicator of a group's ranks.
@@ -47,6 +48,16 @@ public final class GroupCommunicator implements Communicator {
     localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
     localSize = (int) Arrays.stream(nodes).filter(n -> n == own).count();
     nodeCount = (int) Arrays.stream(nodes).distinct().count();
+  }
+
+  /**
+   * Gives this communicator's calls their place among others of the same ranks.
+   *
+   * @param newTurn called before each call that needs other ranks, with no lock held: waits for
+   *     those that come first, and may throw
+   */
+  public void comesAfter(Runnable newTurn) {
+    turn = Objects.requireNonNull(newTurn, "turn");
   }
 
   @Override
@@ -81,6 +92,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public void barrier() {
+    turn.run();
     synchronized (group) {
       meetings.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
@@ -108,6 +120,7 @@ public final class GroupCommunicator implements Communicator {
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
     long elements =
         (long) source.remaining() * HostBuffers.elementSize(source) / type.sizeInBytes();
+    turn.run();
     try (DeviceBuffer copy = host.allocate(type, elements)) {
       copy.copyFrom(source);
       reducer.allReduce(copy, op, kind);
@@ -120,6 +133,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
+    turn.run();
     synchronized (group) {
       group.members().require(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
@@ -140,6 +154,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(send, "send");
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
+    turn.run();
     synchronized (group) {
       meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
       exchange.allGather(send, receive);
@@ -155,6 +170,7 @@ public final class GroupCommunicator implements Communicator {
       requireWritable(receive, "receive");
       requireTimesSize(receive, "receive", send, "send");
     }
+    turn.run();
     synchronized (group) {
       meet(Call.Kind.GATHER, send, root);
       int count = send.remaining();
@@ -183,6 +199,7 @@ public final class GroupCommunicator implements Communicator {
       requireData(send, "send");
       requireTimesSize(send, "send", receive, "receive");
     }
+    turn.run();
     synchronized (group) {
       meet(Call.Kind.SCATTER, receive, root);
       int count = receive.remaining();
@@ -208,6 +225,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(data, "data");
     requirePeer(destination, "destination");
     requireTag(tag);
+    turn.run();
     synchronized (group) {
       requireFit(pair(data, destination, null, Group.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
@@ -220,6 +238,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     requirePeer(source, "source");
     requireTag(tag);
+    turn.run();
     synchronized (group) {
       requireFit(pair(null, Group.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
@@ -242,6 +261,7 @@ public final class GroupCommunicator implements Communicator {
     }
     requirePeer(destination, "destination");
     requirePeer(source, "source");
+    turn.run();
     synchronized (group) {
       MismatchedCallException failure = pair(send, destination, receive, source, tag);
       boolean own = Call.verdict(ownSend);
@@ -269,6 +289,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public Communicator split(int color, int key) {
+    turn.run();
     Group part = group.split(color, key, group.patience());
     return part == null ? null : new GroupCommunicator(part);
   }

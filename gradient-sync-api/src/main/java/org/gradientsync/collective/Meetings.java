@@ -59,7 +59,7 @@ final class Meetings implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, NOWHERE, 0, NO_NAME, null);
+    meet(kind, element, count, op, root, NOWHERE, 0, null, null);
   }
 
   /** As above, for a call about a buffer. */
@@ -73,10 +73,10 @@ final class Meetings implements AutoCloseable {
    * @param cargo this rank's contributions, to be sent at the same time, or null
    */
   void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, Cargo cargo) {
-    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
     int element = Call.element(buffer.type());
     long where = cargo == null ? NOWHERE : BEHIND_THE_CALL;
-    meet(kind, element, buffer.count(), op, Call.NO_ROOT, where, 0, name, cargo);
+    meet(kind, element, buffer.count(), op, Call.NO_ROOT, where, 0, own, cargo);
   }
 
   /** As above, telling the others where the buffer lies. */
@@ -87,9 +87,9 @@ final class Meetings implements AutoCloseable {
       int root,
       long memoryId,
       long memoryOffset) {
-    byte[] name = ((AbstractDeviceBuffer) buffer).nameBytes();
+    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
     int element = Call.element(buffer.type());
-    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, name, null);
+    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, own, null);
   }
 
   private void meet(
@@ -100,9 +100,10 @@ final class Meetings implements AutoCloseable {
       int root,
       long memoryId,
       long memoryOffset,
-      byte[] name,
+      AbstractDeviceBuffer buffer, // or null
       Cargo cargo) {
     group.requireUsable();
+    byte[] name = buffer == null ? NO_NAME : buffer.nameBytes();
     pair = false;
     long found = notFinite;
     notFinite = -1;
@@ -132,10 +133,11 @@ final class Meetings implements AutoCloseable {
       return;
     }
     calls.log().finished();
+    int rank = members.rank();
+    int size = members.size();
     throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(meeting, members.rank(), members.size()))
-        : new MismatchedCallException(
-            CallTable.ofMismatch(meeting, members.rank(), members.size()));
+        ? new NotFiniteException(CallTable.ofNotFinite(meeting, rank, size, buffer))
+        : new MismatchedCallException(CallTable.ofMismatch(meeting, rank, size));
   }
 
   /**

@@ -99,6 +99,7 @@ final class SharedReducer implements Reducer {
       } catch (RuntimeException | Error e) {
         // InternalError among them: the JVM's word for touching a mapping whose file has been
         // emptied
+        requireNobodyGaveUp(e); // whose memory is gone then
         throw group.lost("the call failed in the middle: " + e, e);
       }
     }
@@ -129,10 +130,13 @@ final class SharedReducer implements Reducer {
         group.await(board.flag(peer, Board.DONE), peer);
       }
     }
-    for (int peer = 0; peer < size; peer++) {
-      if (peer != rank && board.gaveUp(peer)) {
-        // It may have changed its buffer while this rank was reading it.
-        throw group.lost("rank " + peer + " gave up in the middle of a call", null);
+    requireNobodyGaveUp(null); // it may have changed its buffer while this rank was reading it
+  }
+
+  private void requireNobodyGaveUp(Throwable cause) {
+    for (int peer = 0; peer < group.size(); peer++) {
+      if (peer != group.rank() && board.gaveUp(peer)) {
+        throw group.lost(group.name(peer) + " gave up in the middle of a call", cause);
       }
     }
   }

@@ -24,12 +24,14 @@ final class Watched {
       line.append(waiting).append(", last finished ").append(calls.lastFinished());
     } else {
       line.append(
-          String.format(
-              Locale.ROOT,
-              "%s since %.1f s, last finished %s",
-              calls.isRunning() ? "in " + calls.current() : "is in no call",
-              calls.sinceLast() / 1e9,
-              calls.lastFinished()));
+          calls.isEmpty()
+              ? "has made no call"
+              : String.format(
+                  Locale.ROOT,
+                  "%s since %.1f s, last finished %s",
+                  calls.isRunning() ? "in " + calls.current() : "is in no call",
+                  calls.sinceLast() / 1e9,
+                  calls.lastFinished()));
       if (caller != null) {
         line.append(", thread \"").append(caller.getName()).append('"').append(at(caller));
       }

@@ -2,11 +2,14 @@ package org.gradientsync.local;
 
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.collective.Group;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The embedded backend: ranks that are threads of this JVM.
@@ -23,7 +26,9 @@ public final class LocalRanks {
   /** The largest number of ranks in one JVM. */
   public static final int MAX_RANKS = 256;
 
+  private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
   private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
+  private static final AtomicInteger RUNNING = new AtomicInteger();
 
   private LocalRanks() {}
 
@@ -67,6 +72,7 @@ public final class LocalRanks {
       throw new IllegalArgumentException(
           "number of ranks is out of range: ranks=" + ranks + ", from=1, to=" + MAX_RANKS);
     }
+    warnIfLaunched(ranks);
     LocalGroup group = new LocalGroup(ranks);
     AtomicReference<Failure> first = new AtomicReference<>();
     Thread[] threads = new Thread[ranks];
@@ -82,6 +88,9 @@ public final class LocalRanks {
                   task.run(sync);
                 } catch (Throwable e) {
                   if (first.compareAndSet(null, new Failure(rank, e))) {
+                    // Said at once: others may compute for a long time before they notice.
+                    log.warn(
+                        "rank {} of {} failed, which ends the others: {}", rank, ranks, "" + e);
                     group.fail(rank, e);
                     for (Thread other : threads) {
                       if (other != Thread.currentThread()) {
@@ -94,10 +103,15 @@ public final class LocalRanks {
               "rank-" + rank);
       threads[i].setDaemon(true);
     }
-    for (Thread thread : threads) {
-      thread.start();
+    RUNNING.incrementAndGet();
+    try {
+      for (Thread thread : threads) {
+        thread.start();
+      }
+      join(threads, group);
+    } finally {
+      RUNNING.decrementAndGet();
     }
-    join(threads, group);
     if (first.get() != null) {
       throw first.get().asException();
     }
@@ -119,7 +133,25 @@ public final class LocalRanks {
    * @return the group
    */
   public static Group single() {
+    if (RUNNING.get() > 0) {
+      log.warn(
+          "a sync of one rank is made by thread \"{}\", which is not a rank's, while LocalRanks.run"
+              + " has ranks: it averages with nobody; make it on the rank's own thread, or use the"
+              + " sync that the task is given",
+          Thread.currentThread().getName());
+    }
     return Group.world(new LocalTransport(new LocalGroup(1), 0));
+  }
+
+  private static void warnIfLaunched(int ranks) {
+    String processes = System.getenv("OMPI_COMM_WORLD_SIZE");
+    if (processes != null && !processes.equals("1")) {
+      log.warn(
+          "LocalRanks.run({}) in each of {} processes that mpirun started: each has a job of its own,"
+              + " and averages with none of the others; use GradientSync.create() there",
+          ranks,
+          processes);
+    }
   }
 
   private static void join(Thread[] threads, LocalGroup group) {

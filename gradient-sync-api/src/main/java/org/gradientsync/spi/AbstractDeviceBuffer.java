@@ -14,6 +14,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.LongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 
@@ -32,6 +33,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private volatile boolean closed;
   private volatile String name = "";
   private volatile byte[] nameBytes = NO_NAME;
+  private volatile LongFunction<String> elementNames = element -> "";
 
   /**
    * A buffer or a view of one.
@@ -139,6 +141,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public final AbstractDeviceBuffer named(String newName) {
+    Objects.requireNonNull(newName, "name");
     byte[] all = newName.getBytes(StandardCharsets.UTF_8);
     int length = Math.min(all.length, NAME_BYTES);
     while (length < all.length && length > 0 && (all[length] & 0xc0) == 0x80) {
@@ -161,6 +164,26 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    */
   public final byte[] nameBytes() {
     return name.isEmpty() && parent != null ? parent.nameBytes() : nameBytes;
+  }
+
+  /**
+   * Gives this buffer's elements names, by which errors call them; not those of its views.
+   *
+   * @param names the name of an element, or an empty text; called by any thread
+   */
+  public final void elementsNamed(LongFunction<String> names) {
+    elementNames = Objects.requireNonNull(names, "names");
+  }
+
+  /**
+   * Where an element is, as errors say it.
+   *
+   * @param element its index
+   * @return for example {@code index=1077 (layer3[77])}
+   */
+  public final String placeOf(long element) {
+    String given = elementNames.apply(element);
+    return "index=" + element + (given.isEmpty() ? "" : " (" + given + ")");
   }
 
   @Override
@@ -196,52 +219,52 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public final void copyFrom(float[] source) {
-    copyFrom(FloatBuffer.wrap(source));
+    copyFrom(FloatBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   @Override
   public final void copyFrom(double[] source) {
-    copyFrom(DoubleBuffer.wrap(source));
+    copyFrom(DoubleBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   @Override
   public final void copyFrom(short[] source) {
-    copyFrom(ShortBuffer.wrap(source));
+    copyFrom(ShortBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   @Override
   public final void copyFrom(int[] source) {
-    copyFrom(IntBuffer.wrap(source));
+    copyFrom(IntBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   @Override
   public final void copyFrom(long[] source) {
-    copyFrom(LongBuffer.wrap(source));
+    copyFrom(LongBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   @Override
   public final void copyTo(float[] target) {
-    copyTo(FloatBuffer.wrap(target));
+    copyTo(FloatBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override
   public final void copyTo(double[] target) {
-    copyTo(DoubleBuffer.wrap(target));
+    copyTo(DoubleBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override
   public final void copyTo(short[] target) {
-    copyTo(ShortBuffer.wrap(target));
+    copyTo(ShortBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override
   public final void copyTo(int[] target) {
-    copyTo(IntBuffer.wrap(target));
+    copyTo(IntBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override
   public final void copyTo(long[] target) {
-    copyTo(LongBuffer.wrap(target));
+    copyTo(LongBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override

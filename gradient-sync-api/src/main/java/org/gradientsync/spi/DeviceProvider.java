@@ -1,5 +1,7 @@
 package org.gradientsync.spi;
 
+import java.util.Set;
+
 /** A kind of device, found with {@link java.util.ServiceLoader}. */
 public interface DeviceProvider {
   /**
@@ -15,6 +17,16 @@ public interface DeviceProvider {
    * @return 0 for the host's memory, more for faster devices
    */
   int priority();
+
+  /**
+   * The settings that it reads, besides {@link Settings#NAMES}; a warning tells of those that
+   * nobody does.
+   *
+   * @return names without the prefix {@code gradientsync.}
+   */
+  default Set<String> settings() {
+    return Set.of();
+  }
 
   /**
    * Whether a rank can have such a device. Local: no communication.

@@ -1,5 +1,7 @@
 package org.gradientsync.spi;
 
+import java.util.Set;
+
 /** A kind of {@link Reducer}, found with {@link java.util.ServiceLoader}. */
 public interface ReducerProvider {
   /**
@@ -15,6 +17,16 @@ public interface ReducerProvider {
    * @return 0 to 1000
    */
   int priority();
+
+  /**
+   * The settings that it reads, besides {@link Settings#NAMES}; a warning tells of those that
+   * nobody does.
+   *
+   * @return names without the prefix {@code gradientsync.}
+   */
+  default Set<String> settings() {
+    return Set.of();
+  }
 
   /**
    * Whether it can work with this rank's device and launcher. Local: no communication.

@@ -6,6 +6,8 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import org.gradientsync.DataType;
 
 /**
@@ -19,6 +21,11 @@ public final class Settings {
   /** The default of {@link Patience#late()}. */
   public static final Duration DEFAULT_LATE = Duration.ofSeconds(10);
 
+  /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
+  public static final Set<String> NAMES =
+      Set.of("device", "finite", "late", "meeting", "reducer", "reports", "timeout", "wire");
+
+  private static final String PREFIX = "gradientsync.";
   private static final String NO_REPORTS = "off";
 
   private final Map<String, String> chosen;
@@ -41,8 +48,23 @@ public final class Settings {
    */
   public Optional<String> get(String name) {
     String value = chosen.get(name);
-    return Optional.ofNullable(value != null ? value : System.getProperty("gradientsync." + name))
+    return Optional.ofNullable(value != null ? value : System.getProperty(PREFIX + name))
         .filter(v -> !v.isBlank());
+  }
+
+  /**
+   * Which settings somebody has set, whether anybody reads them or not.
+   *
+   * @return names without the prefix, sorted
+   */
+  public Set<String> names() {
+    Set<String> names = new TreeSet<>(chosen.keySet());
+    for (String property : System.getProperties().stringPropertyNames()) {
+      if (property.startsWith(PREFIX)) {
+        names.add(property.substring(PREFIX.length()));
+      }
+    }
+    return names;
   }
 
   /**

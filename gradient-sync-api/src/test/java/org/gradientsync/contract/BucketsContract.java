@@ -1,5 +1,6 @@
 package org.gradientsync.contract;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -8,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -17,6 +19,7 @@ import java.util.Random;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -24,6 +27,7 @@ import org.gradientsync.GradientBuckets.Missing;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
@@ -690,8 +694,8 @@ public abstract class BucketsContract {
               sync,
               odd ? count : MODEL,
               "first=2 (low)",
-              "rank 0: BFLOAT16[2003]",
-              "rank " + last + ": BFLOAT16[2004]",
+              "rank 0: low BFLOAT16[2003]",
+              "rank " + last + ": low BFLOAT16[2004]",
               "rank=" + sync.rank());
           List<Parameter> type = new ArrayList<>(MODEL);
           type.set(0, new Parameter("embedding", DataType.BFLOAT16, 9_001));
@@ -699,21 +703,29 @@ public abstract class BucketsContract {
               sync,
               odd ? MODEL : type,
               "first=0 (embedding)",
-              "rank 0: BFLOAT16[9001]",
-              "rank " + last + ": FLOAT32[9001]");
+              "rank 0: embedding BFLOAT16[9001]",
+              "rank " + last + ": embedding FLOAT32[9001]");
           differ(
               sync,
               odd ? MODEL.subList(0, 8) : MODEL,
               odd ? "first=8, " : "first=8 (head), ",
-              "rank 0: FLOAT32[1500]",
+              "rank 0: head FLOAT32[1500]",
               "rank " + last + ": no such parameter");
           differ(
               sync,
               odd ? MODEL : MODEL.subList(0, 1),
               "first=1",
               "rank 0: no such parameter",
-              "rank " + last + ": FLOAT32[1]");
+              "rank " + last + ": norm FLOAT32[1]");
           differ(sync, odd ? count.subList(0, 5) : MODEL, "first=2 (low)"); // both at once
+          List<Parameter> name = new ArrayList<>(FLOATS);
+          name.set(4, new Parameter("x\nrank 9", DataType.FLOAT32, 500)); // breaks no line
+          differ(
+              sync,
+              odd ? name : FLOATS,
+              odd ? "first=4 (x?rank 9)" : "first=4 (e)",
+              "rank 0: e FLOAT32[500]",
+              "rank " + last + ": x?rank 9 FLOAT32[500]");
           try (GradientBuckets buckets = small(sync, MODEL).build()) { // and the sync still works
             step(sync, buckets, MODEL, 0);
             assertAverages(sync, buckets, MODEL, 0);
@@ -1245,6 +1257,115 @@ public abstract class BucketsContract {
               assertThrows(RuntimeException.class, () -> wholeStep(sync, buckets, MODEL, 2));
             }
             assertContains(e, "rank " + (ranks - 1) + ": allReduce(FLOAT32[17], AVERAGE)");
+          }
+        });
+  }
+
+  /** Of the same types and counts, so that only their names tell them from each other. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalAndOverlap")
+  void modelsInAnotherOrderAreNotAveragedWithEachOther(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets a = small(sync, FLOATS).overlap(overlap).build();
+              GradientBuckets b = small(sync, FLOATS).overlap(overlap).build()) {
+            step(sync, a, FLOATS, 0);
+            step(sync, b, FLOATS, 1);
+            assertAverages(sync, a, FLOATS, 0);
+            assertAverages(sync, b, FLOATS, 1);
+            boolean odd = sync.rank() == ranks - 1;
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class, () -> wholeStep(sync, odd ? b : a, FLOATS, 2));
+            assertContains(
+                e,
+                "rank 0: allReduce(FLOAT32[",
+                "\"bucket 0: e to",
+                "rank " + (ranks - 1) + ": allReduce(FLOAT32[",
+                "\"model 2, bucket 0: e to");
+          }
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalAndOverlap")
+  void aGradientThatIsNotFiniteIsNamedAndHarmsNoOtherBuckets(int ranks, boolean overlap) {
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(20)).requireFinite(true),
+            sync -> {
+              int odd = ranks - 1;
+              try (GradientBuckets others = small(sync, FLOATS).overlap(overlap).build()) {
+                try (GradientBuckets buckets = small(sync, FLOATS).overlap(overlap).build()) {
+                  assertAveragesOfFinite(sync, buckets);
+                  NotFiniteException e =
+                      assertThrows(
+                          NotFiniteException.class,
+                          () -> {
+                            writeFinite(sync, buckets, sync.rank() == odd ? 1_234 : -1);
+                            buckets.finish();
+                            buckets.gradient(0).copyTo(new float[700]);
+                          });
+                  assertContains(e, "rank " + odd + ": ", "(c[1234])", "rank=" + sync.rank());
+                }
+                sync.barrier();
+                assertAveragesOfFinite(sync, others);
+                try (GradientBuckets again = small(sync, FLOATS).overlap(overlap).build()) {
+                  assertAveragesOfFinite(sync, again);
+                }
+              }
+            });
+  }
+
+  /** Each gradient is the rank's number, but for an element of the third that is a NaN. */
+  private static void writeFinite(GradientSync sync, GradientBuckets buckets, int notFinite) {
+    for (int i = FLOATS.size() - 1; i >= 0; i--) {
+      float[] values = new float[(int) FLOATS.get(i).count()];
+      Arrays.fill(values, sync.rank());
+      if (i == 2 && notFinite >= 0) {
+        values[notFinite] = Float.NaN;
+      }
+      buckets.gradient(i).copyFrom(values);
+      buckets.ready(i);
+    }
+  }
+
+  private static void assertAveragesOfFinite(GradientSync sync, GradientBuckets buckets) {
+    writeFinite(sync, buckets, -1);
+    buckets.finish();
+    float sum = IntStream.range(0, sync.size()).sum();
+    for (int i = 0; i < FLOATS.size(); i++) {
+      float[] expected = new float[(int) FLOATS.get(i).count()];
+      Arrays.fill(expected, sum / sync.size());
+      float[] averages = new float[expected.length];
+      buckets.gradient(i).copyTo(averages);
+      assertArrayEquals(expected, averages);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void callsOfTheCommunicatorHaveTheirPlaceInTheOrder(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          Communicator communicator = sync.communicator();
+          try (GradientBuckets buckets = small(sync, MODEL).overlap(overlap).build()) {
+            for (int step = 0; step < 4; step++) {
+              for (int i = MODEL.size() - 1; i >= 0; i--) {
+                write(sync, buckets, MODEL, i, step);
+                buckets.ready(i);
+                int[] all = new int[ranks];
+                communicator.allGather(
+                    IntBuffer.wrap(new int[] {sync.rank() + i}), IntBuffer.wrap(all));
+                int first = i;
+                assertArrayEquals(IntStream.range(0, ranks).map(r -> r + first).toArray(), all);
+              }
+              buckets.finish();
+              assertAverages(sync, buckets, MODEL, step);
+            }
           }
         });
   }

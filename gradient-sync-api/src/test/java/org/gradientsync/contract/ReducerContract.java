@@ -2,11 +2,13 @@ package org.gradientsync.contract;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
@@ -14,6 +16,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
@@ -297,6 +300,73 @@ public abstract class ReducerContract {
                     "rank 0: allReduce(FLOAT32[6] \"w\", AVERAGE)",
                     "rank 1: allReduce(FLOAT32[5] \"größer als achtundvierzig Bytes: ääääää\", AVERAGE)");
               }
+            });
+  }
+
+  /** Of the same type and count, so that only their names tell them from each other. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void buffersOfOtherNamesAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              try (DeviceBuffer bias = sync.allocate(DataType.FLOAT32, 3).named("bias");
+                  DeviceBuffer scale = sync.allocate(DataType.FLOAT32, 3).named("scale");
+                  DeviceBuffer plain = sync.allocate(DataType.FLOAT32, 3);
+                  DeviceBuffer own = sync.allocate(DataType.FLOAT32, 3).named("own")) {
+                DeviceBuffer half = odd ? plain : own; // one without a name goes with any
+                half.copyFrom(new float[] {sync.rank(), sync.rank(), sync.rank()});
+                sync.allReduce(half, ReduceOp.MAX);
+                float[] last = new float[3];
+                half.copyTo(last);
+                assertArrayEquals(new float[] {ranks - 1, ranks - 1, ranks - 1}, last);
+                assertMismatch(
+                    () -> sync.average(odd ? scale : bias),
+                    "rank 0: allReduce(FLOAT32[3] \"bias\", AVERAGE)",
+                    "rank " + (ranks - 1) + ": allReduce(FLOAT32[3] \"scale\", AVERAGE)");
+              }
+            });
+  }
+
+  /** It has come to the call, and what the others need of it may be gone when they come. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aRankThatIsInterruptedIsNamed(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int odd = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(20)),
+            sync -> {
+              DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001);
+              if (sync.rank() == odd) {
+                Thread.currentThread().interrupt();
+              } else {
+                Thread.sleep(300);
+              }
+              RankLostException e =
+                  assertThrows(
+                      RankLostException.class,
+                      () -> {
+                        sync.average(buffer);
+                        buffer.copyTo(new float[70_001]);
+                      });
+              boolean own = Thread.interrupted();
+              assertEquals(sync.rank() == odd, own);
+              buffer.close();
+              String message = e.getMessage();
+              if (own || ranks == 2) { // of three, the first to see it may be who the others name
+                assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
+              }
+              assertFalse(message.contains("/dev/shm"), message);
             });
   }
 

@@ -10,7 +10,7 @@ import org.gradientsync.spi.DeviceRequest;
  * A kind of device that only odd ranks can have, and that is preferred only while a test says so.
  */
 public final class OddRanksDevice implements DeviceProvider {
-  static final String PREFERRED = "gradientsync.test.oddRanks";
+  static final String PREFERRED = "oddRanks";
 
   @Override
   public String kind() {

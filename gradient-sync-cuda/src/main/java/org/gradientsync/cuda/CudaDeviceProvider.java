@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.util.Set;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -23,6 +24,11 @@ public final class CudaDeviceProvider implements DeviceProvider {
   @Override
   public int priority() {
     return 100;
+  }
+
+  @Override
+  public Set<String> settings() {
+    return Set.of("cuda.device");
   }
 
   @Override

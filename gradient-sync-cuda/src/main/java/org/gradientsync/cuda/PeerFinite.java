@@ -1,7 +1,6 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
-import java.util.Map;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.collective.Group;
 
@@ -36,9 +35,9 @@ final class PeerFinite implements AutoCloseable {
    * GPU has ended, too: ranks that wait for the same calls throw there. To be called after waiting;
    * allocates nothing if there is nothing.
    *
-   * @param names of the buffers, by the number of their registration
+   * @param names of the buffers
    */
-  void check(Group group, Map<Integer, String> names) {
+  void check(Group group, PeerNames names) {
     for (int peer = 0; peer < seen.length; peer++) {
       if (newest(peer, progress.done()) >= 0) {
         lookAgain(group, names);
@@ -61,7 +60,7 @@ final class PeerFinite implements AutoCloseable {
     return newest;
   }
 
-  private synchronized void lookAgain(Group group, Map<Integer, String> names) {
+  private synchronized void lookAgain(Group group, PeerNames names) {
     long done = progress.done();
     StringBuilder text = new StringBuilder();
     for (int peer = 0; peer < seen.length; peer++) {
@@ -69,9 +68,10 @@ final class PeerFinite implements AutoCloseable {
       if (place >= 0) {
         long what = progress.foundBy(peer, place);
         seen[peer] = done; // older ones are of no interest any more
-        String name = names.getOrDefault((int) (what >>> INDEX_BITS), "a buffer");
-        text.append("\n  rank ").append(peer).append(": ").append(name);
-        text.append(", index=").append((what & (1L << INDEX_BITS) - 1) - 1);
+        int registration = (int) (what >>> INDEX_BITS);
+        long element = (what & (1L << INDEX_BITS) - 1) - 1;
+        text.append("\n  rank ").append(peer).append(": ").append(names.of(registration));
+        text.append(", ").append(names.placeOf(registration, element));
       }
     }
     if (!text.isEmpty()) { // another thread has not told of it meanwhile

@@ -2,9 +2,7 @@ package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.StringJoiner;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -32,7 +30,6 @@ import org.slf4j.LoggerFactory;
 final class PeerReducer implements Reducer {
   static final String NAME = "peer";
 
-  private static final int REMEMBERED = 1024; // registrations, for the texts of errors
   private static final AtomicLong CREATED = new AtomicLong();
   private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
@@ -46,13 +43,7 @@ final class PeerReducer implements Reducer {
   private final PeerPlanner planner;
   private final PeerBudget.Share share;
   private final PlanCache<PeerRegistration> registrations;
-  private final Map<Integer, String> names =
-      new LinkedHashMap<>() {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Integer, String> eldest) {
-          return size() > REMEMBERED;
-        }
-      };
+  private final PeerNames names = new PeerNames();
   private final PeerOrder order;
   private final PeerLaunch goodbye;
   private final PeerProgress progress;
@@ -334,8 +325,7 @@ final class PeerReducer implements Reducer {
       throw e;
     }
     registrations.put(own, registration);
-    String name = own.name().isEmpty() ? "" : " \"" + own.name() + "\"";
-    names.put(lastNumber, own.type() + "[" + own.count() + "]" + name);
+    names.add(lastNumber, own);
     return registration;
   }
 
@@ -474,7 +464,7 @@ final class PeerReducer implements Reducer {
     if (tag == PeerTag.GAVE_UP) {
       return "gave up, call=" + report.call();
     }
-    String name = names.getOrDefault(PeerTag.registration(tag), "a buffer");
+    String name = names.of(PeerTag.registration(tag));
     String operation = PeerTag.operation(tag);
     return (operation.equals("broadcast")
             ? "broadcast(" + name

@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.nio.LongBuffer;
+import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Agreement;
@@ -30,6 +31,12 @@ public final class PeerReducerProvider implements ReducerProvider {
   @Override
   public int priority() {
     return 400;
+  }
+
+  @Override
+  public Set<String> settings() {
+    return Set.of(
+        "cache", "peer.handover", "peer.processors", "peer.sharing", "peer.tuning", "peer.way");
   }
 
   @Override

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -19,6 +18,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -249,7 +249,11 @@ class PeerLayoutTest {
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
           NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
-          Map<Integer, String> names = Map.of(7, "FLOAT32[9] \"w\"");
+          PeerNames names = new PeerNames();
+          AbstractDeviceBuffer buffer =
+              (AbstractDeviceBuffer) sync.allocate(DataType.FLOAT32, 9).named("w");
+          buffer.elementsNamed(element -> element % 2 == 0 ? "layer[" + element + "]" : "");
+          names.add(7, buffer);
           try (PeerFinite finite = new PeerFinite(device, progress, 2)) {
             finite.check(group, names); // nothing yet
             sync.barrier();
@@ -272,7 +276,9 @@ class PeerLayoutTest {
               put(found, fields.get(2), 0, call);
               NotFiniteException e =
                   assertThrows(NotFiniteException.class, () -> finite.check(group, names));
-              String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + (index + call - 1);
+              long at = index + call - 1;
+              String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + at;
+              line += at % 2 == 0 ? " (layer[" + at + "])" : "";
               assertEquals(
                   "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
               finite.check(group, names); // once

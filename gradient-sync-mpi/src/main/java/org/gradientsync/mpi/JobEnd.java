@@ -1,5 +1,7 @@
 package org.gradientsync.mpi;
 
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
 import java.util.Map;
@@ -94,8 +96,15 @@ final class JobEnd implements UncaughtExceptionHandler {
         pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
         return;
       }
-      say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
-      exception.printStackTrace(System.err);
+      StringWriter trace = new StringWriter();
+      exception.printStackTrace(new PrintWriter(trace));
+      say( // at once, so that mpirun puts no other rank's lines in between
+          "rank "
+              + mpi.rank()
+              + " ends the job: uncaught exception in "
+              + thread.getName()
+              + System.lineSeparator()
+              + trace);
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
@@ -132,7 +141,7 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   /** Not through the log: without a logging backend nobody would learn why the job ended. */
   private static void say(String what) {
-    System.err.println("gradient-sync: " + what);
+    System.err.print("gradient-sync: " + what.stripTrailing() + System.lineSeparator());
     System.err.flush();
   }
 }

@@ -60,7 +60,7 @@ final class LostRank {
       case "stick" -> {
         requireMatch(job, "WARN .*has waited PT1S for .*" + NAME);
         requireMatch(job, "timed out: .*" + NAME + ".* did not join in time");
-        requireMatch(job, "\n  rank 1 .*is in no call since .*stickInUserCode");
+        requireMatch(job, "\n  rank 1 .*" + idle(phase) + ".*stickInUserCode");
       }
       case "throw" -> {
         requireMatch(job, "java.lang.IllegalStateException: the data ran out\n\tat ");
@@ -92,6 +92,11 @@ final class LostRank {
   static String lastLines(Mpirun.Result job) {
     List<String> lines = job.output().lines().filter(l -> !l.startsWith("\tat ")).toList();
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
+  }
+
+  /** What a report says of a rank that is stuck in its own code. */
+  static String idle(String phase) {
+    return phase.equals("before") ? "has made no call" : "is in no call since ";
   }
 
   /** mpirun may end a little before the last of what it has killed. */

@@ -1,0 +1,134 @@
+package org.gradientsync;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.contract.Logged;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What works, and is not what anybody wants. */
+@Timeout(60)
+class WarningsTest {
+  private static final List<Parameter> MODEL = List.of(new Parameter("w", DataType.FLOAT32, 5));
+
+  @AfterEach
+  void clear() {
+    System.clearProperty("gradientsync.finite");
+    System.clearProperty("gradientsync.timout");
+  }
+
+  /** The only warning among the lines. */
+  private static String only(List<String> lines) {
+    List<String> warnings = lines.stream().filter(line -> line.contains(" WARN ")).toList();
+    assertEquals(1, warnings.size(), warnings::toString);
+    return warnings.get(0);
+  }
+
+  private static void assertContains(String text, String... parts) {
+    for (String part : parts) {
+      assertTrue(text.contains(part), text);
+    }
+  }
+
+  @Test
+  void aSettingThatNobodyReads() {
+    System.setProperty("gradientsync.timout", "5");
+    System.setProperty("gradientsync.finite", "false");
+    String warning =
+        only(
+            Logged.lines(
+                () -> {
+                  LocalRanks.run(3, sync -> sync.barrier());
+                  GradientSync.create().close();
+                }));
+    assertContains(warning, "gradientsync.timout=5", "rank=", ", timeout, ", "finite");
+  }
+
+  @Test
+  void aSettingOfTheBuildersThatNobodyReads() {
+    String warning =
+        only(Logged.lines(() -> GradientSync.builder().set("wier", "float16").create().close()));
+    assertContains(warning, "gradientsync.wier=float16", "rank=0", "wire");
+  }
+
+  @Test
+  void ranksThatDoNotAgreeOnLookingForWhatIsNotFinite() {
+    AtomicInteger ranks = new AtomicInteger();
+    UnavailableException e =
+        assertThrows(
+            UnavailableException.class,
+            () ->
+                LocalRanks.run(3, b -> b.requireFinite(ranks.getAndIncrement() == 1), sync -> {}));
+    assertContains(e.getMessage(), "finite=true on ranks [", "finite=false on ranks [", "rank=");
+  }
+
+  @Test
+  void aSyncOfAThreadThatIsNoRanks() throws InterruptedException {
+    String warning =
+        only(
+            Logged.lines(
+                () ->
+                    LocalRanks.run(
+                        2,
+                        sync -> {
+                          if (sync.rank() == 1) {
+                            Thread child = new Thread(() -> GradientSync.create().close(), "kid");
+                            child.start();
+                            child.join();
+                          }
+                        })));
+    assertContains(warning, "\"kid\"", "averages with nobody");
+    assertEquals(
+        0,
+        Logged.lines(() -> GradientSync.create().close()).stream()
+            .filter(line -> line.contains(" WARN "))
+            .count()); // after the run
+  }
+
+  @Test
+  void aRankThatFailsWhileAnotherComputes() {
+    CountDownLatch failed = new CountDownLatch(1);
+    String warning =
+        only(
+            Logged.lines(
+                () ->
+                    assertThrows(
+                        GradientSyncException.class,
+                        () ->
+                            LocalRanks.run(
+                                2,
+                                sync -> {
+                                  if (sync.rank() == 1) {
+                                    failed.countDown();
+                                    throw new ArithmeticException("mine");
+                                  }
+                                  failed.await();
+                                }))));
+    assertContains(warning, "rank 1 of 2 failed", "java.lang.ArithmeticException: mine");
+  }
+
+  @Test
+  void noSyncThatNobodyHasClosed() {
+    String warning =
+        only(
+            Logged.lines(
+                () ->
+                    LocalRanks.run(
+                        1,
+                        sync -> {
+                          GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).build();
+                          buckets.noSync().close();
+                          buckets.noSync(); // not closed
+                          buckets.close();
+                          buckets.close();
+                        })));
+    assertContains(warning, "rank 0: buckets are closed within noSync()");
+  }
+}
