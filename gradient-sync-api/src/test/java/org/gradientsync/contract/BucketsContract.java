@@ -1328,6 +1328,10 @@ public abstract class BucketsContract {
         values[notFinite] = Float.NaN;
       }
       buckets.gradient(i).copyFrom(values);
+    }
+    // Nothing in between waits for a device that may have found the NaN: ranks would end their
+    // steps at different calls.
+    for (int i = FLOATS.size() - 1; i >= 0; i--) {
       buckets.ready(i);
     }
   }

@@ -183,6 +183,10 @@ class PeerFiniteOnGpu {
     return values;
   }
 
+  private static String place(int index) {
+    return "index=" + index + " (" + MODEL + "[" + index + "])";
+  }
+
   @Test
   void inBucketsBesideBackward() {
     Consumer<GradientBuckets> step =
@@ -203,7 +207,7 @@ class PeerFiniteOnGpu {
               NotFiniteException e =
                   assertThrows(NotFiniteException.class, () -> step.accept(buckets));
               assertTrue(e.getMessage().contains("\n  rank " + rank + ": "), e::getMessage);
-              assertTrue(e.getMessage().endsWith("index=" + (COUNT - 2 - rank)), e::getMessage);
+              assertTrue(e.getMessage().endsWith(place(COUNT - 2 - rank)), e::getMessage);
               sync.barrier();
             }
           }
