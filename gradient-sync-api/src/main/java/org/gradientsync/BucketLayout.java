@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.List;
@@ -82,6 +83,11 @@ final class BucketLayout {
       }
     }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
+  }
+
+  /** Whether every gradient lies where it does in another one, of the same options. */
+  boolean isSameAs(BucketLayout other) {
+    return Arrays.equals(bucketOf, other.bucketOf) && Arrays.equals(offsetOf, other.offsetOf);
   }
 
   /**

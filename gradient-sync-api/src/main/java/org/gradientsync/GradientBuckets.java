@@ -2,15 +2,12 @@ package org.gradientsync;
 
 import java.nio.IntBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
@@ -72,24 +69,15 @@ public final class GradientBuckets implements AutoCloseable {
   private final Builder options;
   private final List<Parameter> parameters;
   private final WorkQueue compute;
-  private final Resources queues = new Resources();
   private final CommunicationThread.Lane lane; // or null
   private final int number; // of these buckets, among the sync's
   private final IntConsumer nothing = parameter -> {};
-  private final boolean[] isReady;
-  private final boolean[] isKept;
-  private final int[] order;
-  private WorkQueue[] turns;
-  private WorkQueue last; // or null
-  private BucketLayout layout;
-  private Bucket[] buckets;
-  private DeviceBuffer[] gradients;
-  private Flag flag;
-  private int readyCount;
+  private final Readiness readiness;
+  private BucketQueues queues;
+  private BucketSet set;
   private long lastTicket;
   private int started;
   private int underWay; // buckets whose averages the last step has left to be awaited
-  private boolean ordered;
   private int quiet;
   private boolean joining;
   private Throwable broken;
@@ -99,12 +87,7 @@ public final class GradientBuckets implements AutoCloseable {
     this.options = options;
     sync = options.sync;
     parameters = options.parameters;
-    isReady = new boolean[parameters.size()];
-    isKept = new boolean[parameters.size()];
-    order = new int[parameters.size()];
-    for (int i = 0; i < order.length; i++) {
-      order[i] = order.length - 1 - i;
-    }
+    readiness = new Readiness(parameters.size());
     sync.awaitBeside();
     LayoutCheck.requireSame(
         sync.communicator(),
@@ -116,12 +99,10 @@ public final class GradientBuckets implements AutoCloseable {
         options.overlap ? 1 : 0,
         options.intoNextStep ? 1 : 0);
     number = sync.nextBuckets();
-    BackendDevice device = sync.backend();
-    compute = options.compute == null ? device.queue() : options.compute;
+    compute = options.compute == null ? sync.backend().queue() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
-      createQueues(device);
       layOut();
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
@@ -141,24 +122,13 @@ public final class GradientBuckets implements AutoCloseable {
     return new Builder(sync, parameters);
   }
 
-  /**
-   * Buckets take two queues by turns, so that the next one's work is at the device before the last
-   * one's has ended. The backward pass is over when the last bucket is ready, so that has no other
-   * work to spare, unless the next step's has begun. A reducer that blocks the host has one
-   * bucket's work at the device at a time.
-   */
-  private void createQueues(BackendDevice device) {
-    boolean one = !options.overlap || sync.blocksHost();
-    turns = new WorkQueue[one ? 1 : 2];
-    for (int i = 0; i < turns.length; i++) {
-      turns[i] = options.overlap ? queues.add(device.createQueue(true)) : compute;
-    }
-    last = one || options.intoNextStep ? null : queues.add(device.createQueue(false));
+  private BucketLayout layout() {
+    return new BucketLayout(
+        parameters, readiness.order(), options.firstBytes, options.bytes, options.unevenSteps);
   }
 
   private void layOut() {
-    layout =
-        new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
+    BucketLayout layout = layout();
     if (layout.buckets.size() > MOST_BUCKETS) {
       throw new IllegalArgumentException(
           "too many buckets: buckets="
@@ -169,15 +139,17 @@ public final class GradientBuckets implements AutoCloseable {
               + sync.rank()
               + "; raise bucketBytes");
     }
-    buckets = new Bucket[layout.buckets.size()];
     String reason = "";
     try {
-      makeBuckets();
+      if (queues == null) {
+        queues = new BucketQueues(sync, compute, options.overlap, options.intoNextStep);
+      }
+      set = new BucketSet(sync, parameters, layout, compute, queues, number, options.decoration);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
     Agreement.requireAll((GroupCommunicator) sync.communicator(), reason);
-    for (Bucket bucket : buckets) {
+    for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
         sync.register(bucket.averaged);
       }
@@ -185,48 +157,11 @@ public final class GradientBuckets implements AutoCloseable {
     begin();
   }
 
-  /**
-   * By which errors call a bucket, and the ranks tell it from others: its number, and its first and
-   * last parameter. The model's number comes first if the sync has several.
-   */
-  private String nameOf(int bucket) {
-    int[] members = buckets[bucket].parameters;
-    String first = parameters.get(members[0]).name();
-    String last = parameters.get(members[members.length - 1]).name();
-    return (number > 1 ? "model " + number + ", " : "")
-        + ("bucket " + bucket + ": " + first)
-        + (members.length > 1 ? " to " + last : "");
-  }
-
-  private void makeBuckets() {
-    for (int i = 0; i < buckets.length; i++) {
-      boolean isLast = last != null && i == buckets.length - 1;
-      WorkQueue queue = isLast ? last : turns[i % turns.length];
-      buckets[i] = new Bucket(sync, layout.buckets.get(i), compute, queue, options.decoration);
-      int bucket = i;
-      BucketLayout current = layout;
-      ((AbstractDeviceBuffer) buckets[i].averaged.named(nameOf(i)))
-          .elementsNamed(element -> current.nameOf(bucket, element, parameters));
-    }
-    gradients = new DeviceBuffer[parameters.size()];
-    for (int i = 0; i < gradients.length; i++) {
-      gradients[i] =
-          buckets[layout.bucketOf[i]].flat.slice(layout.offsetOf[i], parameters.get(i).count());
-    }
-    if (options.unevenSteps) {
-      flag = new Flag(sync.backend(), buckets[0].flat.slice(layout.flagOffset, 1), compute);
-    }
-  }
-
   /** Forgets the last step. */
   private void begin() {
-    Arrays.fill(isReady, false);
-    Arrays.fill(isKept, false);
-    readyCount = 0;
+    readiness.begin();
     started = 0;
-    for (Bucket bucket : buckets) {
-      bucket.begin();
-    }
+    set.begin();
   }
 
   /**
@@ -238,7 +173,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @return a view, which ends with {@link #rebuild} or {@link #close}; not to be closed
    */
   public DeviceBuffer gradient(int parameter) {
-    return gradients[requireParameter(parameter)];
+    return set.gradients[requireParameter(parameter)];
   }
 
   /**
@@ -247,7 +182,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @return 1 or more
    */
   public int size() {
-    return gradients.length;
+    return parameters.size();
   }
 
   /**
@@ -256,7 +191,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @return 1 or more
    */
   public int bucketCount() {
-    return buckets.length;
+    return set.buckets.length;
   }
 
   /**
@@ -266,7 +201,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @return from 0, in the order in which buckets are averaged
    */
   public int bucketOf(int parameter) {
-    return layout.bucketOf[requireParameter(parameter)];
+    return set.layout.bucketOf[requireParameter(parameter)];
   }
 
   /**
@@ -282,14 +217,14 @@ public final class GradientBuckets implements AutoCloseable {
   public void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
-    if (!isReady[parameter]) {
+    if (!readiness.has(parameter)) {
       requireAwaited(parameter);
     }
     if (quiet > 0) {
-      isKept[parameter] = true;
+      readiness.keep(parameter);
       return;
     }
-    if (isReady[parameter]) {
+    if (readiness.has(parameter)) {
       throw new IllegalStateException(
           "gradient is ready already: parameter="
               + parameters.get(parameter)
@@ -297,23 +232,19 @@ public final class GradientBuckets implements AutoCloseable {
               + sync.rank()
               + "; call finish() at the end of each step, and noSync() to add several steps up");
     }
-    isReady[parameter] = true;
-    if (!ordered) {
-      order[readyCount] = parameter;
-    }
-    readyCount++;
-    buckets[layout.bucketOf[parameter]].missing--;
+    readiness.add(parameter);
+    set.bucketOf(parameter).missing--;
     if (options.overlap) {
       startFull();
     }
   }
 
   private void startFull() {
-    while (started < buckets.length && buckets[started].missing == 0) {
-      Bucket bucket = buckets[started++];
+    while (started < set.buckets.length && set.buckets[started].missing == 0) {
+      Bucket bucket = set.buckets[started++];
       try {
-        if (bucket == buckets[0] && flag != null && !joining) {
-          flag.raise();
+        if (started == 1 && set.flag != null && !joining) {
+          set.flag.raise();
         }
         bucket.ready.record(compute);
         bucket.observation =
@@ -330,19 +261,9 @@ public final class GradientBuckets implements AutoCloseable {
       } catch (RuntimeException | Error e) {
         broken = e;
         if (lane == null) {
-          forgetObservations();
+          set.forgetObservations();
         }
         throw e;
-      }
-    }
-  }
-
-  /** When nothing is under way on the thread. */
-  private void forgetObservations() {
-    for (Bucket bucket : buckets) {
-      if (bucket != null && bucket.observation != null) {
-        bucket.observation.forget();
-        bucket.observation = null;
       }
     }
   }
@@ -377,7 +298,7 @@ public final class GradientBuckets implements AutoCloseable {
       return;
     }
     try {
-      for (Bucket bucket : buckets) {
+      for (Bucket bucket : set.buckets) {
         if (bucket.underWay) { // what is told may have called await() for a later one
           await(bucket);
         }
@@ -399,15 +320,15 @@ public final class GradientBuckets implements AutoCloseable {
     if (quiet > 0) {
       return false;
     }
-    if (readyCount < gradients.length) {
+    if (!readiness.isComplete()) {
       settleMissing();
     }
     startFull();
-    ordered = true;
-    for (Bucket bucket : buckets) {
+    readiness.ordered();
+    for (Bucket bucket : set.buckets) {
       bucket.underWay = true;
     }
-    underWay = buckets.length;
+    underWay = set.buckets.length;
     return true;
   }
 
@@ -427,7 +348,7 @@ public final class GradientBuckets implements AutoCloseable {
    */
   public void await(int parameter) {
     requireUsable();
-    Bucket bucket = buckets[layout.bucketOf[requireParameter(parameter)]];
+    Bucket bucket = set.bucketOf(requireParameter(parameter));
     if (!bucket.underWay) {
       return;
     }
@@ -462,15 +383,15 @@ public final class GradientBuckets implements AutoCloseable {
     try {
       lane.await(bucket.ticket);
     } catch (RuntimeException | Error e) {
-      forgetObservations(); // the thread has dropped the buckets after this one
+      set.forgetObservations(); // the thread has dropped the buckets after this one
       throw e;
     }
   }
 
   private void settleMissing() {
     List<Parameter> missing = new ArrayList<>();
-    for (int i = 0; i < isReady.length; i++) {
-      if (!isReady[i] && !isKept[i]) {
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!readiness.hasKept(i)) {
         missing.add(parameters.get(i));
       }
     }
@@ -486,8 +407,8 @@ public final class GradientBuckets implements AutoCloseable {
       throw e;
     }
     try {
-      for (int i = 0; i < isReady.length; i++) {
-        if (!isReady[i]) {
+      for (int i = 0; i < parameters.size(); i++) {
+        if (!readiness.has(i)) {
           requireAwaited(i);
         }
       }
@@ -495,10 +416,10 @@ public final class GradientBuckets implements AutoCloseable {
       broken = e; // the other ranks wait for them in vain
       throw e;
     }
-    for (int i = 0; i < isReady.length; i++) {
-      if (!isReady[i]) {
-        if (!isKept[i]) {
-          gradients[i].fillZero();
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!readiness.has(i)) {
+        if (!readiness.hasKept(i)) {
+          set.gradients[i].fillZero();
         }
         ready(i);
       }
@@ -580,20 +501,17 @@ public final class GradientBuckets implements AutoCloseable {
     requireBetweenSteps("rebuild");
     requireLoud("rebuild");
     requireAwaited("rebuild");
-    if (!ordered) {
+    if (!readiness.isOrdered()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
     sync.awaitBeside();
-    sync.communicator().broadcast(IntBuffer.wrap(order), 0);
-    BucketLayout better =
-        new BucketLayout(parameters, order, options.firstBytes, options.bytes, options.unevenSteps);
-    if (Arrays.equals(better.bucketOf, layout.bucketOf)
-        && Arrays.equals(better.offsetOf, layout.offsetOf)) {
+    sync.communicator().broadcast(IntBuffer.wrap(readiness.order()), 0);
+    if (layout().isSameAs(set.layout)) {
       return false;
     }
     try {
-      closeBuckets();
+      set.close();
       layOut();
     } catch (RuntimeException | Error e) {
       broken = e;
@@ -617,21 +535,21 @@ public final class GradientBuckets implements AutoCloseable {
     requireBetweenSteps("join");
     requireLoud("join");
     requireAwaited("join");
-    if (flag == null) {
+    if (set.flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
     }
     joining = true;
     try {
       for (long steps = 0; ; steps++) {
-        for (Bucket bucket : buckets) {
+        for (Bucket bucket : set.buckets) {
           bucket.flat.fillZero();
         }
-        for (int i = 0; i < gradients.length; i++) {
+        for (int i = 0; i < parameters.size(); i++) {
           ready(i);
         }
         finish(nothing);
-        if (!flag.isRaised()) {
+        if (!set.flag.isRaised()) {
           return steps;
         }
         update.run();
@@ -642,12 +560,12 @@ public final class GradientBuckets implements AutoCloseable {
   }
 
   private int requireParameter(int parameter) {
-    if (parameter < 0 || parameter >= isReady.length) {
+    if (parameter < 0 || parameter >= parameters.size()) {
       throw new IndexOutOfBoundsException(
           "no such parameter: parameter="
               + parameter
               + ", count="
-              + isReady.length
+              + parameters.size()
               + ", rank="
               + sync.rank());
     }
@@ -666,7 +584,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   private void requireBetweenSteps(String call) {
     requireUsable();
-    if (readyCount > 0) {
+    if (!readiness.isEmpty()) {
       throw new IllegalStateException(
           call + "() in the middle of a step: rank=" + sync.rank() + "; call finish() first");
     }
@@ -681,7 +599,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   /** What is written now, or filled with zeros, would be lost, or used on some ranks only. */
   private void requireAwaited(int parameter) {
-    if (buckets[layout.bucketOf[parameter]].underWay) {
+    if (set.bucketOf(parameter).underWay) {
       throw new IllegalStateException(
           "the last step's average was not awaited: parameter="
               + parameters.get(parameter)
@@ -702,13 +620,6 @@ public final class GradientBuckets implements AutoCloseable {
               + sync.rank()
               + "; call await() for each parameter, and use its average");
     }
-  }
-
-  private void closeBuckets() {
-    List<AutoCloseable> all = new ArrayList<>(Arrays.asList(buckets));
-    all.add(flag);
-    flag = null;
-    Resources.closeAll(all);
   }
 
   /**
@@ -733,10 +644,10 @@ public final class GradientBuckets implements AutoCloseable {
     } else if (lane != null && underWay > 0) {
       lane.settle(lastTicket);
     }
-    if (buckets != null) {
-      forgetObservations();
+    if (set != null) {
+      set.forgetObservations();
     }
-    Resources.closeAll(buckets == null ? null : this::closeBuckets, queues);
+    Resources.closeAll(set, queues);
   }
 
   /** How gradients are packed and averaged. All ranks build alike. */

@@ -1,0 +1,102 @@
+package org.gradientsync;
+
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.WorkQueue;
+
+/** The buckets of a model as they are laid out: their memory, and each gradient's view into it. */
+final class BucketSet implements AutoCloseable {
+  final BucketLayout layout;
+  final Bucket[] buckets;
+  final DeviceBuffer[] gradients;
+
+  /** What tells whether any rank has data, or null. */
+  final Flag flag;
+
+  private final Resources resources = new Resources();
+
+  /**
+   * Allocates them. Not collective.
+   *
+   * @param number of the model, among the sync's
+   * @param decoration put around what is averaged
+   */
+  BucketSet(
+      GradientSync sync,
+      List<Parameter> parameters,
+      BucketLayout layout,
+      WorkQueue compute,
+      BucketQueues queues,
+      int number,
+      UnaryOperator<DeviceBuffer> decoration) {
+    this.layout = layout;
+    buckets = new Bucket[layout.buckets.size()];
+    gradients = new DeviceBuffer[parameters.size()];
+    try {
+      for (int i = 0; i < buckets.length; i++) {
+        WorkQueue queue = queues.of(i, buckets.length);
+        BucketLayout.Bucket place = layout.buckets.get(i);
+        buckets[i] = resources.add(new Bucket(sync, place, compute, queue, decoration));
+        name(i, parameters, number);
+      }
+      for (int i = 0; i < gradients.length; i++) {
+        DeviceBuffer flat = buckets[layout.bucketOf[i]].flat;
+        gradients[i] = flat.slice(layout.offsetOf[i], parameters.get(i).count());
+      }
+      if (layout.flagOffset < 0) {
+        flag = null;
+      } else {
+        DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
+        flag = resources.add(new Flag(sync.backend(), place, compute));
+      }
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
+    }
+  }
+
+  /**
+   * By what errors call a bucket, and the ranks tell it from others: its number, and its first and
+   * last parameter. The model's number comes first if the sync has had several.
+   */
+  private void name(int bucket, List<Parameter> parameters, int number) {
+    int[] members = buckets[bucket].parameters;
+    String first = parameters.get(members[0]).name();
+    String last = parameters.get(members[members.length - 1]).name();
+    String name =
+        (number > 1 ? "model " + number + ", " : "")
+            + ("bucket " + bucket + ": " + first)
+            + (members.length > 1 ? " to " + last : "");
+    AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;
+    BucketLayout places = layout; // all that errors need, long after this is closed
+    averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, parameters));
+  }
+
+  /** Begins a step. */
+  void begin() {
+    for (Bucket bucket : buckets) {
+      bucket.begin();
+    }
+  }
+
+  /** When nothing is under way beside. */
+  void forgetObservations() {
+    for (Bucket bucket : buckets) {
+      if (bucket.observation != null) {
+        bucket.observation.forget();
+        bucket.observation = null;
+      }
+    }
+  }
+
+  Bucket bucketOf(int parameter) {
+    return buckets[layout.bucketOf[parameter]];
+  }
+
+  @Override
+  public void close() {
+    resources.close();
+  }
+}
