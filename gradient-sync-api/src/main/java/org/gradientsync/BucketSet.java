@@ -20,7 +20,7 @@ final class BucketSet implements AutoCloseable {
   /**
    * Allocates them. Not collective.
    *
-   * @param number of the model, among the sync's
+   * @param number among those of the sync, from 1
    * @param decoration put around what is averaged
    */
   BucketSet(
@@ -59,14 +59,14 @@ final class BucketSet implements AutoCloseable {
 
   /**
    * By what errors call a bucket, and the ranks tell it from others: its number, and its first and
-   * last parameter. The model's number comes first if the sync has had several.
+   * last parameter. Which of the sync's bucket sets it is comes first, but for the first one.
    */
   private void name(int bucket, List<Parameter> parameters, int number) {
     int[] members = buckets[bucket].parameters;
     String first = parameters.get(members[0]).name();
     String last = parameters.get(members[members.length - 1]).name();
     String name =
-        (number > 1 ? "model " + number + ", " : "")
+        (number > 1 ? "buckets " + number + ", " : "")
             + ("bucket " + bucket + ": " + first)
             + (members.length > 1 ? " to " + last : "");
     AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;

@@ -7,14 +7,14 @@ import java.util.ArrayDeque;
  * reducers that block the host. Each {@link GradientBuckets} has a lane of its own, and the thread
  * ends what is left of a lane when something in it fails.
  *
- * <p>What fails on every rank alike is the end of that lane only, since all ranks leave out the
- * same averages then; so is the loss of a rank, which the sync's other calls find out for
- * themselves. Whatever else fails is the end of all lanes: the other ranks wait for averages that
- * this one does not make.
+ * <p>What all ranks are told of is the end of that lane only. If a gradient is not finite, all
+ * ranks leave out the same averages. If calls do not match, it may be another lane's on another
+ * rank; what is left of the two does not match either, by the buckets' names. The loss of a rank is
+ * found out by the sync's other calls for themselves. Whatever else fails is the end of all lanes:
+ * the other ranks wait for averages that this one does not make.
  */
 final class CommunicationThread implements AutoCloseable {
-  private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
-  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // of what is waiting
+  private final ArrayDeque<Lane> turns = new ArrayDeque<>(); // one for each work that waits
   private final int rank;
   private final Thread thread;
   private long handedOver;
@@ -32,6 +32,7 @@ final class CommunicationThread implements AutoCloseable {
 
   /** The work of one caller. */
   final class Lane {
+    private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
     private Throwable failure; // of this lane's work
     private long failed;
 
@@ -65,7 +66,7 @@ final class CommunicationThread implements AutoCloseable {
     /**
      * Gives up what was handed over and has not been carried out, unless this lane has failed
      * before. What is under way ends as if its thread had been interrupted. Returns when that is
-     * so.
+     * so, and other lanes' work that was handed over before has ended, too.
      */
     void abandon(long ticket) {
       CommunicationThread.this.abandon(this, ticket);
@@ -82,8 +83,8 @@ final class CommunicationThread implements AutoCloseable {
       throw new IllegalStateException(
           "sync is closed: rank=" + rank + "; close buckets before their sync");
     }
-    waiting.add(work);
-    lanes.add(lane);
+    lane.waiting.add(work);
+    turns.add(lane);
     handedOver++;
     notifyAll();
     return handedOver;
@@ -149,20 +150,20 @@ final class CommunicationThread implements AutoCloseable {
       Lane lane;
       boolean over;
       synchronized (this) {
-        while (waiting.isEmpty()) {
+        while (turns.isEmpty()) {
           if (closed) {
             return;
           }
           try {
             wait();
           } catch (InterruptedException e) {
-            if (!waiting.isEmpty()) {
+            if (!turns.isEmpty()) {
               thread.interrupt(); // meant for what has just been handed over
             }
           }
         }
-        work = waiting.remove();
-        lane = lanes.remove();
+        lane = turns.remove();
+        work = lane.waiting.remove();
         over = failure != null || lane.failure != null;
       }
       Throwable thrown = null;
@@ -182,7 +183,7 @@ final class CommunicationThread implements AutoCloseable {
             fail(thrown, carriedOut);
           }
         }
-        if (waiting.isEmpty()) {
+        if (turns.isEmpty()) {
           Thread.interrupted(); // was meant for what is done now
         }
         notifyAll();

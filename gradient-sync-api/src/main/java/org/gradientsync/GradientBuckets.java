@@ -256,6 +256,7 @@ public final class GradientBuckets implements AutoCloseable {
           bucket.ticket = lane.hand(bucket.average);
           lastTicket = bucket.ticket;
         } else {
+          sync.awaitBeside(); // another model's averages, perhaps
           bucket.average.run();
         }
       } catch (RuntimeException | Error e) {

@@ -164,8 +164,8 @@ public final class GradientSync implements AutoCloseable {
    * also by calls that do not match. There, buffers that have once been reduced together (the
    * ranks' first calls for them were the same call) have to be reduced together always.
    *
-   * @param buffer a buffer of this sync, with the same type and count on all ranks, and the same
-   *     name on those that have {@linkplain DeviceBuffer#named given it one}
+   * @param buffer a buffer of this sync, with the same type and count, and the same {@linkplain
+   *     DeviceBuffer#named name} if it has one, on all ranks
    * @param op the same on all ranks
    * @throws IllegalArgumentException if the operation is not defined for the type, or the buffer is
    *     another sync's
@@ -210,7 +210,8 @@ public final class GradientSync implements AutoCloseable {
    * Copies one rank's elements to all ranks: initial weights, say. Ordered on the buffer's stream.
    * Collective.
    *
-   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
+   *     one, on all ranks
    * @param root the rank that has the data, the same on all ranks
    * @throws IllegalArgumentException if there is no such rank, or the buffer is another sync's
    * @throws IllegalStateException if the buffer or this sync is closed
@@ -243,7 +244,8 @@ public final class GradientSync implements AutoCloseable {
    * those through the driver itself are the caller's to keep in order. They must have ended before
    * the sync or a buffer is closed.
    *
-   * @param buffer a buffer of this sync, with the same type and count on all ranks
+   * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
+   *     one, on all ranks
    * @throws IllegalArgumentException if the buffer is another sync's
    * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException if the ranks' calls differ

@@ -50,8 +50,7 @@ final class Selection {
     Reducer reducer = null;
     try {
       UnknownSettings.warn(settings, group.rank());
-      requireSame(communicator, "wire", "(none)");
-      requireSame(communicator, "finite", "false");
+      requireSame(communicator);
       DataType wire = settings.wire().orElse(null);
       device = device(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
@@ -123,24 +122,23 @@ final class Selection {
    * Ranks that round in different ways would have different weights after the first step, and those
    * that do not look for what is not finite would be told of it by others only.
    */
-  private void requireSame(GroupCommunicator communicator, String name, String otherwise) {
-    String asked = settings.get(name).orElse(otherwise).toLowerCase(Locale.ROOT);
+  private void requireSame(GroupCommunicator communicator) {
+    String asked = "wire=" + settings.get("wire").orElse("(none)");
+    asked += ", finite=" + settings.get("finite").orElse("false");
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
-    for (String[] answer : Answers.exchange(communicator, asked)) {
+    for (String[] answer : Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT))) {
       int rank = ranks.values().stream().mapToInt(List::size).sum();
       ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank);
     }
     if (ranks.size() > 1) {
-      StringJoiner causes = new StringJoiner(", ");
-      ranks.forEach((value, those) -> causes.add(name + "=" + value + " on ranks " + those));
+      StringJoiner causes = new StringJoiner("; ");
+      ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
       throw new UnavailableException(
           "the ranks ask for different ones: "
               + causes
-              + ", rank="
+              + "; rank="
               + communicator.rank()
-              + "; give gradientsync."
-              + name
-              + " alike on all ranks");
+              + "; give gradientsync.wire and gradientsync.finite alike on all ranks");
     }
   }
 

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -19,12 +20,13 @@ final class UnknownSettings {
 
   static void warn(Settings settings, int rank) {
     Set<String> known = new TreeSet<>(Settings.NAMES);
+    ServiceLoader.load(Launcher.class).forEach(p -> known.addAll(p.settings()));
     ServiceLoader.load(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
     ServiceLoader.load(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
     for (String name : settings.names()) {
       if (!known.contains(name) && TOLD.add(name)) {
         log.warn(
-            "nobody reads this setting: gradientsync.{}={}, rank={}; known here: {}",
+            "no module here reads this setting: gradientsync.{}={}, rank={}; known: {}",
             name,
             settings.get(name).orElse(""),
             rank,

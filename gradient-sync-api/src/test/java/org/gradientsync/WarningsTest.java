@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
@@ -16,12 +15,15 @@ import org.junit.jupiter.api.Timeout;
 /** What works, and is not what anybody wants. */
 @Timeout(60)
 class WarningsTest {
+  /** Another one in each run: the process is told once. */
+  private static final String MISTYPED = "gradientsync.timout" + System.nanoTime();
+
   private static final List<Parameter> MODEL = List.of(new Parameter("w", DataType.FLOAT32, 5));
 
   @AfterEach
   void clear() {
     System.clearProperty("gradientsync.finite");
-    System.clearProperty("gradientsync.timout");
+    System.clearProperty(MISTYPED);
   }
 
   /** The only warning among the lines. */
@@ -39,7 +41,7 @@ class WarningsTest {
 
   @Test
   void aSettingThatNobodyReads() {
-    System.setProperty("gradientsync.timout", "5");
+    System.setProperty(MISTYPED, "5");
     System.setProperty("gradientsync.finite", "false");
     String warning =
         only(
@@ -48,14 +50,15 @@ class WarningsTest {
                   LocalRanks.run(3, sync -> sync.barrier());
                   GradientSync.create().close();
                 }));
-    assertContains(warning, "gradientsync.timout=5", "rank=", ", timeout, ", "finite");
+    assertContains(warning, MISTYPED + "=5", "rank=", ", timeout, ", "finite");
   }
 
   @Test
   void aSettingOfTheBuildersThatNobodyReads() {
+    String name = "wier" + System.nanoTime();
     String warning =
-        only(Logged.lines(() -> GradientSync.builder().set("wier", "float16").create().close()));
-    assertContains(warning, "gradientsync.wier=float16", "rank=0", "wire");
+        only(Logged.lines(() -> GradientSync.builder().set(name, "float16").create().close()));
+    assertContains(warning, "gradientsync." + name + "=float16", "rank=0", "wire");
   }
 
   @Test
@@ -66,7 +69,8 @@ class WarningsTest {
             UnavailableException.class,
             () ->
                 LocalRanks.run(3, b -> b.requireFinite(ranks.getAndIncrement() == 1), sync -> {}));
-    assertContains(e.getMessage(), "finite=true on ranks [", "finite=false on ranks [", "rank=");
+    assertContains(
+        e.getMessage(), ", finite=true on ranks [", ", finite=false on ranks [", "rank=");
   }
 
   @Test
@@ -94,24 +98,25 @@ class WarningsTest {
 
   @Test
   void aRankThatFailsWhileAnotherComputes() {
-    CountDownLatch failed = new CountDownLatch(1);
-    String warning =
-        only(
-            Logged.lines(
-                () ->
-                    assertThrows(
-                        GradientSyncException.class,
-                        () ->
-                            LocalRanks.run(
-                                2,
-                                sync -> {
-                                  if (sync.rank() == 1) {
-                                    failed.countDown();
-                                    throw new ArithmeticException("mine");
-                                  }
-                                  failed.await();
-                                }))));
-    assertContains(warning, "rank 1 of 2 failed", "java.lang.ArithmeticException: mine");
+    List<String> lines;
+    try (Logged logged = new Logged()) {
+      assertThrows(
+          GradientSyncException.class,
+          () ->
+              LocalRanks.run(
+                  2,
+                  sync -> {
+                    if (sync.rank() == 1) {
+                      throw new ArithmeticException("mine");
+                    }
+                    while (!logged.text().contains("mine")) {
+                      Thread.onSpinWait(); // whatever interrupts it
+                    }
+                  }));
+      lines = logged.text().lines().toList();
+    }
+    String warning = only(lines);
+    assertContains(warning, "rank 1 has failed", "[rank-0]", "java.lang.ArithmeticException: mine");
   }
 
   @Test

@@ -172,17 +172,24 @@ final class Call {
     return call.getLong(40) == 1;
   }
 
+  /** Whether two ranks ask for the same, whatever their buffers are called. */
   static boolean same(ByteBuffer a, ByteBuffer b) {
     for (int i = 0; i < COMPARED; i += 8) {
       if (a.getLong(i) != b.getLong(i)) {
         return false;
       }
     }
-    return sameEnqueued(a, b) && sameName(a, b);
+    return true;
   }
 
-  private static boolean sameName(ByteBuffer a, ByteBuffer b) {
-    if (a.get(NAME) == 0 || b.get(NAME) == 0) {
+  /** Whether it is about a buffer that its rank has given a name. */
+  static boolean hasName(ByteBuffer call) {
+    return call.get(NAME) != 0;
+  }
+
+  /** Whether two ranks have given their buffers the same name, if both have given one. */
+  static boolean sameName(ByteBuffer a, ByteBuffer b) {
+    if (!hasName(a) || !hasName(b)) {
       return true;
     }
     for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {

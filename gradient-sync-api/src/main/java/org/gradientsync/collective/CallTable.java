@@ -11,8 +11,10 @@ final class CallTable {
   static String ofMismatch(Meeting meeting, int rank, int size) {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
     boolean counted = true;
-    for (int peer = 0; peer < size; peer++) {
-      counted &= Call.sameEnqueued(meeting.call(rank), meeting.call(peer));
+    ByteBuffer known = meeting.call(0);
+    for (int peer = 1; peer < size; peer++) {
+      counted &= Call.sameEnqueued(known, meeting.call(peer));
+      known = Call.enqueued(known) >= 0 ? known : meeting.call(peer);
     }
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = meeting.call(peer);

@@ -117,11 +117,19 @@ final class Meetings implements AutoCloseable {
     meeting.come(sequence);
     boolean same = true;
     boolean finite = found < 0;
+    // All ranks have to find the same, so those that know something are compared with each other,
+    // whether this one knows it or not.
+    ByteBuffer named = own;
+    ByteBuffer counted = own;
     for (int peer = 0; peer < members.size(); peer++) {
       if (peer != members.rank()) {
         group.await(meeting.arrival(peer), peer, Stance.Phase.MEETING, sequence);
-        same &= Call.same(own, meeting.call(peer));
-        finite &= Call.notFinite(meeting.call(peer)) < 0;
+        ByteBuffer call = meeting.call(peer);
+        same &= Call.same(own, call);
+        same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
+        named = Call.hasName(named) ? named : call;
+        counted = Call.enqueued(counted) >= 0 ? counted : call;
+        finite &= Call.notFinite(call) < 0;
       }
     }
     for (int peer = 0; peer < members.size(); peer++) {

@@ -1,5 +1,6 @@
 package org.gradientsync.local;
 
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -26,6 +27,7 @@ public final class LocalRanks {
   /** The largest number of ranks in one JVM. */
   public static final int MAX_RANKS = 256;
 
+  private static final long LOOK_MILLIS = 1000;
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
   private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
   private static final AtomicInteger RUNNING = new AtomicInteger();
@@ -88,9 +90,6 @@ public final class LocalRanks {
                   task.run(sync);
                 } catch (Throwable e) {
                   if (first.compareAndSet(null, new Failure(rank, e))) {
-                    // Said at once: others may compute for a long time before they notice.
-                    log.warn(
-                        "rank {} of {} failed, which ends the others: {}", rank, ranks, "" + e);
                     group.fail(rank, e);
                     for (Thread other : threads) {
                       if (other != Thread.currentThread()) {
@@ -108,7 +107,7 @@ public final class LocalRanks {
       for (Thread thread : threads) {
         thread.start();
       }
-      join(threads, group);
+      join(threads, group, first);
     } finally {
       RUNNING.decrementAndGet();
     }
@@ -154,13 +153,20 @@ public final class LocalRanks {
     }
   }
 
-  private static void join(Thread[] threads, LocalGroup group) {
+  private static void join(Thread[] threads, LocalGroup group, AtomicReference<Failure> failure) {
     boolean interrupted = false;
+    int looks = 0; // while there is a failure
     for (Thread thread : threads) {
       while (true) {
         try {
-          thread.join();
-          break;
+          thread.join(LOOK_MILLIS);
+          if (!thread.isAlive()) {
+            break;
+          }
+          looks += failure.get() != null ? 1 : 0;
+          if (looks == 2) {
+            warnOfThoseThatGoOn(threads, failure.get());
+          }
         } catch (InterruptedException e) {
           interrupted = true;
           group.fail(0, e);
@@ -173,6 +179,15 @@ public final class LocalRanks {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /** Nobody else is told before all have ended, and these may compute for a long time. */
+  private static void warnOfThoseThatGoOn(Thread[] threads, Failure failure) {
+    log.warn(
+        "rank {} has failed, and these have not noticed, as they make no calls: {}; {}",
+        failure.rank,
+        Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList(),
+        "" + failure.cause);
   }
 
   private record Failure(int rank, Throwable cause) {

@@ -1283,7 +1283,54 @@ public abstract class BucketsContract {
                 "rank 0: allReduce(FLOAT32[",
                 "\"bucket 0: e to",
                 "rank " + (ranks - 1) + ": allReduce(FLOAT32[",
-                "\"model 2, bucket 0: e to");
+                "\"buckets 2, bucket 0: e to");
+          }
+        });
+  }
+
+  /** Each rank's thread leaves out what is left of other buckets than the others' do. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("several")
+  void twoModelsAtATimeInAnotherOrderBothEnd(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          if (sync.reducer().equals("peer")) {
+            return; // a mismatch is the end of the sync
+          }
+          try (GradientBuckets a = small(sync, FLOATS).build();
+              GradientBuckets b = small(sync, FLOATS).build();
+              GradientBuckets c = small(sync, FLOATS).build()) {
+            boolean odd = sync.rank() == ranks - 1;
+            readyAll(sync, odd ? b : a, FLOATS, 0);
+            readyAll(sync, odd ? a : b, FLOATS, 0);
+            assertThrows(MismatchedCallException.class, a::finish);
+            assertThrows(MismatchedCallException.class, b::finish);
+            sync.barrier();
+            step(sync, c, FLOATS, 1);
+            assertAverages(sync, c, FLOATS, 1);
+          }
+        });
+  }
+
+  /** Without overlap they are averaged by the caller, and have their place in the order, too. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void bucketsWithoutOverlapWhileOthersAreUnderWay(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets beside = small(sync, MODEL).intoNextStep().build();
+              GradientBuckets within = small(sync, MODEL).overlap(false).build()) {
+            for (int step = 0; step < 20; step++) {
+              step(sync, beside, MODEL, step);
+              step(sync, within, MODEL, step + 100);
+              assertAverages(sync, within, MODEL, step + 100);
+              for (int i = 0; i < MODEL.size(); i++) {
+                beside.await(i);
+              }
+              assertAverages(sync, beside, MODEL, step);
+            }
           }
         });
   }
@@ -1361,17 +1408,62 @@ public abstract class BucketsContract {
               for (int i = MODEL.size() - 1; i >= 0; i--) {
                 write(sync, buckets, MODEL, i, step);
                 buckets.ready(i);
-                int[] all = new int[ranks];
-                communicator.allGather(
-                    IntBuffer.wrap(new int[] {sync.rank() + i}), IntBuffer.wrap(all));
-                int first = i;
-                assertArrayEquals(IntStream.range(0, ranks).map(r -> r + first).toArray(), all);
+                exchange(communicator, (i + step) % 7);
               }
               buckets.finish();
               assertAverages(sync, buckets, MODEL, step);
             }
           }
         });
+  }
+
+  /** Each kind of call, with its result. */
+  private static void exchange(Communicator communicator, int kind) {
+    int ranks = communicator.size();
+    int rank = communicator.rank();
+    int[] own = {rank + 1};
+    int[] numbers = IntStream.rangeClosed(1, ranks).toArray();
+    int[] all = new int[ranks];
+    switch (kind) {
+      case 0 -> communicator.allGather(IntBuffer.wrap(own), IntBuffer.wrap(all));
+      case 1 -> {
+        communicator.gather(IntBuffer.wrap(own), IntBuffer.wrap(all), 0);
+        communicator.broadcast(IntBuffer.wrap(all), 0);
+      }
+      case 2 -> {
+        communicator.scatter(IntBuffer.wrap(numbers), IntBuffer.wrap(own), 0);
+        assertEquals(rank + 1, own[0]);
+        all = numbers;
+      }
+      case 3 -> {
+        all[rank] = own[0];
+        communicator.allReduce(IntBuffer.wrap(all), ReduceOp.SUM);
+      }
+      case 4 -> {
+        int next = (rank + 1) % ranks;
+        int before = (rank + ranks - 1) % ranks;
+        int[] theirs = new int[1];
+        communicator.sendReceive(IntBuffer.wrap(own), next, IntBuffer.wrap(theirs), before, 7);
+        assertEquals(before + 1, theirs[0]);
+        all = numbers;
+      }
+      case 5 -> {
+        if (rank == 0 && ranks > 1) {
+          communicator.send(IntBuffer.wrap(own), 1, 7);
+        } else if (rank == 1) {
+          communicator.receive(IntBuffer.wrap(own), 0, 7);
+          assertEquals(1, own[0]);
+        }
+        all = numbers;
+      }
+      default -> {
+        try (Communicator part = communicator.split(rank % 2, rank)) {
+          part.barrier();
+        }
+        all = numbers;
+      }
+    }
+    assertArrayEquals(numbers, all);
   }
 
   @ParameterizedTest

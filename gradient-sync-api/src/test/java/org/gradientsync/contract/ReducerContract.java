@@ -318,6 +318,7 @@ public abstract class ReducerContract {
               try (DeviceBuffer bias = sync.allocate(DataType.FLOAT32, 3).named("bias");
                   DeviceBuffer scale = sync.allocate(DataType.FLOAT32, 3).named("scale");
                   DeviceBuffer plain = sync.allocate(DataType.FLOAT32, 3);
+                  DeviceBuffer unnamed = sync.allocate(DataType.FLOAT32, 3);
                   DeviceBuffer own = sync.allocate(DataType.FLOAT32, 3).named("own")) {
                 DeviceBuffer half = odd ? plain : own; // one without a name goes with any
                 half.copyFrom(new float[] {sync.rank(), sync.rank(), sync.rank()});
@@ -325,9 +326,13 @@ public abstract class ReducerContract {
                 float[] last = new float[3];
                 half.copyTo(last);
                 assertArrayEquals(new float[] {ranks - 1, ranks - 1, ranks - 1}, last);
+                // One rank has given no name; of three, it goes with either and must throw, too.
+                boolean gives = ranks == 2 || sync.rank() > 0;
+                DeviceBuffer mine = odd ? scale : gives ? bias : unnamed;
+                String name = ranks == 2 ? " \"bias\"" : "";
                 assertMismatch(
-                    () -> sync.average(odd ? scale : bias),
-                    "rank 0: allReduce(FLOAT32[3] \"bias\", AVERAGE)",
+                    () -> sync.average(mine),
+                    "rank 0: allReduce(FLOAT32[3]" + name + ", AVERAGE)",
                     "rank " + (ranks - 1) + ": allReduce(FLOAT32[3] \"scale\", AVERAGE)");
               }
             });

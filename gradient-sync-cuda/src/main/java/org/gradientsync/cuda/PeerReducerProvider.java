@@ -77,7 +77,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       paths.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
       int place = (int) places[0]; // the smallest share of any rank
       PeerTuning tuning = new PeerTuning(layout, group.size(), place, context.settings());
-      requireSame(group, paths.communicator(), tuning, measures, context.finite());
+      requireSame(group, paths.communicator(), tuning, measures);
       String reason = "";
       try {
         report = new PeerReport(device);
@@ -136,25 +136,19 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   /** Ranks that went different ways would wait for each other in vain. */
   private static void requireSame(
-      Group group,
-      GroupCommunicator communicator,
-      PeerTuning tuning,
-      boolean measures,
-      boolean finite) {
-    long choice = tuning.choice() * 4L + (measures ? 2 : 0) + (finite ? 1 : 0);
+      Group group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
+    long choice = tuning.choice() * 2L + (measures ? 1 : 0);
     long[] choices = {choice, -choice};
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
     if (choices[0] != -choices[1]) {
       throw new GradientSyncException(
-          "the ranks' settings differ: give gradientsync.peer.way, peer.tuning, peer.processors and"
-              + " finite alike on all ranks, rank="
+          "the ranks' settings differ: give gradientsync.peer.way, peer.tuning and peer.processors"
+              + " alike on all ranks, rank="
               + group.rank()
               + ", way="
               + tuning
               + ", measures="
-              + measures
-              + ", finite="
-              + finite);
+              + measures);
     }
   }
 

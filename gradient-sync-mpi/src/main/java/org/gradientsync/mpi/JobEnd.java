@@ -96,15 +96,10 @@ final class JobEnd implements UncaughtExceptionHandler {
         pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
         return;
       }
+      say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
       StringWriter trace = new StringWriter();
       exception.printStackTrace(new PrintWriter(trace));
-      say( // at once, so that mpirun puts no other rank's lines in between
-          "rank "
-              + mpi.rank()
-              + " ends the job: uncaught exception in "
-              + thread.getName()
-              + System.lineSeparator()
-              + trace);
+      System.err.print(trace); // as a whole: between its lines mpirun puts other ranks' ones
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
@@ -141,7 +136,7 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   /** Not through the log: without a logging backend nobody would learn why the job ended. */
   private static void say(String what) {
-    System.err.print("gradient-sync: " + what.stripTrailing() + System.lineSeparator());
+    System.err.println("gradient-sync: " + what);
     System.err.flush();
   }
 }

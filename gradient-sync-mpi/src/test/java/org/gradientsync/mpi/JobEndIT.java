@@ -36,6 +36,13 @@ class JobEndIT {
   }
 
   @Test
+  void ranksThatAreThreadsOfEachProcessAreWarnedOf() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "threads");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("of 2").expect("LocalRanks.run(2) in each of 2 processes that mpirun started");
+  }
+
+  @Test
   void aLateRankIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "late");
     assertNotEquals(0, job.exitCode());

@@ -5,6 +5,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.local.LocalRanks;
 import org.gradientsync.mpi.binding.UsersMpi;
 
 /** What the ranks of {@link JobEndIT}'s jobs do; the first argument says which. */
@@ -23,6 +24,7 @@ final class Programs {
       case "attach" -> attach();
       case "unavailable" -> unavailable();
       case "local" -> localRank();
+      case "threads" -> LocalRanks.run(2, sync -> System.out.println("of " + sync.size()));
       default -> throw new IllegalArgumentException(args[0]);
     }
   }
