@@ -18,12 +18,17 @@ final class BucketQueues implements AutoCloseable {
   /**
    * Makes them.
    *
+   * @param blocks whether the reducer blocks the host
    * @param compute what is used instead without overlap
    * @param intoNextStep whether the next step may have begun before the last bucket is averaged
    */
-  BucketQueues(GradientSync sync, WorkQueue compute, boolean overlap, boolean intoNextStep) {
-    BackendDevice device = sync.backend();
-    boolean one = !overlap || sync.blocksHost();
+  BucketQueues(
+      BackendDevice device,
+      boolean blocks,
+      WorkQueue compute,
+      boolean overlap,
+      boolean intoNextStep) {
+    boolean one = !overlap || blocks;
     turns = new WorkQueue[one ? 1 : 2];
     try {
       for (int i = 0; i < turns.length; i++) {

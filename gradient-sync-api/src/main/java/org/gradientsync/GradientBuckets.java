@@ -142,7 +142,9 @@ public final class GradientBuckets implements AutoCloseable {
     String reason = "";
     try {
       if (queues == null) {
-        queues = new BucketQueues(sync, compute, options.overlap, options.intoNextStep);
+        queues =
+            new BucketQueues(
+                sync.backend(), sync.blocksHost(), compute, options.overlap, options.intoNextStep);
       }
       set = new BucketSet(sync, parameters, layout, compute, queues, number, options.decoration);
     } catch (GradientSyncException | IllegalArgumentException e) {

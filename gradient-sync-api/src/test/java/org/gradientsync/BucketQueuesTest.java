@@ -1,0 +1,108 @@
+package org.gradientsync;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.WorkQueue;
+import org.junit.jupiter.api.Test;
+
+/** Which bucket is averaged on which queue, and what becomes of the queues. */
+class BucketQueuesTest {
+  private final List<Named> created = new ArrayList<>();
+  private final List<String> closed = new ArrayList<>();
+  private final Named compute = new Named("compute");
+  private int most = Integer.MAX_VALUE;
+
+  private final class Named implements WorkQueue {
+    private final String name;
+
+    Named(String name) {
+      this.name = name;
+    }
+
+    @Override
+    public void waitFor(Moment moment) {
+      throw new AssertionError("nothing is enqueued here");
+    }
+
+    @Override
+    public void await() {
+      throw new AssertionError("nothing is enqueued here");
+    }
+
+    @Override
+    public void close() {
+      closed.add(name);
+    }
+  }
+
+  /** Makes queues, and nothing else. */
+  private final BackendDevice device =
+      (BackendDevice)
+          Proxy.newProxyInstance(
+              BackendDevice.class.getClassLoader(),
+              new Class<?>[] {BackendDevice.class},
+              (self, method, arguments) -> {
+                assertEquals("createQueue", method.getName());
+                if (created.size() == most) {
+                  throw new GradientSyncException("no more queues");
+                }
+                boolean sparing = (boolean) arguments[0];
+                created.add(new Named((sparing ? "sparing " : "whole ") + created.size()));
+                return created.get(created.size() - 1);
+              });
+
+  private List<String> names(boolean blocks, boolean overlap, boolean intoNextStep, int buckets) {
+    try (BucketQueues queues = new BucketQueues(device, blocks, compute, overlap, intoNextStep)) {
+      return IntStream.range(0, buckets)
+          .mapToObj(i -> ((Named) queues.of(i, buckets)).name)
+          .toList();
+    }
+  }
+
+  @Test
+  void twoByTurnsAndTheLastHasTheWholeDevice() {
+    assertEquals(
+        List.of("sparing 0", "sparing 1", "sparing 0", "sparing 1", "whole 2"),
+        names(false, true, false, 5));
+    assertEquals(List.of("whole 2", "sparing 1", "sparing 0"), closed);
+  }
+
+  @Test
+  void oneBucketIsTheLast() {
+    assertEquals(List.of("whole 2"), names(false, true, false, 1));
+  }
+
+  @Test
+  void theNextStepsWorkMayBeBesideTheLast() {
+    assertEquals(List.of("sparing 0", "sparing 1", "sparing 0"), names(false, true, true, 3));
+    assertEquals(2, closed.size());
+  }
+
+  @Test
+  void aReducerThatBlocksTheHostHasOne() {
+    assertEquals(List.of("sparing 0", "sparing 0", "sparing 0"), names(true, true, false, 3));
+    assertEquals(List.of("sparing 0"), closed);
+  }
+
+  @Test
+  void withoutOverlapItIsTheOneThatComputes() {
+    assertEquals(List.of("compute", "compute"), names(false, false, false, 2));
+    assertEquals(List.of("compute", "compute"), names(true, false, true, 2));
+    assertEquals(List.of(), closed); // its owner's
+  }
+
+  @Test
+  void whatWasMadeIsGivenUpIfAnotherCannotBe() {
+    most = 2;
+    assertThrows(
+        GradientSyncException.class, () -> new BucketQueues(device, false, compute, true, false));
+    assertEquals(List.of("sparing 1", "sparing 0"), closed);
+  }
+}
