@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.util.ArrayDeque;
+import org.gradientsync.collective.HelpingThread;
 
 /**
  * Carries out averages beside its callers' work, in the order in which they were handed over: for
@@ -21,11 +22,18 @@ final class CommunicationThread implements AutoCloseable {
   private long carriedOut;
   private Throwable failure; // that was the end of all lanes
   private long failed; // the ticket of the work that did
+  private volatile Thread caller; // that has handed over last
   private boolean closed;
 
   CommunicationThread(int rank) {
     this.rank = rank;
-    thread = new Thread(this::run, "gradient-sync-" + rank);
+    thread =
+        new HelpingThread(this::run, "gradient-sync-" + rank) {
+          @Override
+          public Thread helps() {
+            return caller;
+          }
+        };
     thread.setDaemon(true);
     thread.start();
   }
@@ -83,6 +91,7 @@ final class CommunicationThread implements AutoCloseable {
       throw new IllegalStateException(
           "sync is closed: rank=" + rank + "; close buckets before their sync");
     }
+    caller = Thread.currentThread();
     lane.waiting.add(work);
     turns.add(lane);
     handedOver++;

@@ -232,7 +232,8 @@ public final class GradientBuckets implements AutoCloseable {
               + parameters.get(parameter)
               + ", rank="
               + sync.rank()
-              + "; call finish() at the end of each step, and noSync() to add several steps up");
+              + "; call finish() at the end of each step, noSync() to add several steps up, and"
+              + " close() to give a step up");
     }
     readiness.add(parameter);
     set.bucketOf(parameter).missing--;

@@ -32,8 +32,9 @@ final class Watched {
                   calls.isRunning() ? "in " + calls.current() : "is in no call",
                   calls.sinceLast() / 1e9,
                   calls.lastFinished()));
-      if (caller != null) {
-        line.append(", thread \"").append(caller.getName()).append('"').append(at(caller));
+      Thread thread = !calls.isRunning() && caller instanceof HelpingThread h ? h.helps() : caller;
+      if (thread != null) {
+        line.append(", thread \"").append(thread.getName()).append('"').append(at(thread));
       }
     }
     return line.toString();

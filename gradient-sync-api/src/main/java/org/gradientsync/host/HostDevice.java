@@ -93,6 +93,9 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer[] memory = new ByteBuffer[segments];
     try {
+      if (!FreeMemory.has(bytes)) {
+        throw new OutOfMemoryError("the machine has too little left");
+      }
       for (int i = 0; i < segments; i++) {
         memory[i] =
             HostBuffers.allocate((int) Math.min(segmentBytes, bytes - (long) i * segmentBytes));

@@ -250,7 +250,12 @@ public final class SharedFiles implements AutoCloseable {
    */
   private static void reserve(FileChannel channel, long bytes) throws IOException {
     ByteBuffer zeros = ZEROS.duplicate();
+    long looked = -FreeMemory.MUCH;
     for (long done = 0; done < bytes; ) {
+      if (done - looked >= FreeMemory.MUCH) { // other ranks take theirs at the same time
+        looked = done;
+        FreeMemory.require(bytes - done, FOLDER);
+      }
       zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
       done += channel.write(zeros, done);
     }

@@ -13,6 +13,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -70,6 +72,33 @@ class ReportsTest {
         assertTrue(line.contains("(FLOAT32[10] \"w\", AVERAGE), call=2"), line);
       }
     }
+  }
+
+  /** With buckets a thread of the library makes the calls; where that is, nobody wants to know. */
+  @Test
+  void aRankThatIsStuckBetweenBucketsSaysWhere() throws Exception {
+    CountDownLatch other = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        options -> options.timeout(Duration.ofMillis(300)).reports(folder.resolve("buckets")),
+        sync -> {
+          List<Parameter> model = List.of(new Parameter("w", DataType.FLOAT32, 10));
+          try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
+            buckets.ready(0);
+            buckets.finish();
+            if (sync.rank() == 1) {
+              waitInUserCode(other);
+              return;
+            }
+            buckets.ready(0);
+            assertThrows(RankLostException.class, buckets::finish);
+            other.countDown();
+          }
+        });
+    Path summary = only(folder.resolve("buckets")).resolve("summary.txt");
+    String line = Files.readAllLines(summary).get(1);
+    assertTrue(line.contains("is in no call since "), line);
+    assertTrue(line.contains("thread \"rank-1\"") && line.contains("waitInUserCode"), line);
   }
 
   @Test

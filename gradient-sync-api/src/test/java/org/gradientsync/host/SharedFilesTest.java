@@ -11,8 +11,11 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
+import org.gradientsync.GradientSyncException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -65,6 +68,24 @@ class SharedFilesTest {
     files.release(board.id());
     assertFalse(Files.exists(path));
     files.close();
+  }
+
+  @Test
+  void moreThanThereIsRoomForIsRefusedBeforeItIsTaken() throws IOException {
+    SharedFiles files = new SharedFiles();
+    IOException e = assertThrows(IOException.class, () -> files.create(1L << 42, 1 << 30));
+    assertTrue(e.getMessage().contains("bytes=" + (1L << 42)), e.getMessage());
+    try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
+      String own = "-" + files.process() + "-" + Long.toHexString(files.secret());
+      assertEquals(List.of(), left.filter(file -> file.toString().contains(own)).toList());
+    }
+    files.close();
+    try (HostDevice device = new HostDevice()) {
+      GradientSyncException refused =
+          assertThrows(
+              GradientSyncException.class, () -> device.allocate(DataType.FLOAT32, 1L << 40));
+      assertTrue(refused.getMessage().startsWith("out of host memory"), refused.getMessage());
+    }
   }
 
   @Test

@@ -1,0 +1,54 @@
+package org.gradientsync.host;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/**
+ * How much memory the machine has left. Linux gives more than it has, and ends processes when they
+ * use it; so what is large is refused before.
+ */
+final class FreeMemory {
+  /** From how many bytes on it is worth a look. */
+  static final long MUCH = 64L << 20;
+
+  private static final long SPARE = 256L << 20; // for everybody else
+  private static final Path MEMINFO = Path.of("/proc/meminfo");
+  private static final String AVAILABLE = "MemAvailable:";
+
+  private FreeMemory() {}
+
+  /** Refuses more than a file system in memory, or the machine, has room for. */
+  static void require(long bytes, Path folder) throws IOException {
+    if (bytes < MUCH) {
+      return;
+    }
+    long free = Files.getFileStore(folder).getUsableSpace();
+    if (bytes > free) {
+      throw new IOException(
+          "the file system is full: folder=" + folder + ", bytes=" + bytes + ", free=" + free);
+    }
+    if (!has(bytes)) {
+      throw new IOException(
+          "the machine has too little memory left: bytes=" + bytes + ", available=" + available());
+    }
+  }
+
+  /** Whether the machine has that much, as far as it says. */
+  static boolean has(long bytes) {
+    return bytes < MUCH || bytes <= available() - SPARE;
+  }
+
+  private static long available() {
+    try (Stream<String> lines = Files.lines(MEMINFO)) {
+      return lines
+          .filter(line -> line.startsWith(AVAILABLE))
+          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")) << 10) // kB
+          .findFirst()
+          .orElse(Long.MAX_VALUE);
+    } catch (IOException | RuntimeException e) {
+      return Long.MAX_VALUE; // not Linux, or not to be read
+    }
+  }
+}
