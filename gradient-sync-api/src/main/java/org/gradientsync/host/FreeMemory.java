@@ -1,6 +1,7 @@
 package org.gradientsync.host;
 
 import java.io.IOException;
+import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
@@ -24,8 +25,9 @@ final class FreeMemory {
     if (bytes < MUCH) {
       return;
     }
-    long free = Files.getFileStore(folder).getUsableSpace();
-    if (bytes > free) {
+    FileStore store = Files.getFileStore(folder);
+    long free = store.getUsableSpace();
+    if (bytes > free && store.getTotalSpace() > 0) { // which is 0 where it has no limit
       throw new IOException(
           "the file system is full: folder=" + folder + ", bytes=" + bytes + ", free=" + free);
     }
