@@ -16,7 +16,6 @@ final class FreeMemory {
 
   private static final long SPARE = 256L << 20; // for everybody else
   private static final Path MEMINFO = Path.of("/proc/meminfo");
-  private static final String AVAILABLE = "MemAvailable:";
 
   private FreeMemory() {}
 
@@ -31,22 +30,24 @@ final class FreeMemory {
       throw new IOException(
           "the file system is full: folder=" + folder + ", bytes=" + bytes + ", free=" + free);
     }
-    if (!has(bytes)) {
+    long available = read("MemAvailable:");
+    if (bytes > available - SPARE) {
       throw new IOException(
-          "the machine has too little memory left: bytes=" + bytes + ", available=" + available());
+          "the machine has too little memory left: bytes=" + bytes + ", available=" + available);
     }
   }
 
-  /** Whether the machine has that much, as far as it says. */
-  static boolean has(long bytes) {
-    return bytes < MUCH || bytes <= available() - SPARE;
+  /** Whether the machine has that much at all, whoever uses it now. */
+  static boolean isPossible(long bytes) {
+    return bytes < MUCH || bytes <= read("MemTotal:");
   }
 
-  private static long available() {
+  /** A line of the kernel's, in bytes. */
+  private static long read(String name) {
     try (Stream<String> lines = Files.lines(MEMINFO)) {
       return lines
-          .filter(line -> line.startsWith(AVAILABLE))
-          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")) << 10) // kB
+          .filter(line -> line.startsWith(name))
+          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")) << 10)
           .findFirst()
           .orElse(Long.MAX_VALUE);
     } catch (IOException | RuntimeException e) {

@@ -93,8 +93,8 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer[] memory = new ByteBuffer[segments];
     try {
-      if (!FreeMemory.has(bytes)) {
-        throw new OutOfMemoryError("the machine has too little left");
+      if (!FreeMemory.isPossible(bytes)) {
+        throw new OutOfMemoryError("the machine has less");
       }
       for (int i = 0; i < segments; i++) {
         memory[i] =
