@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,6 +31,11 @@ class WarningsTest {
     List<String> warnings = lines.stream().filter(line -> line.contains(" WARN ")).toList();
     assertEquals(1, warnings.size(), warnings::toString);
     return warnings.get(0);
+  }
+
+  /** The only warning of a run. */
+  private static String warningOf(int ranks, RankTask task) {
+    return only(Logged.lines(() -> LocalRanks.run(ranks, task)));
   }
 
   private static void assertContains(String text, String... parts) {
@@ -62,32 +67,17 @@ class WarningsTest {
   }
 
   @Test
-  void ranksThatDoNotAgreeOnLookingForWhatIsNotFinite() {
-    AtomicInteger ranks = new AtomicInteger();
-    UnavailableException e =
-        assertThrows(
-            UnavailableException.class,
-            () ->
-                LocalRanks.run(3, b -> b.requireFinite(ranks.getAndIncrement() == 1), sync -> {}));
-    assertContains(
-        e.getMessage(), ", finite=true on ranks [", ", finite=false on ranks [", "rank=");
-  }
-
-  @Test
-  void aSyncOfAThreadThatIsNoRanks() throws InterruptedException {
+  void aSyncOfAThreadThatIsNoRanks() {
     String warning =
-        only(
-            Logged.lines(
-                () ->
-                    LocalRanks.run(
-                        2,
-                        sync -> {
-                          if (sync.rank() == 1) {
-                            Thread child = new Thread(() -> GradientSync.create().close(), "kid");
-                            child.start();
-                            child.join();
-                          }
-                        })));
+        warningOf(
+            2,
+            sync -> {
+              if (sync.rank() == 1) {
+                Thread child = new Thread(() -> GradientSync.create().close(), "kid");
+                child.start();
+                child.join();
+              }
+            });
     assertContains(warning, "\"kid\"", "averages with nobody");
     assertEquals(
         0,
@@ -122,18 +112,15 @@ class WarningsTest {
   @Test
   void noSyncThatNobodyHasClosed() {
     String warning =
-        only(
-            Logged.lines(
-                () ->
-                    LocalRanks.run(
-                        1,
-                        sync -> {
-                          GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).build();
-                          buckets.noSync().close();
-                          buckets.noSync(); // not closed
-                          buckets.close();
-                          buckets.close();
-                        })));
+        warningOf(
+            1,
+            sync -> {
+              GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).build();
+              buckets.noSync().close();
+              buckets.noSync(); // not closed
+              buckets.close();
+              buckets.close();
+            });
     assertContains(warning, "rank 0: buckets are closed within noSync()");
   }
 }

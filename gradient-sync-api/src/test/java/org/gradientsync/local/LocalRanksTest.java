@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -189,15 +190,23 @@ class LocalRanksTest {
   }
 
   @Test
-  void ranksThatAskForDifferentReducersAllFail() {
+  void ranksThatAskForDifferentThingsAllFail() {
+    refuses((b, rank) -> rank == 0 ? b.reducer("local") : b, "reducer=local", "reducer=(any)");
+    refuses(
+        (b, rank) -> b.requireFinite(rank == 0), ", finite=true on ranks [", ", finite=false on");
+  }
+
+  private static void refuses(
+      BiFunction<GradientSync.Builder, Integer, GradientSync.Builder> options, String... parts) {
     AtomicInteger next = new AtomicInteger();
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
-            () ->
-                LocalRanks.run(
-                    2, b -> next.getAndIncrement() == 0 ? b.reducer("local") : b, sync -> {}));
+            () -> LocalRanks.run(2, b -> options.apply(b, next.getAndIncrement()), sync -> {}));
     assertTrue(e.getMessage().contains("ask for different ones"), e.getMessage());
+    for (String part : parts) {
+      assertTrue(e.getMessage().contains(part), e.getMessage());
+    }
   }
 
   @Test
