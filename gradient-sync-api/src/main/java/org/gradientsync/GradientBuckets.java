@@ -2,7 +2,9 @@ package org.gradientsync;
 
 import java.nio.IntBuffer;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
@@ -64,6 +66,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
   private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
+  private static final int MANY_QUIET_STEPS = 500;
 
   private final GradientSync sync;
   private final Builder options;
@@ -79,6 +82,7 @@ public final class GradientBuckets implements AutoCloseable {
   private int started;
   private int underWay; // buckets whose averages the last step has left to be awaited
   private int quiet;
+  private long quietSteps; // that have ended since noSync()
   private boolean joining;
   private Throwable broken;
   private boolean closed;
@@ -114,9 +118,10 @@ public final class GradientBuckets implements AutoCloseable {
    * Buckets for a model.
    *
    * @param sync whose ranks average; open as long as the buckets are
-   * @param parameters the model's, in the order of the forward pass, at least one; the same names,
-   *     counts and types on all ranks
+   * @param parameters the model's, in the order of the forward pass, at least one, each with a name
+   *     of its own; the same names, counts and types on all ranks
    * @return a builder
+   * @throws IllegalArgumentException if there are none, or two have the same name
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
     return new Builder(sync, parameters);
@@ -322,6 +327,13 @@ public final class GradientBuckets implements AutoCloseable {
   private boolean endStep() {
     requireUsable();
     if (quiet > 0) {
+      if (++quietSteps == MANY_QUIET_STEPS) {
+        log.warn(
+            "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
+                + " forgotten to close it?",
+            sync.rank(),
+            quietSteps);
+      }
       return false;
     }
     if (!readiness.isComplete()) {
@@ -447,7 +459,9 @@ public final class GradientBuckets implements AutoCloseable {
    */
   public NoSync noSync() {
     requireBetweenSteps("noSync");
-    quiet++;
+    if (quiet++ == 0) {
+      quietSteps = 0;
+    }
     return new NoSync() {
       private boolean ended;
 
@@ -672,6 +686,26 @@ public final class GradientBuckets implements AutoCloseable {
       this.parameters = List.copyOf(Objects.requireNonNull(parameters, "parameters"));
       if (this.parameters.isEmpty()) {
         throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
+      }
+      requireDifferentNames();
+    }
+
+    private void requireDifferentNames() {
+      Map<String, Integer> seen = new HashMap<>();
+      for (int i = 0; i < parameters.size(); i++) {
+        Integer first = seen.putIfAbsent(parameters.get(i).name(), i);
+        if (first != null) {
+          throw new IllegalArgumentException(
+              "two parameters have the same name: name="
+                  + parameters.get(i).name()
+                  + ", first="
+                  + first
+                  + ", second="
+                  + i
+                  + ", rank="
+                  + sync.rank()
+                  + "; errors could not tell them apart");
+        }
       }
     }
 

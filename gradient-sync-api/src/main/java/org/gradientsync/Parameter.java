@@ -7,7 +7,7 @@ import java.util.Objects;
  * large.
  *
  * @param name how exceptions call it, and how the ranks know that they mean the same one: alike on
- *     all of them
+ *     all of them, and no other parameter's of the model
  * @param type the element type of the gradient, a floating-point type
  * @param count the number of elements, 0 or more
  */

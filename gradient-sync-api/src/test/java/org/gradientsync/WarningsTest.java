@@ -1,9 +1,12 @@
 package org.gradientsync;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
@@ -122,5 +125,78 @@ class WarningsTest {
               buckets.close();
             });
     assertContains(warning, "rank 0: buckets are closed within noSync()");
+  }
+
+  @Test
+  void noSyncThatGoesOnAndOn() {
+    String warning =
+        warningOf(
+            1,
+            sync -> {
+              try (GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).build()) {
+                for (int round = 0; round < 2; round++) {
+                  GradientBuckets.NoSync noSync = buckets.noSync();
+                  for (int step = 0; step < 499 + round; step++) {
+                    buckets.finish();
+                  }
+                  noSync.close();
+                  buckets.ready(0);
+                  buckets.finish();
+                }
+              }
+            });
+    assertContains(warning, "rank 0: 500 steps have ended within noSync()");
+  }
+
+  @Test
+  void aSettingInOtherLetters() {
+    String name = "gradientSync.time_out" + System.nanoTime();
+    System.setProperty(name, "5");
+    try {
+      assertContains(
+          only(Logged.lines(() -> GradientSync.create().close())), name + "=5", "timeout");
+    } finally {
+      System.clearProperty(name);
+    }
+  }
+
+  /** To be run in a process of its own. */
+  public static final class Program {
+    private Program() {}
+
+    /** One of two ranks ends it while the other waits. */
+    public static void main(String[] arguments) {
+      LocalRanks.run(
+          2,
+          sync -> {
+            sync.barrier();
+            if (sync.rank() == 1) {
+              System.exit(0);
+            }
+            sync.barrier();
+          });
+    }
+  }
+
+  @Test
+  void aProgramThatARankEndsAndWhoseEnvironmentHasASetting() throws Exception {
+    ProcessBuilder program =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-cp",
+            System.getProperty("java.class.path"),
+            Program.class.getName());
+    program.environment().put("GRADIENTSYNC_TIMEOUT", "7");
+    program.environment().put("GRADIENTSYNC_HOME", "x");
+    Process process = program.redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor(), output);
+    assertContains(
+        output,
+        "rank-1 has called System.exit",
+        "[rank-0]",
+        "environment variable GRADIENTSYNC_TIMEOUT=7");
+    assertFalse(output.contains("GRADIENTSYNC_HOME"), output);
+    assertFalse(output.contains("rank-0 has called"), output);
   }
 }

@@ -39,6 +39,7 @@ class TrainingGuideTest {
   private static final String PAGE = "../docs/train-on-many-gpus.md";
   private static final String THIS =
       "src/test/java/org/gradientsync/examples/TrainingGuideTest.java";
+  private static final String PROGRAM = "src/test/java/org/gradientsync/examples/Train.java";
   private static final int[] COUNTS = {3, 700, 2};
   private static final int ELEMENTS = Arrays.stream(COUNTS).sum();
   private static final int STEPS = 5;
@@ -458,7 +459,11 @@ class TrainingGuideTest {
 
   @Test
   void everyBlockOfThePageIsHere() throws IOException {
-    String here = Files.readString(Path.of(THIS)).replaceAll("\\s", "");
+    String here =
+        (Files.readString(Path.of(THIS))
+                + Files.readString(Path.of(PROGRAM))
+                    .replace("package org.gradientsync.examples;", "package demo;"))
+            .replaceAll("\\s", "");
     String[] parts = Files.readString(Path.of(PAGE)).split("```java\n");
     assertTrue(parts.length > 10, "blocks: " + (parts.length - 1));
     for (int i = 1; i < parts.length; i++) {
@@ -471,6 +476,16 @@ class TrainingGuideTest {
   @ValueSource(ints = {1, 2, 3})
   void ranksTrainAsThePageSays(int ranks) {
     assertArrayEquals(expected(STEPS, ranks), trained(ranks), 0f);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void theWholeProgramLearnsTheSameWithAnyNumberOfRanks(int ranks) {
+    double[] losses = new double[ranks];
+    LocalRanks.run(ranks, sync -> losses[sync.rank()] = Train.train(sync, 1000));
+    for (double loss : losses) {
+      assertEquals(0.0030, loss, 0.00005);
+    }
   }
 
   @Test

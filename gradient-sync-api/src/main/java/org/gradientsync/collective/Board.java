@@ -15,7 +15,7 @@ import org.gradientsync.spi.Message;
  * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
  * have come to k + 1, and so have read what it asked for at k.
  */
-class Board implements Meeting {
+final class Board implements Meeting {
   /** The counter of the call that a rank has come to. */
   static final int COME = 0;
 

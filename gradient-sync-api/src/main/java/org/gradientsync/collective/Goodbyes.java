@@ -6,17 +6,24 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Message;
 
-/** Word from the other ranks of a group that they leave it, and why. */
+/**
+ * Word from the other ranks of a group that they leave it, or have given up a call and make no
+ * more, and why.
+ */
 final class Goodbyes implements AutoCloseable {
-  private static final int REASON = Long.BYTES;
+  private static final int KIND = Long.BYTES; // behind the generation
+  private static final int REASON = KIND + Long.BYTES;
   private static final int BYTES = 512;
   private static final long NOBODY = -1; // instead of a generation
+  private static final int LEAVES = 0;
+  private static final int GAVE_UP = 1; // and will leave
 
   private final Group group;
   private final int channel;
   private final long generation;
   private final ByteBuffer[] words;
   private final Message[] receives;
+  private final String[] gaveUp; // each null until the rank has said so
   private boolean closed;
 
   /**
@@ -30,6 +37,7 @@ final class Goodbyes implements AutoCloseable {
     this.generation = generation;
     words = new ByteBuffer[group.size()];
     receives = new Message[group.size()];
+    gaveUp = new String[group.size()];
     for (int peer = 0; peer < words.length; peer++) {
       if (peer != group.rank()) {
         words[peer] = HostBuffers.allocate(BYTES);
@@ -42,14 +50,24 @@ final class Goodbyes implements AutoCloseable {
 
   /** Whether a rank has said that it has left this very group. */
   synchronized boolean has(int peer) {
-    if (closed || !receives[peer].test()) {
-      return false;
+    while (!closed && receives[peer].test()) {
+      if (words[peer].getLong(0) == generation) { // otherwise from an earlier owner of these tags
+        if (words[peer].getInt(KIND) == LEAVES) {
+          return true;
+        }
+        gaveUp[peer] = reasonIn(peer);
+      }
+      receives[peer].start();
     }
-    if (words[peer].getLong(0) == generation) {
-      return true;
-    }
-    receives[peer].start(); // from an earlier owner of these tags
     return false;
+  }
+
+  /** Why a rank has given up a call, or an empty text if it has not said that it has. */
+  synchronized String whyGivenUp(int peer) {
+    if (peer != group.rank()) {
+      has(peer);
+    }
+    return gaveUp[peer] == null ? "" : gaveUp[peer];
   }
 
   /** Why a rank has left, or an empty text if it has not, or has not said. */
@@ -57,6 +75,10 @@ final class Goodbyes implements AutoCloseable {
     if (peer == group.rank() || !has(peer)) {
       return "";
     }
+    return reasonIn(peer);
+  }
+
+  private String reasonIn(int peer) {
     return ShortText.get(words[peer], REASON, BYTES - REASON);
   }
 
@@ -67,8 +89,18 @@ final class Goodbyes implements AutoCloseable {
    * @param deaf who need not be told
    */
   void say(String reason, IntPredicate deaf) {
+    say(LEAVES, reason, deaf);
+  }
+
+  /** Tells the others that this rank has given up, as {@link #say} does; it leaves later. */
+  void sayGivenUp(String reason, IntPredicate deaf) {
+    say(GAVE_UP, reason, deaf);
+  }
+
+  private void say(int kind, String reason, IntPredicate deaf) {
     ByteBuffer word = HostBuffers.allocate(BYTES);
     word.putLong(0, generation);
+    word.putInt(KIND, kind);
     ShortText.put(word, REASON, BYTES - REASON, reason);
     GradientSyncException failure = null;
     for (int peer = 0; peer < words.length; peer++) {

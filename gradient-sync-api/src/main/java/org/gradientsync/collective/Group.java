@@ -579,9 +579,30 @@ public final class Group implements AutoCloseable {
   private <E extends GradientSyncException> E fail(E cause) {
     if (broken == null) {
       broken = cause;
-      meetings.abandon();
+      try {
+        goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
+      } catch (GradientSyncException e) {
+        log.debug("rank {} cannot say why it has given up", rank(), e);
+      }
+      meetings.abandon(); // after the word, which whoever sees this looks for
     }
     return cause;
+  }
+
+  /**
+   * Why another rank has given up a call of this group, in its own words.
+   *
+   * @param peer another rank
+   * @return what its exception says, or an empty text if it has not given up, or has not said so
+   */
+  public String whyGivenUp(int peer) {
+    return goodbyes.whyGivenUp(peer);
+  }
+
+  /** What a rank that has given up has done, to be put behind its name. */
+  String howGivenUp(int peer) {
+    String why = whyGivenUp(peer);
+    return " gave up in the middle of a call" + (why.isEmpty() ? "" : ": " + why);
   }
 
   /**

@@ -45,7 +45,7 @@ public final class NodeMeeting {
     }
     try {
       NodeMemory memory = NodeMemory.share(group, Board.BYTES);
-      group.meetings().meetOn(new QuietBoard(memory, group.rank(), group.size()));
+      group.meetings().meetOn(new Board(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       meetByMessages(group, brings);
@@ -55,21 +55,6 @@ public final class NodeMeeting {
   private static void meetByMessages(Group group, boolean brings) {
     if (brings) {
       group.meetings().meetWithCargo();
-    }
-  }
-
-  /**
-   * Nobody looks at another's gradient here. So nobody has to know at once that a rank has given
-   * up, and its goodbye says why.
-   */
-  private static final class QuietBoard extends Board {
-    QuietBoard(NodeMemory memory, int rank, int size) {
-      super(memory, rank, size);
-    }
-
-    @Override
-    public void abandon() {
-      // the goodbye does it
     }
   }
 }

@@ -136,7 +136,7 @@ final class SharedReducer implements Reducer {
   private void requireNobodyGaveUp(Throwable cause) {
     for (int peer = 0; peer < group.size(); peer++) {
       if (peer != group.rank() && board.gaveUp(peer)) {
-        throw group.lost(group.name(peer) + " gave up in the middle of a call", cause);
+        throw group.lost(group.name(peer) + group.howGivenUp(peer), cause);
       }
     }
   }

@@ -99,7 +99,7 @@ final class Wait {
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
-      if (left == 0 && (meetings.isAbandoned(peer) || goodbyes.has(peer))) {
+      if (left == 0 && (hasGivenUp(peer) || goodbyes.has(peer))) {
         left = now;
       }
       boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
@@ -110,8 +110,8 @@ final class Wait {
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw meetings.isAbandoned(peer) && goodbyes.reason(peer).isEmpty()
-            ? group.lost(members.name(peer) + " gave up in the middle of a call", null)
+        throw hasGivenUp(peer) && goodbyes.reason(peer).isEmpty()
+            ? group.lost(members.name(peer) + group.howGivenUp(peer), null)
             : group.lost(members.name(peer) + " has left: " + presence.reasonOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
@@ -148,6 +148,10 @@ final class Wait {
         LockSupport.parkNanos(PARK_NANOS);
       }
     }
+  }
+
+  private boolean hasGivenUp(int peer) {
+    return meetings.isAbandoned(peer) || !goodbyes.whyGivenUp(peer).isEmpty();
   }
 
   /**

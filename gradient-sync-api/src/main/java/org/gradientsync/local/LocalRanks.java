@@ -103,12 +103,14 @@ public final class LocalRanks {
       threads[i].setDaemon(true);
     }
     RUNNING.incrementAndGet();
+    ExitHook hook = new ExitHook(threads);
     try {
       for (Thread thread : threads) {
         thread.start();
       }
       join(threads, group, first);
     } finally {
+      hook.remove();
       RUNNING.decrementAndGet();
     }
     if (first.get() != null) {

@@ -375,6 +375,41 @@ public abstract class ReducerContract {
             });
   }
 
+  /** It has come, too late: that others gave up says nothing to it without the reason. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aRankThatComesTooLateIsToldSo(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(4)).set("reports", "off"),
+            sync -> {
+              try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
+                  DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
+                boolean late = sync.rank() == ranks - 1;
+                if (late) {
+                  other.communicator().barrier(); // the others have given up then
+                }
+                RankLostException e =
+                    assertThrows(
+                        RankLostException.class,
+                        () -> {
+                          sync.average(buffer);
+                          buffer.copyTo(new float[70_001]);
+                        });
+                String message = e.getMessage();
+                assertTrue(message.contains("timed out: rank " + (ranks - 1) + " ("), message);
+                assertEquals(late, message.contains(" gave up "), message);
+                if (!late) {
+                  other.communicator().barrier();
+                }
+              }
+            });
+  }
+
   /**
    * Where data moves before the ranks have compared their calls, it is taken back: buffers that
    * have been reduced before, of several chunks, and of so few elements that some ranks own none.

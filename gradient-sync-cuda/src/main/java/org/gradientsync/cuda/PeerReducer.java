@@ -490,7 +490,7 @@ final class PeerReducer implements Reducer {
       what.add(group.names(missing) + " did not join in time");
     }
     if (!gaveUp.isEmpty()) {
-      what.add(group.names(gaveUp) + " gave up the call or closed the sync before");
+      what.add(group.names(gaveUp) + " gave up the call or closed the sync before" + why(gaveUp));
     }
     if (missing.isEmpty() && gaveUp.isEmpty()) {
       what.add("a rank stopped in the middle of the call");
@@ -503,6 +503,15 @@ final class PeerReducer implements Reducer {
         .append(", on the GPU in ")
         .append(describe(report.tagOf(group.rank())))
         .toString();
+  }
+
+  /** In the words of the first of them that has said so. */
+  private String why(List<Integer> gaveUp) {
+    return gaveUp.stream()
+        .filter(peer -> !group.whyGivenUp(peer).isEmpty())
+        .findFirst()
+        .map(peer -> " (rank " + peer + ": " + group.whyGivenUp(peer) + ")")
+        .orElse("");
   }
 
   private void end(PeerRegistration registration) {

@@ -1,0 +1,61 @@
+package org.gradientsync.local;
+
+import java.util.Arrays;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Says so if a rank ends the program, and with it all others: {@code System.exit(0)} of one looks
+ * like the success of all.
+ */
+final class ExitHook {
+  private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
+
+  private final Thread hook;
+
+  /**
+   * Looks at them when the program ends.
+   *
+   * @param ranks their threads
+   */
+  ExitHook(Thread[] ranks) {
+    hook = new Thread(() -> warn(ranks), "gradient-sync-local-end");
+    try {
+      Runtime.getRuntime().addShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      log.debug("the program is ending", e);
+    }
+  }
+
+  private static void warn(Thread[] ranks) {
+    for (Thread rank : ranks) {
+      List<String> others =
+          Arrays.stream(ranks).filter(r -> r != rank && r.isAlive()).map(Thread::getName).toList();
+      if (!others.isEmpty() && isExiting(rank)) {
+        log.warn(
+            "{} has called System.exit, which ends the program and so these, too: {}; throw an"
+                + " exception instead, or return",
+            rank.getName(),
+            others);
+      }
+    }
+  }
+
+  private static boolean isExiting(Thread thread) {
+    return Arrays.stream(thread.getStackTrace())
+        .anyMatch(
+            frame ->
+                frame.getClassName().equals(Runtime.class.getName())
+                    && frame.getMethodName().equals("exit"));
+  }
+
+  /** When they have ended. */
+  void remove() {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      log.debug("the program is ending", e);
+    }
+  }
+}
