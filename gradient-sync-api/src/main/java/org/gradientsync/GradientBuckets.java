@@ -2,9 +2,7 @@ package org.gradientsync;
 
 import java.nio.IntBuffer;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
@@ -102,6 +100,7 @@ public final class GradientBuckets implements AutoCloseable {
         options.unevenSteps ? 1 : 0,
         options.overlap ? 1 : 0,
         options.intoNextStep ? 1 : 0);
+    LayoutCheck.requireDifferentNames(parameters, sync.rank());
     number = sync.nextBuckets();
     compute = options.compute == null ? sync.backend().queue() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
@@ -121,7 +120,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @param parameters the model's, in the order of the forward pass, at least one, each with a name
    *     of its own; the same names, counts and types on all ranks
    * @return a builder
-   * @throws IllegalArgumentException if there are none, or two have the same name
+   * @throws IllegalArgumentException if there are none
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
     return new Builder(sync, parameters);
@@ -687,26 +686,6 @@ public final class GradientBuckets implements AutoCloseable {
       if (this.parameters.isEmpty()) {
         throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
       }
-      requireDifferentNames();
-    }
-
-    private void requireDifferentNames() {
-      Map<String, Integer> seen = new HashMap<>();
-      for (int i = 0; i < parameters.size(); i++) {
-        Integer first = seen.putIfAbsent(parameters.get(i).name(), i);
-        if (first != null) {
-          throw new IllegalArgumentException(
-              "two parameters have the same name: name="
-                  + parameters.get(i).name()
-                  + ", first="
-                  + first
-                  + ", second="
-                  + i
-                  + ", rank="
-                  + sync.rank()
-                  + "; errors could not tell them apart");
-        }
-      }
     }
 
     /**
@@ -811,7 +790,8 @@ public final class GradientBuckets implements AutoCloseable {
      *     naming the first parameter that does
      * @throws UnavailableException if a rank has not enough memory, or a stream of another device:
      *     on every rank
-     * @throws IllegalArgumentException if there would be more than 500 buckets
+     * @throws IllegalArgumentException if two parameters have the same name, or if there would be
+     *     more than 500 buckets: on every rank
      */
     public GradientBuckets build() {
       return new GradientBuckets(this);

@@ -3,7 +3,9 @@ package org.gradientsync;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 
 /** Makes sure that all ranks have the same parameters, before any gradient is averaged. */
@@ -47,6 +49,26 @@ final class LayoutCheck {
                 + ", other="
                 + i / options.length
                 + "; build them alike on all ranks");
+      }
+    }
+  }
+
+  /** Throws if two have the same name, on all ranks, which have the same parameters. */
+  static void requireDifferentNames(List<Parameter> parameters, int rank) {
+    Map<String, Integer> seen = new HashMap<>();
+    for (int i = 0; i < parameters.size(); i++) {
+      Integer first = seen.putIfAbsent(parameters.get(i).name(), i);
+      if (first != null) {
+        throw new IllegalArgumentException(
+            "two parameters have the same name: name="
+                + inOneLine(parameters.get(i).name())
+                + ", first="
+                + first
+                + ", second="
+                + i
+                + ", rank="
+                + rank
+                + "; give each a name of its own");
       }
     }
   }

@@ -104,7 +104,7 @@ class OtherNodesTest {
               GradientSync sync =
                   GradientSync.builder()
                       .ranks(world)
-                      .timeout(Duration.ofMillis(300))
+                      .timeout(Duration.ofMillis(1500))
                       .reports(rank == dead ? Path.of("off") : place)
                       .create()) {
             sync.barrier();

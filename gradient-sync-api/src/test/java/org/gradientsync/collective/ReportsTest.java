@@ -32,7 +32,7 @@ class ReportsTest {
     CountDownLatch others = new CountDownLatch(2);
     LocalRanks.run(
         3,
-        options -> options.timeout(Duration.ofMillis(300)).reports(folder.resolve("new")),
+        options -> options.timeout(Duration.ofMillis(1500)).reports(folder.resolve("new")),
         sync -> {
           try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 10).named("w")) {
             sync.average(buffer);
@@ -80,7 +80,7 @@ class ReportsTest {
     CountDownLatch other = new CountDownLatch(1);
     LocalRanks.run(
         2,
-        options -> options.timeout(Duration.ofMillis(300)).reports(folder.resolve("buckets")),
+        options -> options.timeout(Duration.ofMillis(1500)).reports(folder.resolve("buckets")),
         sync -> {
           List<Parameter> model = List.of(new Parameter("w", DataType.FLOAT32, 10));
           try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
@@ -105,15 +105,17 @@ class ReportsTest {
   void aFolderThatCannotBeMadeDoesNotHideTheTimeout() throws Exception {
     Path file = Files.writeString(folder.resolve("file"), "");
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+    CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
-        options -> options.timeout(Duration.ofMillis(300)).reports(file),
+        options -> options.timeout(Duration.ofMillis(1500)).reports(file),
         sync -> {
           if (sync.rank() == 1) {
-            Thread.sleep(1000);
+            over.await();
             return;
           }
           String message = assertThrows(RankLostException.class, sync::barrier).getMessage();
+          over.countDown();
           assertTrue(message.contains("rank 1 (thread=rank-1) did not join in time"), message);
           assertTrue(message.contains("reports=" + temporary), message);
         });

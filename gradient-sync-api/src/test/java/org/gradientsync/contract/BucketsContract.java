@@ -1478,6 +1478,11 @@ public abstract class BucketsContract {
               NullPointerException.class,
               () -> GradientBuckets.builder(sync, Arrays.asList(FLOATS.get(0), null)));
           refused(() -> GradientBuckets.builder(sync, List.of()), "there are no parameters");
+          Parameter w = new Parameter("w", DataType.FLOAT32, 1);
+          Parameter x = new Parameter("x", DataType.FLOAT32, 1);
+          refused(
+              () -> GradientBuckets.builder(sync, List.of(x, w, x)).build(),
+              "the same name: name=x, first=0, second=2, rank=" + sync.rank());
           GradientBuckets.Builder builder = GradientBuckets.builder(sync, FLOATS);
           refused(() -> builder.bucketBytes(0), "bucketBytes=0");
           refused(() -> builder.firstBucketBytes(-1), "firstBucketBytes=-1");
