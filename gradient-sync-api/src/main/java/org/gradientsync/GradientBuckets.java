@@ -45,10 +45,10 @@ import org.slf4j.LoggerFactory;
  * {@link #await}, just before it is used.
  *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
- * #join}. For use by one thread at a time. After an exception of {@link #ready}, {@link #finish} or
- * {@link #await} that comes from averaging, every further call throws: close the buckets. The sync
- * can be used again if it can after the same exception of {@link GradientSync#average}: new buckets
- * can be built, say, after a {@link NotFiniteException}.
+ * #join}. For use by one thread at a time, but for {@link #ready}. After an exception of {@link
+ * #ready}, {@link #finish} or {@link #await} that comes from averaging, every further call throws:
+ * close the buckets. The sync can be used again if it can after the same exception of {@link
+ * GradientSync#average}: new buckets can be built, say, after a {@link NotFiniteException}.
  *
  * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
  * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
@@ -64,6 +64,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
   private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
+  private static final int MOST_NAMES = 20; // in an error text
   private static final int MANY_QUIET_STEPS = 500;
 
   private final GradientSync sync;
@@ -82,6 +83,7 @@ public final class GradientBuckets implements AutoCloseable {
   private int quiet;
   private long quietSteps; // that have ended since noSync()
   private boolean joining;
+  private boolean ending; // within finish(update)
   private Throwable broken;
   private boolean closed;
 
@@ -214,13 +216,15 @@ public final class GradientBuckets implements AutoCloseable {
    * Says that a gradient has been written, or that what writes it has been enqueued on the stream
    * that computes. The last one of a bucket starts the bucket's average, so write nothing more into
    * it, and enqueue nothing that does, until the average is there: ranks could get different bits.
-   * Returns without waiting for other ranks. Within {@link #noSync} it starts nothing.
+   * Returns without waiting for other ranks. Within {@link #noSync} it starts nothing. Several
+   * threads may call it at a time, where several compute gradients; all have returned before {@link
+   * #finish} is called.
    *
    * @param parameter its number in the list, from 0
    * @throws IllegalStateException if it has been ready before in this step, or if the last step's
    *     average has not been awaited, which the gradient has overwritten then
    */
-  public void ready(int parameter) {
+  public synchronized void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
     if (!readiness.has(parameter)) {
@@ -282,7 +286,8 @@ public final class GradientBuckets implements AutoCloseable {
    * does not. Within {@link #noSync} it does nothing.
    *
    * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen:
-   *     with their names. The other ranks wait for them in vain, so the buckets are broken
+   *     with their names. The other ranks wait for them in vain, so the buckets are broken, unless
+   *     none was ready at all
    * @throws GradientSyncException what an average of this step has thrown
    */
   public void finish() {
@@ -305,6 +310,7 @@ public final class GradientBuckets implements AutoCloseable {
     if (!endStep()) {
       return;
     }
+    ending = true;
     try {
       for (Bucket bucket : set.buckets) {
         if (bucket.underWay) { // what is told may have called await() for a later one
@@ -317,14 +323,20 @@ public final class GradientBuckets implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;
+    } finally {
+      ending = false;
     }
     begin(); // not before: what belongs between steps is refused in between
     sync.observer().tell(compute);
   }
 
   /** Starts what is left. Whether there are averages to be awaited then. */
-  private boolean endStep() {
+  private synchronized boolean endStep() {
     requireUsable();
+    if (ending) {
+      throw new IllegalStateException(
+          "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
+    }
     if (quiet > 0) {
       if (++quietSteps == MANY_QUIET_STEPS) {
         log.warn(
@@ -411,10 +423,21 @@ public final class GradientBuckets implements AutoCloseable {
       }
     }
     if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
+      if (missing.size() == parameters.size()) {
+        throw new IllegalStateException( // nothing has begun here, so nothing is broken
+            "no gradient is ready: rank="
+                + sync.rank()
+                + "; call finish() once in each step, after ready() for each parameter");
+      }
       IllegalStateException e =
           new IllegalStateException(
               "gradients are not ready: missing="
-                  + missing
+                  + (missing.size() > MOST_NAMES
+                      ? missing.subList(0, MOST_NAMES)
+                          + " and "
+                          + (missing.size() - MOST_NAMES)
+                          + " more"
+                      : missing)
                   + ", rank="
                   + sync.rank()
                   + "; call ready() for each, or build with missing(Missing.ZERO)");
@@ -682,7 +705,10 @@ public final class GradientBuckets implements AutoCloseable {
 
     private Builder(GradientSync sync, List<Parameter> parameters) {
       this.sync = Objects.requireNonNull(sync, "sync");
-      this.parameters = List.copyOf(Objects.requireNonNull(parameters, "parameters"));
+      for (Parameter parameter : Objects.requireNonNull(parameters, "parameters")) {
+        Objects.requireNonNull(parameter, "a parameter");
+      }
+      this.parameters = List.copyOf(parameters);
       if (this.parameters.isEmpty()) {
         throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
       }

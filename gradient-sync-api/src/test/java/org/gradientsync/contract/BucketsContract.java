@@ -16,6 +16,10 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -143,6 +147,79 @@ public abstract class BucketsContract {
                 buckets.ready(i);
               }
               buckets.finish();
+              assertAverages(sync, buckets, MODEL, step);
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void severalThreadsAreReady(int ranks, boolean overlap) {
+    int threads = 3;
+    List<Parameter> model =
+        IntStream.range(0, 24)
+            .mapToObj(i -> new Parameter("p" + i, DataType.FLOAT32, 60 + i))
+            .toList();
+    run(
+        ranks,
+        sync -> {
+          ExecutorService backward = Executors.newFixedThreadPool(threads);
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, model)
+                  .firstBucketBytes(500)
+                  .bucketBytes(3000)
+                  .overlap(overlap)
+                  .build()) {
+            for (int step = 0; step < 200; step++) {
+              int number = step;
+              List<Callable<Object>> parts = new ArrayList<>();
+              for (int part = 0; part < threads; part++) {
+                int last = model.size() - 1 - part;
+                parts.add(
+                    () -> {
+                      for (int i = last; i >= 0; i -= threads) {
+                        write(sync, buckets, model, i, number);
+                        buckets.ready(i);
+                      }
+                      return null;
+                    });
+              }
+              for (Future<Object> part : backward.invokeAll(parts)) {
+                part.get();
+              }
+              buckets.finish();
+              assertAverages(sync, buckets, model, step);
+            }
+          } finally {
+            backward.shutdown();
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void finishIsCalledOnceInEachStep(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync, MODEL).overlap(overlap).build()) {
+            for (int step = 0; step < 3; step++) {
+              String early =
+                  assertThrows(IllegalStateException.class, buckets::finish).getMessage();
+              assertTrue(early.startsWith("no gradient is ready: rank=" + sync.rank()), early);
+              for (int i = 0; i < MODEL.size(); i++) {
+                write(sync, buckets, MODEL, i, step);
+                buckets.ready(i);
+              }
+              List<String> within = new ArrayList<>();
+              buckets.finish(
+                  i ->
+                      within.add(
+                          assertThrows(IllegalStateException.class, buckets::finish).getMessage()));
+              assertEquals(MODEL.size(), within.size());
+              assertTrue(
+                  within.get(0).startsWith("finish() within finish(): rank="), within.get(0));
               assertAverages(sync, buckets, MODEL, step);
             }
           }
