@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
@@ -180,17 +182,8 @@ class WarningsTest {
 
   @Test
   void aProgramThatARankEndsAndWhoseEnvironmentHasASetting() throws Exception {
-    ProcessBuilder program =
-        new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-cp",
-            System.getProperty("java.class.path"),
-            Program.class.getName());
-    program.environment().put("GRADIENTSYNC_TIMEOUT", "7");
-    program.environment().put("GRADIENTSYNC_HOME", "x");
-    Process process = program.redirectErrorStream(true).start();
-    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, process.waitFor(), output);
+    Map<String, String> environment = Map.of("GRADIENTSYNC_TIMEOUT", "7", "GRADIENTSYNC_HOME", "x");
+    String output = outputOf(0, environment, Program.class);
     assertContains(
         output,
         "rank-1 has called System.exit",
@@ -198,5 +191,56 @@ class WarningsTest {
         "environment variable GRADIENTSYNC_TIMEOUT=7");
     assertFalse(output.contains("GRADIENTSYNC_HOME"), output);
     assertFalse(output.contains("rank-0 has called"), output);
+  }
+
+  /** To be run in a process of its own: takes all memory. */
+  public static final class Greedy {
+    private static Object[] all = new Object[1];
+
+    private Greedy() {}
+
+    /** Never prints. */
+    public static void main(String[] arguments) {
+      try {
+        LocalRanks.run(1, sync -> takeAll());
+      } finally {
+        all = null;
+      }
+      System.out.println("returned");
+    }
+
+    private static void takeAll() {
+      for (int bytes = 1 << 20; ; ) {
+        try {
+          all = new Object[] {all, new byte[bytes]};
+        } catch (OutOfMemoryError e) {
+          while (bytes == 0) {
+            all = new Object[] {all}; // throws, when there is nothing at all
+          }
+          bytes /= 2;
+        }
+      }
+    }
+  }
+
+  @Test
+  void aRunWhoseMemoryIsUsedUpDoesNotLookLikeASuccess() throws Exception {
+    assertFalse(outputOf(1, Map.of(), Greedy.class, "-Xmx24m").contains("returned"));
+  }
+
+  /** Of a program that ends with this code. */
+  private static String outputOf(
+      int exitCode, Map<String, String> environment, Class<?> main, String... options)
+      throws Exception {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of(options));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    ProcessBuilder program = new ProcessBuilder(command).redirectErrorStream(true);
+    program.environment().putAll(environment);
+    Process process = program.start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(exitCode, process.waitFor(), output);
+    return output;
   }
 }

@@ -57,7 +57,11 @@ final class Watch {
 
   private void run() {
     while (!isOver()) {
-      groups.forEach(this::look);
+      try {
+        groups.forEach(this::look);
+      } catch (OutOfMemoryError e) {
+        // in the log, too; there may be some memory the next time
+      }
       LockSupport.parkNanos(PERIOD_NANOS);
     }
   }

@@ -1,10 +1,8 @@
 package org.gradientsync.local;
 
-import java.util.Arrays;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
@@ -27,7 +25,6 @@ public final class LocalRanks {
   /** The largest number of ranks in one JVM. */
   public static final int MAX_RANKS = 256;
 
-  private static final long LOOK_MILLIS = 1000;
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
   private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
   private static final AtomicInteger RUNNING = new AtomicInteger();
@@ -75,47 +72,17 @@ public final class LocalRanks {
           "number of ranks is out of range: ranks=" + ranks + ", from=1, to=" + MAX_RANKS);
     }
     warnIfLaunched(ranks);
-    LocalGroup group = new LocalGroup(ranks);
-    AtomicReference<Failure> first = new AtomicReference<>();
-    Thread[] threads = new Thread[ranks];
-    for (int i = 0; i < ranks; i++) {
-      int rank = i;
-      threads[i] =
-          new Thread(
-              () -> {
-                try (Group world = Group.world(new LocalTransport(group, rank));
-                    GradientSync sync =
-                        options.apply(GradientSync.builder()).ranks(world).create()) {
-                  CURRENT.set(world);
-                  task.run(sync);
-                } catch (Throwable e) {
-                  if (first.compareAndSet(null, new Failure(rank, e))) {
-                    group.fail(rank, e);
-                    for (Thread other : threads) {
-                      if (other != Thread.currentThread()) {
-                        other.interrupt();
-                      }
-                    }
-                  }
-                }
-              },
-              "rank-" + rank);
-      threads[i].setDaemon(true);
-    }
     RUNNING.incrementAndGet();
-    ExitHook hook = new ExitHook(threads);
     try {
-      for (Thread thread : threads) {
-        thread.start();
-      }
-      join(threads, group, first);
+      new LocalRun(ranks, options, task).run();
     } finally {
-      hook.remove();
       RUNNING.decrementAndGet();
     }
-    if (first.get() != null) {
-      throw first.get().asException();
-    }
+  }
+
+  /** Makes the calling thread a rank's. */
+  static void enter(Group world) {
+    CURRENT.set(world);
   }
 
   /**
@@ -152,52 +119,6 @@ public final class LocalRanks {
               + " and averages with none of the others; use GradientSync.create() there",
           ranks,
           processes);
-    }
-  }
-
-  private static void join(Thread[] threads, LocalGroup group, AtomicReference<Failure> failure) {
-    boolean interrupted = false;
-    int looks = 0; // while there is a failure
-    for (Thread thread : threads) {
-      while (true) {
-        try {
-          thread.join(LOOK_MILLIS);
-          if (!thread.isAlive()) {
-            break;
-          }
-          looks += failure.get() != null ? 1 : 0;
-          if (looks == 2) {
-            warnOfThoseThatGoOn(threads, failure.get());
-          }
-        } catch (InterruptedException e) {
-          interrupted = true;
-          group.fail(0, e);
-          for (Thread t : threads) {
-            t.interrupt();
-          }
-        }
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
-  /** Nobody else is told before all have ended, and these may compute for a long time. */
-  private static void warnOfThoseThatGoOn(Thread[] threads, Failure failure) {
-    log.warn(
-        "rank {} has failed, and these have not noticed, as they make no calls: {}; {}",
-        failure.rank,
-        Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList(),
-        "" + failure.cause);
-  }
-
-  private record Failure(int rank, Throwable cause) {
-    GradientSyncException asException() {
-      if (cause instanceof GradientSyncException e) {
-        return e; // names its rank itself
-      }
-      return new GradientSyncException("rank " + rank + " failed: " + cause, cause);
     }
   }
 }

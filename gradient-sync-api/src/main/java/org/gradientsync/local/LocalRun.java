@@ -1,0 +1,151 @@
+package org.gradientsync.local;
+
+import java.util.Arrays;
+import java.util.function.UnaryOperator;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.collective.Group;
+import org.gradientsync.local.LocalRanks.RankTask;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
+ * that failed. To note that takes no memory, of which there may be none left.
+ */
+final class LocalRun {
+  private static final long LOOK_MILLIS = 1000;
+  private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
+
+  private final UnaryOperator<GradientSync.Builder> options;
+  private final RankTask task;
+  private final LocalGroup group;
+  private final Thread[] threads;
+  private final boolean[] succeeded;
+  private int failed; // the first rank that did
+  private volatile Throwable cause; // or null
+
+  LocalRun(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+    this.options = options;
+    this.task = task;
+    group = new LocalGroup(ranks);
+    threads = new Thread[ranks];
+    succeeded = new boolean[ranks];
+    for (int i = 0; i < ranks; i++) {
+      int rank = i;
+      threads[i] = new Thread(() -> run(rank), "rank-" + rank);
+      threads[i].setDaemon(true);
+    }
+  }
+
+  /** Returns when all have succeeded. */
+  void run() {
+    ExitHook hook = new ExitHook(threads);
+    try {
+      start();
+      join();
+    } finally {
+      hook.remove();
+    }
+    if (cause instanceof GradientSyncException e) {
+      throw e; // names its rank itself
+    }
+    if (cause != null) {
+      throw new GradientSyncException("rank " + failed + " failed: " + cause, cause);
+    }
+    for (int rank = 0; rank < threads.length; rank++) {
+      if (!succeeded[rank]) {
+        throw new GradientSyncException(
+            "rank ended without a result: rank=" + rank + "; see what its thread has printed");
+      }
+    }
+  }
+
+  private void start() {
+    for (int rank = 0; rank < threads.length; rank++) {
+      try {
+        threads[rank].start();
+      } catch (OutOfMemoryError e) { // there may be no more threads
+        note(rank, e);
+        endOthers(rank, e);
+        return;
+      }
+    }
+  }
+
+  private void run(int rank) {
+    try {
+      carryOut(rank);
+      succeeded[rank] = true;
+    } catch (Throwable e) {
+      note(rank, e);
+      if (failed == rank) {
+        endOthers(rank, e);
+      }
+    }
+  }
+
+  private void carryOut(int rank) throws Exception {
+    try (Group world = Group.world(new LocalTransport(group, rank));
+        GradientSync sync = options.apply(GradientSync.builder()).ranks(world).create()) {
+      LocalRanks.enter(world);
+      try {
+        task.run(sync);
+      } catch (Throwable e) {
+        note(rank, e); // before closing, which may throw, too, and hide it
+        throw e;
+      }
+    }
+  }
+
+  /** The first one counts. */
+  private synchronized void note(int rank, Throwable thrown) {
+    if (cause == null) {
+      failed = rank;
+      cause = thrown;
+    }
+  }
+
+  private void endOthers(int rank, Throwable thrown) {
+    group.fail(rank, thrown);
+    for (Thread other : threads) {
+      if (other != Thread.currentThread()) {
+        other.interrupt();
+      }
+    }
+  }
+
+  private void join() {
+    boolean interrupted = false;
+    int looks = 0; // while there is a failure
+    for (Thread thread : threads) {
+      while (true) {
+        try {
+          thread.join(LOOK_MILLIS);
+          if (!thread.isAlive()) {
+            break;
+          }
+          looks += cause != null ? 1 : 0;
+          if (looks == 2) {
+            warnOfThoseThatGoOn();
+          }
+        } catch (InterruptedException e) {
+          interrupted = true;
+          endOthers(0, e);
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Nobody else is told before all have ended, and these may compute for a long time. */
+  private void warnOfThoseThatGoOn() {
+    log.warn(
+        "rank {} has failed, and these have not noticed, as they make no calls: {}; {}",
+        failed,
+        Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList(),
+        "" + cause);
+  }
+}
