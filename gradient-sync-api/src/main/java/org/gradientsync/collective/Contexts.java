@@ -26,6 +26,7 @@ final class Contexts {
   private long generation;
   private long caller; // the number of a thread, if there is one
   private boolean severalCallers;
+  private volatile boolean ending;
 
   Contexts(Transport transport) {
     this.transport = transport;
@@ -45,6 +46,16 @@ final class Contexts {
   /** Whether a rank of the job hears nothing any more, as far as this one knows. */
   boolean isGone(int worldRank) {
     return !transport.isAlive(worldRank) || hasDied(worldRank) || !reasonOf(worldRank).isEmpty();
+  }
+
+  /** Notes that the process ends: no call of it can be answered any more. */
+  void end() {
+    ending = true;
+  }
+
+  /** Whether the process ends, and the others have been told so. */
+  boolean isEnding() {
+    return ending;
   }
 
   /** Notes which thread makes calls. */

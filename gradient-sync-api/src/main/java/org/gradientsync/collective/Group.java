@@ -67,6 +67,8 @@ public final class Group implements AutoCloseable {
   /** For calls that bring elements. */
   static final int CARGO = 8;
 
+  static final String ENDING = "this process is ending, by System.exit or a signal";
+
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
@@ -580,7 +582,9 @@ public final class Group implements AutoCloseable {
     if (broken == null) {
       broken = cause;
       try {
-        goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
+        if (!isEnding()) { // otherwise they have been told more than that
+          goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
+        }
       } catch (GradientSyncException e) {
         log.debug("rank {} cannot say why it has given up", rank(), e);
       }
@@ -599,21 +603,19 @@ public final class Group implements AutoCloseable {
     return goodbyes.whyGivenUp(peer);
   }
 
-  /** What a rank that has given up has done, to be put behind its name. */
-  String howGivenUp(int peer) {
-    String why = whyGivenUp(peer);
-    return " gave up in the middle of a call" + (why.isEmpty() ? "" : ": " + why);
-  }
-
   /**
    * Refuses a closed or broken group. Takes the lock itself.
    *
    * @throws IllegalStateException if it is closed
    * @throws RankLostException if an earlier call lost a rank
+   * @throws GradientSyncException if the process {@linkplain #leaveAll ends}
    */
   public synchronized void requireUsable() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + rank());
+    }
+    if (isEnding()) {
+      throw new GradientSyncException(ENDING + ": rank=" + rank());
     }
     if (broken != null) {
       throw new RankLostException(
@@ -646,7 +648,9 @@ public final class Group implements AutoCloseable {
     closed = true;
     Watch.remove(this);
     try {
-      goodbyes.say("", presence::isDeaf);
+      if (!isEnding()) { // otherwise it has been said
+        goodbyes.say("", presence::isDeaf);
+      }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
     }
@@ -665,7 +669,8 @@ public final class Group implements AutoCloseable {
 
   /**
    * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
-   * no group's lock and waits for no rank: for the end of the process.
+   * no group's lock and waits for no rank: for the end of the process. Calls that other threads
+   * make from now on, or are in, throw.
    *
    * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */
@@ -681,6 +686,7 @@ public final class Group implements AutoCloseable {
    */
   public boolean leaveAll(String reason) {
     boolean sound = !contexts.everBroken();
+    contexts.end();
     contexts.standOff().close(); // the messages below may end at any time
     for (Group group : contexts.open()) {
       sound &= group.broken == null;
@@ -695,6 +701,15 @@ public final class Group implements AutoCloseable {
       }
     }
     return sound;
+  }
+
+  /**
+   * Whether {@link #leaveAll} has been called in this process. Takes no lock.
+   *
+   * @return true if no call can be made any more
+   */
+  public boolean isEnding() {
+    return contexts.isEnding();
   }
 
   /**

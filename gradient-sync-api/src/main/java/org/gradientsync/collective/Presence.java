@@ -59,13 +59,22 @@ final class Presence {
     }
   }
 
-  /** Why a rank has left. */
-  String reasonOf(int peer) {
+  /** Why a rank that makes no more calls does not, to be put behind its name. */
+  String whatBecameOf(int peer) {
     String reason = goodbyes.reason(peer);
     if (reason.isEmpty()) {
       reason = contexts.reasonOf(members.worldRank(peer));
     }
-    return reason.isEmpty() ? "it closed its side or ended" : reason;
+    if (!reason.isEmpty()) {
+      return " has left: " + reason;
+    }
+    String why = goodbyes.whyGivenUp(peer);
+    if (!why.isEmpty()) {
+      return " gave up in the middle of a call: " + why;
+    }
+    return goodbyes.has(peer)
+        ? " has left: it closed its side or ended"
+        : " gave up in the middle of a call";
   }
 
   /** Which rank has said what ended it, and what, or an empty text. */

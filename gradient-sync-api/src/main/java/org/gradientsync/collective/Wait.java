@@ -99,6 +99,9 @@ final class Wait {
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
+      if (group.isEnding()) {
+        throw group.lost(Group.ENDING, null);
+      }
       if (left == 0 && (hasGivenUp(peer) || goodbyes.has(peer))) {
         left = now;
       }
@@ -110,9 +113,7 @@ final class Wait {
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw hasGivenUp(peer) && goodbyes.reason(peer).isEmpty()
-            ? group.lost(members.name(peer) + group.howGivenUp(peer), null)
-            : group.lost(members.name(peer) + " has left: " + presence.reasonOf(peer), null);
+        throw group.lost(members.name(peer) + presence.whatBecameOf(peer), null);
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;

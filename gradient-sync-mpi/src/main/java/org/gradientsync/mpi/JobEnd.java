@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -89,6 +90,16 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
+    if (world.isEnding() && exception instanceof GradientSyncException) {
+      say(
+          "rank "
+              + mpi.rank()
+              + " ends, by System.exit or a signal, while "
+              + thread.getName()
+              + " makes calls: "
+              + exception.getMessage());
+      return; // the shutdown hook does the rest
+    }
     try {
       String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {

@@ -36,6 +36,15 @@ class JobEndIT {
   }
 
   @Test
+  void aRankThatExitsBesideItsCallsIsNamed() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit-beside");
+    assertNotEquals(0, job.exitCode());
+    job.expect("rank 1 (host=")
+        .expect(") has left")
+        .expect("rank 1 ends, by System.exit or a signal, while main makes calls");
+  }
+
+  @Test
   void ranksThatAreThreadsOfEachProcessAreWarnedOf() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "threads");
     assertEquals(0, job.exitCode(), job.output());

@@ -12,11 +12,14 @@ import org.gradientsync.mpi.binding.UsersMpi;
 final class Programs {
   private Programs() {}
 
+  private static Thread beside;
+
   public static void main(String[] args) throws Exception {
     switch (args[0]) {
       case "throw" -> throwOnOneRank();
       case "leave" -> leaveWithoutClosing();
       case "exit" -> exitEarly();
+      case "exit-beside" -> exitBesideCalls();
       case "late" -> comeLate();
       case "kill" -> killOne();
       case "never" -> neverCreate();
@@ -26,6 +29,20 @@ final class Programs {
       case "local" -> localRank();
       case "threads" -> LocalRanks.run(2, sync -> System.out.println("of " + sync.size()));
       default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  /** By another thread than that which goes on making calls. */
+  private static void exitBesideCalls() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
+      while (true) {
+        sync.average(buffer);
+        if (sync.rank() == 1 && beside == null) {
+          beside = new Thread(() -> System.exit(3));
+          beside.start();
+        }
+      }
     }
   }
 
