@@ -1,7 +1,6 @@
 package org.gradientsync;
 
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -9,11 +8,12 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.StringJoiner;
 import java.util.function.Function;
-import java.util.function.ToIntFunction;
 import org.gradientsync.collective.CompressedReducer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.host.HostDeviceProvider;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalReducerProvider;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
@@ -150,7 +150,7 @@ final class Selection {
         choose(
             communicator,
             "device",
-            sorted(DeviceProvider.class, DeviceProvider::priority),
+            Providers.of(DeviceProvider.class, HostDeviceProvider.class, DeviceProvider::priority),
             DeviceProvider::kind,
             p -> p.availability(request),
             new LinkedHashMap<>(),
@@ -165,7 +165,8 @@ final class Selection {
       Map<String, String> rejected,
       Map<String, String> others) {
     SyncContext context = new SyncContext(group, device, settings);
-    List<ReducerProvider> providers = sorted(ReducerProvider.class, ReducerProvider::priority);
+    List<ReducerProvider> providers =
+        Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
     Map<String, String> failed = new LinkedHashMap<>();
     while (true) {
       ReducerProvider provider =
@@ -189,13 +190,6 @@ final class Selection {
     }
   }
 
-  private static <P> List<P> sorted(Class<P> service, ToIntFunction<P> priority) {
-    List<P> providers = new ArrayList<>();
-    ServiceLoader.load(service).forEach(providers::add);
-    providers.sort(Comparator.comparingInt(priority).reversed());
-    return providers;
-  }
-
   /**
    * The provider of the highest priority that all ranks can use, or the one that the user named.
    *
@@ -209,7 +203,7 @@ final class Selection {
       Function<P, Availability> availability,
       Map<String, String> rejected,
       Map<String, String> others) {
-    String asked = settings.get(what).orElse(null);
+    String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
       Availability available;
@@ -270,6 +264,7 @@ final class Selection {
               + asked
               + ", rank="
               + communicator.rank()
+              + Providers.whereIs(asked)
               + "; known here: "
               + String.join(", ", own.keySet()));
     }

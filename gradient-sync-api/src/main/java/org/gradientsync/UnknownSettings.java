@@ -31,7 +31,9 @@ final class UnknownSettings {
       }
     }
     for (String property : System.getProperties().stringPropertyNames()) {
-      if (!property.startsWith(PREFIX) && letters(property).startsWith(letters(PREFIX))) {
+      String letters = letters(property);
+      if (!property.startsWith(PREFIX)
+          && (letters.startsWith("gradientsync") || letters.startsWith("orggradientsync"))) {
         tell(property, System.getProperty(property), rank, known);
       }
     }

@@ -6,16 +6,19 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What works, and is not what anybody wants. */
 @Timeout(60)
@@ -226,6 +229,36 @@ class WarningsTest {
   @Test
   void aRunWhoseMemoryIsUsedUpDoesNotLookLikeASuccess() throws Exception {
     assertFalse(outputOf(1, Map.of(), Greedy.class, "-Xmx24m").contains("returned"));
+  }
+
+  /** A jar that was made of several, of which the last one's list of reducers is left. */
+  @Test
+  void aListOfReducersThatAnotherJarHasOverwritten(@TempDir Path merged) throws Exception {
+    Path classes =
+        Path.of(Selection.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    try (Stream<Path> files = Files.walk(classes)) {
+      for (Path file : (Iterable<Path>) files::iterator) {
+        Path copy = merged.resolve(classes.relativize(file).toString());
+        if (Files.isDirectory(file)) {
+          Files.createDirectories(copy);
+        } else {
+          Files.copy(file, copy);
+        }
+      }
+    }
+    Files.writeString(merged.resolve("META-INF/services/org.gradientsync.spi.ReducerProvider"), "");
+    String path = System.getProperty("java.class.path");
+    System.setProperty("java.class.path", path.replace(classes.toString(), merged.toString()));
+    try {
+      String output = outputOf(1, Map.of(), Program.class, "-Dgradientsync.reducer=local");
+      assertContains(
+          output,
+          "META-INF/services/org.gradientsync.spi.ReducerProvider does not name what",
+          "no such reducer: reducer=local, rank=",
+          "; it is in gradient-sync-api: META-INF/services has been overwritten");
+    } finally {
+      System.setProperty("java.class.path", path);
+    }
   }
 
   /** Of a program that ends with this code. */

@@ -197,7 +197,9 @@ public class TrainMlp extends Example {
   @Option(
       names = "--resume",
       paramLabel = "FILE",
-      description = "Go on where a checkpoint was written; rank 0 reads it.")
+      description =
+          "Go on where a checkpoint was written; rank 0 reads it. It holds weights and steps: give"
+              + " the same --data and --seed.")
   private Path resume;
 
   @Option(names = "--json", paramLabel = "FILE", description = "Write the results there as JSON.")

@@ -39,7 +39,12 @@ final class FreeMemory {
 
   /** Whether the machine has that much at all, whoever uses it now. */
   static boolean isPossible(long bytes) {
-    return bytes < MUCH || bytes <= read("MemTotal:");
+    return bytes < MUCH || bytes <= total();
+  }
+
+  /** What the machine has, in bytes; very much if that cannot be found out. */
+  static long total() {
+    return read("MemTotal:");
   }
 
   /** A line of the kernel's, in bytes. */

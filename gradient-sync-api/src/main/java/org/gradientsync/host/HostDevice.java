@@ -91,11 +91,20 @@ public final class HostDevice implements BackendDevice {
         }
       }
     }
+    if (!FreeMemory.isPossible(bytes)) {
+      throw new GradientSyncException(
+          "out of host memory: type="
+              + type
+              + ", count="
+              + count
+              + ", bytes="
+              + bytes
+              + ", machine="
+              + FreeMemory.total()
+              + "; the machine has less than that");
+    }
     ByteBuffer[] memory = new ByteBuffer[segments];
     try {
-      if (!FreeMemory.isPossible(bytes)) {
-        throw new OutOfMemoryError("the machine has less");
-      }
       for (int i = 0; i < segments; i++) {
         memory[i] =
             HostBuffers.allocate((int) Math.min(segmentBytes, bytes - (long) i * segmentBytes));

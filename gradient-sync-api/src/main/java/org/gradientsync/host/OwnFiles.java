@@ -110,6 +110,9 @@ public final class OwnFiles {
   private Map<String, Object> require(Path path, int kind, String text) throws IOException {
     Map<String, Object> attributes = attributes(path);
     int mode = (int) attributes.get("mode");
+    if ((mode & KIND) == FOLDER && kind != FOLDER) {
+      throw new IOException("it is a folder, not " + text + ": file=" + path);
+    }
     if ((mode & KIND) != kind) {
       throw refusal(path, (mode & KIND) == LINK ? "it is a symbolic link" : "it is not " + text);
     }

@@ -91,7 +91,8 @@ public final class Settings {
     String reports = get("reports").orElse(".");
     Optional<Path> folder;
     try {
-      folder = reports.equals(NO_REPORTS) ? Optional.empty() : Optional.of(Path.of(reports));
+      folder =
+          reports.equalsIgnoreCase(NO_REPORTS) ? Optional.empty() : Optional.of(Path.of(reports));
     } catch (InvalidPathException e) {
       throw new IllegalArgumentException(
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);

@@ -98,7 +98,10 @@ class OwnFilesTest {
     Process maker = new ProcessBuilder("mkfifo", "-m", "600", pipe.toString()).start();
     assertTrue(maker.waitFor(50, TimeUnit.SECONDS));
     refuses(own, pipe, "it is not a file");
-    refuses(own, folder, "it is not a file");
+    IOException e =
+        assertThrows(IOException.class, () -> own.open(folder, 5, StandardOpenOption.READ));
+    assertTrue(
+        e.getMessage().startsWith("it is a folder, not a file: file=" + folder), e::toString);
   }
 
   @Test

@@ -85,6 +85,8 @@ class SharedFilesTest {
           assertThrows(
               GradientSyncException.class, () -> device.allocate(DataType.FLOAT32, 1L << 40));
       assertTrue(refused.getMessage().startsWith("out of host memory"), refused.getMessage());
+      assertTrue(
+          refused.getMessage().endsWith("the machine has less than that"), refused::toString);
     }
   }
 

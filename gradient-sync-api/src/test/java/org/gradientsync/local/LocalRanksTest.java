@@ -150,6 +150,7 @@ class LocalRanksTest {
   @Test
   void reducersByName() {
     LocalRanks.run(2, b -> b.reducer("local"), sync -> assertEquals("local", sync.reducer()));
+    LocalRanks.run(1, b -> b.reducer("LOCAL"), sync -> assertEquals("local", sync.reducer()));
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
@@ -161,6 +162,14 @@ class LocalRanksTest {
             UnavailableException.class,
             () -> LocalRanks.run(2, b -> b.device("abacus"), sync -> {}));
     assertTrue(device.getMessage().contains("no such device: device=abacus"), device.getMessage());
+    assertFalse(device.getMessage().contains("it is in "), device.getMessage());
+    UnavailableException cuda =
+        assertThrows(
+            UnavailableException.class, () -> LocalRanks.run(1, b -> b.device("cuda"), sync -> {}));
+    assertTrue(
+        cuda.getMessage()
+            .contains("it is in gradient-sync-cuda, which is not on the class path; known"),
+        cuda.getMessage());
   }
 
   @Test
