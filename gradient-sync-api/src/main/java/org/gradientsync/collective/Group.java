@@ -67,8 +67,6 @@ public final class Group implements AutoCloseable {
   /** For calls that bring elements. */
   static final int CARGO = 8;
 
-  static final String ENDING = "this process is ending, by System.exit or a signal";
-
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
@@ -577,6 +575,18 @@ public final class Group implements AutoCloseable {
     return fail(new RankLostException(message + ", rank=" + rank() + ", " + during(), cause));
   }
 
+  /** Breaks the group because a rank has left it, or has given up. */
+  RankLostException lost(int peer, Throwable cause) {
+    String reason = presence.whyLeft(peer);
+    if (!reason.isEmpty()) {
+      return lost(name(peer) + " has left: " + reason, cause);
+    }
+    String why = whyGivenUp(peer);
+    return lost(
+        name(peer) + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
+        cause);
+  }
+
   /** Marks the group as broken: messages may be under way that nobody will receive. */
   private <E extends GradientSyncException> E fail(E cause) {
     if (broken == null) {
@@ -614,9 +624,7 @@ public final class Group implements AutoCloseable {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + rank());
     }
-    if (isEnding()) {
-      throw new GradientSyncException(ENDING + ": rank=" + rank());
-    }
+    requireNotEnding();
     if (broken != null) {
       throw new RankLostException(
           "communicator is broken by an earlier failure, rank="
@@ -624,6 +632,14 @@ public final class Group implements AutoCloseable {
               + ": "
               + broken.getMessage(),
           broken);
+    }
+  }
+
+  /** Ends calls of a process that ends. Takes no lock. */
+  void requireNotEnding() {
+    if (isEnding()) {
+      throw new GradientSyncException(
+          "this process is ending, by System.exit or a signal: rank=" + rank() + ", " + during());
     }
   }
 

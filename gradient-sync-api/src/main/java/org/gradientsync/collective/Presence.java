@@ -59,22 +59,14 @@ final class Presence {
     }
   }
 
-  /** Why a rank that makes no more calls does not, to be put behind its name. */
-  String whatBecameOf(int peer) {
+  /** Why a rank has left, or an empty text if it has not, or has said why it gave up before. */
+  String whyLeft(int peer) {
     String reason = goodbyes.reason(peer);
     if (reason.isEmpty()) {
       reason = contexts.reasonOf(members.worldRank(peer));
     }
-    if (!reason.isEmpty()) {
-      return " has left: " + reason;
-    }
-    String why = goodbyes.whyGivenUp(peer);
-    if (!why.isEmpty()) {
-      return " gave up in the middle of a call: " + why;
-    }
-    return goodbyes.has(peer)
-        ? " has left: it closed its side or ended"
-        : " gave up in the middle of a call";
+    boolean silent = reason.isEmpty() && goodbyes.has(peer) && goodbyes.whyGivenUp(peer).isEmpty();
+    return silent ? "it closed its side or ended" : reason;
   }
 
   /** Which rank has said what ended it, and what, or an empty text. */

@@ -136,7 +136,7 @@ final class SharedReducer implements Reducer {
   private void requireNobodyGaveUp(Throwable cause) {
     for (int peer = 0; peer < group.size(); peer++) {
       if (peer != group.rank() && board.gaveUp(peer)) {
-        throw group.lost(group.name(peer) + group.presence().whatBecameOf(peer), cause);
+        throw group.lost(peer, cause);
       }
     }
   }

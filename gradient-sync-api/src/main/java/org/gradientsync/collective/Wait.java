@@ -99,9 +99,7 @@ final class Wait {
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
-      if (group.isEnding()) {
-        throw group.lost(Group.ENDING, null);
-      }
+      group.requireNotEnding();
       if (left == 0 && (hasGivenUp(peer) || goodbyes.has(peer))) {
         left = now;
       }
@@ -113,7 +111,7 @@ final class Wait {
         look(message, peer, phase, number, start);
       }
       if (over) {
-        throw group.lost(members.name(peer) + presence.whatBecameOf(peer), null);
+        throw group.lost(peer, null);
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;
