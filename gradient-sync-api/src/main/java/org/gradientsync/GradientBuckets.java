@@ -82,6 +82,7 @@ public final class GradientBuckets implements AutoCloseable {
   private int underWay; // buckets whose averages the last step has left to be awaited
   private int quiet;
   private long quietSteps; // that have ended since noSync()
+  private boolean warnedOfQuiet;
   private boolean joining;
   private boolean ending; // within finish(update)
   private Throwable broken;
@@ -217,8 +218,8 @@ public final class GradientBuckets implements AutoCloseable {
    * that computes. The last one of a bucket starts the bucket's average, so write nothing more into
    * it, and enqueue nothing that does, until the average is there: ranks could get different bits.
    * Returns without waiting for other ranks. Within {@link #noSync} it starts nothing. Several
-   * threads may call it at a time, where several compute gradients; all have returned before {@link
-   * #finish} is called.
+   * threads may call it at a time, where several compute gradients. All have returned before {@link
+   * #finish} is called; those that come after {@link #close} throw.
    *
    * @param parameter its number in the list, from 0
    * @throws IllegalStateException if it has been ready before in this step, or if the last step's
@@ -338,7 +339,8 @@ public final class GradientBuckets implements AutoCloseable {
           "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
     }
     if (quiet > 0) {
-      if (++quietSteps == MANY_QUIET_STEPS) {
+      if (++quietSteps == MANY_QUIET_STEPS && !warnedOfQuiet) {
+        warnedOfQuiet = true;
         log.warn(
             "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
                 + " forgotten to close it?",
@@ -427,7 +429,8 @@ public final class GradientBuckets implements AutoCloseable {
         throw new IllegalStateException( // nothing has begun here, so nothing is broken
             "no gradient is ready: rank="
                 + sync.rank()
-                + "; call finish() once in each step, after ready() for each parameter");
+                + "; call finish() once in each step, after ready() for each parameter, or build with"
+                + " missing(Missing.ZERO)");
       }
       IllegalStateException e =
           new IllegalStateException(
@@ -668,7 +671,7 @@ public final class GradientBuckets implements AutoCloseable {
    * for, if no other has begun. A second call does nothing.
    */
   @Override
-  public void close() {
+  public synchronized void close() {
     if (closed) {
       return;
     }

@@ -3,10 +3,10 @@ package org.gradientsync;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.ToIntFunction;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -14,16 +14,16 @@ import org.slf4j.LoggerFactory;
 /** The devices and reducers that the class path has, and those that it lacks. */
 final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
-  private static final AtomicBoolean TOLD = new AtomicBoolean(); // in this process
+  private static final Set<Class<?>> TOLD = ConcurrentHashMap.newKeySet(); // in this process
   private static final String HERE = "gradient-sync-api";
-  private static final Map<String, String> MODULES =
+  private static final Map<String, String> DEVICES =
+      Map.of("host", HERE, "cuda", "gradient-sync-cuda");
+  private static final Map<String, String> REDUCERS =
       Map.of(
-          "host", HERE,
           "local", HERE,
           "shared", HERE,
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
-          "cuda", "gradient-sync-cuda",
           "host-staged", "gradient-sync-cuda",
           "peer", "gradient-sync-cuda");
 
@@ -37,7 +37,7 @@ final class Providers {
   static <P> List<P> of(Class<P> service, Class<? extends P> own, ToIntFunction<P> priority) {
     List<P> providers = new ArrayList<>();
     ServiceLoader.load(service).forEach(providers::add);
-    if (providers.stream().noneMatch(own::isInstance) && TOLD.compareAndSet(false, true)) {
+    if (providers.stream().noneMatch(own::isInstance) && TOLD.add(service)) {
       log.warn(
           "META-INF/services/{} does not name what {} has: jars were merged into one, and their files"
               + " there were not; some reducers and devices are missing",
@@ -48,14 +48,22 @@ final class Providers {
     return providers;
   }
 
-  /** Where a reducer or device is that the class path has not, for the end of an error text. */
-  static String whereIs(String name) {
-    String module = MODULES.get(name.toLowerCase(Locale.ROOT));
-    if (module == null) {
-      return "";
+  /**
+   * Where a device or reducer is that was not found, for an error text.
+   *
+   * @param what {@code device} or {@code reducer}
+   * @param name in small letters
+   */
+  static String whereIs(String what, String name) {
+    boolean device = what.equals("device");
+    String module = (device ? DEVICES : REDUCERS).get(name);
+    if (module != null) {
+      return "; it is in "
+          + module
+          + ", which is not on the class path, or whose META-INF/services another jar's has overwritten";
     }
-    return module.equals(HERE)
-        ? "; it is in " + module + ": META-INF/services has been overwritten by another jar's"
-        : "; it is in " + module + ", which is not on the class path";
+    return (device ? REDUCERS : DEVICES).containsKey(name)
+        ? "; that is a " + (device ? "reducer" : "device")
+        : "";
   }
 }

@@ -235,7 +235,7 @@ final class Selection {
     }
     for (P provider : providers) {
       String candidate = name.apply(provider);
-      if (asked != null && !asked.equals(candidate)) {
+      if (asked != null && !asked.equalsIgnoreCase(candidate)) {
         continue;
       }
       String cause = causeAgainst(candidate, answers);
@@ -254,7 +254,7 @@ final class Selection {
       rejected.put(candidate, cause);
       log.debug("rank {}: {} {} is not available: {}", communicator.rank(), what, candidate, cause);
     }
-    if (asked != null && !own.containsKey(asked)) {
+    if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
       throw new UnavailableException(
           "no such "
               + what
@@ -264,7 +264,7 @@ final class Selection {
               + asked
               + ", rank="
               + communicator.rank()
-              + Providers.whereIs(asked)
+              + Providers.whereIs(what, asked)
               + "; known here: "
               + String.join(", ", own.keySet()));
     }

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -271,5 +272,54 @@ class GradientBucketsTest {
 
   private static void note(List<Thread> threads) {
     threads.add(Thread.currentThread());
+  }
+
+  /**
+   * As when one of several threads that compute gradients fails, and the others do not know yet.
+   */
+  @Test
+  void closingWhileAnotherThreadIsReady() {
+    List<Parameter> model = new ArrayList<>();
+    for (int i = 0; i < 100; i++) {
+      model.add(new Parameter("p" + i, DataType.FLOAT32, 50));
+    }
+    List<String> wrong = Collections.synchronizedList(new ArrayList<>());
+    for (int round = 0; round < 100; round++) {
+      long delay = round % 20 * 10_000;
+      LocalRanks.run(
+          2,
+          sync -> {
+            GradientBuckets buckets =
+                GradientBuckets.builder(sync, model).firstBucketBytes(1).bucketBytes(1).build();
+            Thread worker =
+                new Thread(
+                    () -> {
+                      try {
+                        for (int i = model.size() - 1; i >= 0; i--) {
+                          buckets.ready(i);
+                        }
+                      } catch (IllegalStateException e) {
+                        wrong.add(e.getMessage());
+                      }
+                    });
+            worker.start();
+            if (sync.rank() == 0) {
+              LockSupport.parkNanos(delay);
+            } else {
+              worker.join();
+            }
+            buckets.close();
+            worker.join();
+            try {
+              sync.barrier();
+            } catch (GradientSyncException | IllegalStateException e) {
+              wrong.add(e.getMessage());
+            }
+          });
+    }
+    // Ranks whose steps end in the middle lose each other; but nobody averages what is closed.
+    wrong.removeIf(
+        text -> !text.contains("buffer is closed") && !text.contains("failed in the middle"));
+    assertEquals(List.of(), wrong);
   }
 }

@@ -22,6 +22,7 @@ final class Goodbyes implements AutoCloseable {
   private final int channel;
   private final long generation;
   private final ByteBuffer[] words;
+  private final ByteBuffer[] own = new ByteBuffer[2]; // by kind; later there may be no memory
   private final Message[] receives;
   private final String[] gaveUp; // each null until the rank has said so
   private boolean closed;
@@ -38,6 +39,8 @@ final class Goodbyes implements AutoCloseable {
     words = new ByteBuffer[group.size()];
     receives = new Message[group.size()];
     gaveUp = new String[group.size()];
+    own[LEAVES] = HostBuffers.allocate(BYTES);
+    own[GAVE_UP] = HostBuffers.allocate(BYTES);
     for (int peer = 0; peer < words.length; peer++) {
       if (peer != group.rank()) {
         words[peer] = HostBuffers.allocate(BYTES);
@@ -60,6 +63,11 @@ final class Goodbyes implements AutoCloseable {
       receives[peer].start();
     }
     return false;
+  }
+
+  /** Whether a rank has said anything: that it has left, or has given up a call. */
+  synchronized boolean hasAny(int peer) {
+    return has(peer) || gaveUp[peer] != null;
   }
 
   /** Why a rank has given up a call, or an empty text if it has not said that it has. */
@@ -98,7 +106,7 @@ final class Goodbyes implements AutoCloseable {
   }
 
   private void say(int kind, String reason, IntPredicate deaf) {
-    ByteBuffer word = HostBuffers.allocate(BYTES);
+    ByteBuffer word = own[kind];
     word.putLong(0, generation);
     word.putInt(KIND, kind);
     ShortText.put(word, REASON, BYTES - REASON, reason);

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.gradientsync.DeviceBuffer;
@@ -70,6 +71,7 @@ public final class Group implements AutoCloseable {
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
+  private static final long WORD_NANOS = 200_000_000;
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
   private final Transport transport;
@@ -570,18 +572,23 @@ public final class Group implements AutoCloseable {
    * @param message what happened; this rank and its call are added
    * @param cause what the layer below said, or null
    * @return the exception to throw
+   * @throws GradientSyncException if the process ends, which is why it went wrong
    */
   public RankLostException lost(String message, Throwable cause) {
+    if (isEnding()) {
+      meetings.abandon();
+      requireNotEnding(); // throws
+    }
     return fail(new RankLostException(message + ", rank=" + rank() + ", " + during(), cause));
   }
 
   /** Breaks the group because a rank has left it, or has given up. */
   RankLostException lost(int peer, Throwable cause) {
+    String why = whyGivenUp(peer);
     String reason = presence.whyLeft(peer);
     if (!reason.isEmpty()) {
       return lost(name(peer) + " has left: " + reason, cause);
     }
-    String why = whyGivenUp(peer);
     return lost(
         name(peer) + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
         cause);
@@ -592,24 +599,28 @@ public final class Group implements AutoCloseable {
     if (broken == null) {
       broken = cause;
       try {
-        if (!isEnding()) { // otherwise they have been told more than that
-          goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
-        }
-      } catch (GradientSyncException e) {
+        goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
+      } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", rank(), e);
+      } finally {
+        meetings.abandon();
       }
-      meetings.abandon(); // after the word, which whoever sees this looks for
     }
     return cause;
   }
 
   /**
-   * Why another rank has given up a call of this group, in its own words.
+   * Why another rank has given up a call of this group, in its own words. Waits a moment for them:
+   * that it has given up can be seen before.
    *
-   * @param peer another rank
-   * @return what its exception says, or an empty text if it has not given up, or has not said so
+   * @param peer another rank, which is known to have given up or left
+   * @return what its exception says, or an empty text if it has not said so
    */
   public String whyGivenUp(int peer) {
+    long start = System.nanoTime();
+    while (!goodbyes.hasAny(peer) && System.nanoTime() - start < WORD_NANOS) {
+      LockSupport.parkNanos(WORD_NANOS / 100);
+    }
     return goodbyes.whyGivenUp(peer);
   }
 
@@ -638,8 +649,7 @@ public final class Group implements AutoCloseable {
   /** Ends calls of a process that ends. Takes no lock. */
   void requireNotEnding() {
     if (isEnding()) {
-      throw new GradientSyncException(
-          "this process is ending, by System.exit or a signal: rank=" + rank() + ", " + during());
+      throw new GradientSyncException("this process is ending: rank=" + rank() + ", " + during());
     }
   }
 
@@ -702,9 +712,11 @@ public final class Group implements AutoCloseable {
    */
   public boolean leaveAll(String reason) {
     boolean sound = !contexts.everBroken();
+    List<Group> open =
+        contexts.open(); // before calls end, whose sync is closed without a word then
     contexts.end();
     contexts.standOff().close(); // the messages below may end at any time
-    for (Group group : contexts.open()) {
+    for (Group group : open) {
       sound &= group.broken == null;
       Watch.remove(group);
       if (group.reports != null) {

@@ -100,7 +100,7 @@ final class Wait {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
       group.requireNotEnding();
-      if (left == 0 && (hasGivenUp(peer) || goodbyes.has(peer))) {
+      if (left == 0 && (meetings.isAbandoned(peer) || goodbyes.hasAny(peer))) {
         left = now;
       }
       boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
@@ -147,10 +147,6 @@ final class Wait {
         LockSupport.parkNanos(PARK_NANOS);
       }
     }
-  }
-
-  private boolean hasGivenUp(int peer) {
-    return meetings.isAbandoned(peer) || !goodbyes.whyGivenUp(peer).isEmpty();
   }
 
   /**

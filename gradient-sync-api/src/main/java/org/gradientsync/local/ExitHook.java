@@ -33,11 +33,13 @@ final class ExitHook {
       List<String> others =
           Arrays.stream(ranks).filter(r -> r != rank && r.isAlive()).map(Thread::getName).toList();
       if (!others.isEmpty() && isExiting(rank)) {
-        log.warn(
-            "{} has called System.exit, which ends the program and so these, too: {}; throw an"
-                + " exception instead, or return",
-            rank.getName(),
-            others);
+        // not through the log, which may have ended by now
+        System.err.println(
+            "gradient-sync: "
+                + rank.getName()
+                + " has called System.exit, which ends the program and so these, too: "
+                + others
+                + "; throw an exception instead, or return");
       }
     }
   }

@@ -163,12 +163,20 @@ class LocalRanksTest {
             () -> LocalRanks.run(2, b -> b.device("abacus"), sync -> {}));
     assertTrue(device.getMessage().contains("no such device: device=abacus"), device.getMessage());
     assertFalse(device.getMessage().contains("it is in "), device.getMessage());
+    UnavailableException kind =
+        assertThrows(
+            UnavailableException.class,
+            () -> LocalRanks.run(1, b -> b.reducer("cuda"), sync -> {}));
+    assertTrue(
+        kind.getMessage().contains("reducer=cuda, rank=0; that is a device; known here: "),
+        kind.getMessage());
     UnavailableException cuda =
         assertThrows(
             UnavailableException.class, () -> LocalRanks.run(1, b -> b.device("cuda"), sync -> {}));
     assertTrue(
         cuda.getMessage()
-            .contains("it is in gradient-sync-cuda, which is not on the class path; known"),
+            .contains(
+                "device=cuda, rank=0; it is in gradient-sync-cuda, which is not on the class path, or"),
         cuda.getMessage());
   }
 

@@ -3,7 +3,6 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongConsumer;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.collective.Group;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -73,15 +72,15 @@ final class PeerVigil implements AutoCloseable {
     progress.say("waits for its GPU in " + group.currentCall());
     lookForMismatch();
     if (Thread.currentThread().isInterrupted() && group.size() > 1 && group.isUnsettled()) {
-      throw giveUp(group.lost("interrupted while waiting for the GPU", null));
+      giveUp();
+      throw group.lost("interrupted while waiting for the GPU", null);
     }
     List<Integer> late = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
       if (!group.isAlive(peer)) {
-        throw giveUp(
-            group.lost(
-                group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU",
-                null));
+        giveUp();
+        throw group.lost(
+            group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU", null);
       }
       if (progress.enqueuedBy(peer) < group.enqueued()) {
         late.add(peer);
@@ -102,15 +101,15 @@ final class PeerVigil implements AutoCloseable {
     if (!progress.isMismatch()) {
       mismatches = 0;
     } else if (++mismatches >= LOOKS) {
-      throw giveUp(group.mismatched(table()));
+      giveUp();
+      throw group.mismatched(table());
     }
   }
 
   /** Ends this rank's kernels, which tell the others'. */
-  private <E extends GradientSyncException> E giveUp(E cause) {
+  private void giveUp() {
     thrown = true;
     report.stop();
-    return cause;
   }
 
   @Override

@@ -90,15 +90,17 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
-    if (world.isEnding() && exception instanceof GradientSyncException) {
-      say(
-          "rank "
-              + mpi.rank()
-              + " ends, by System.exit or a signal, while "
-              + thread.getName()
-              + " makes calls: "
-              + exception.getMessage());
-      return; // the shutdown hook does the rest
+    if (world.isEnding() && isOfACall(exception)) {
+      if (cause().isEmpty()) {
+        say(
+            "rank "
+                + mpi.rank()
+                + " ends while "
+                + thread.getName()
+                + " makes calls: "
+                + exception);
+      }
+      return; // whoever ends it does the rest
     }
     try {
       String cause = cause();
@@ -126,6 +128,14 @@ final class JobEnd implements UncaughtExceptionHandler {
     } finally {
       mpi.abort(1);
     }
+  }
+
+  private static boolean isOfACall(Throwable exception) {
+    Throwable e = exception;
+    while (e != null && !(e instanceof GradientSyncException)) {
+      e = e.getCause();
+    }
+    return e != null;
   }
 
   /** What another rank has said, unless that cannot be found out: what is at hand is to be told. */

@@ -41,7 +41,8 @@ class JobEndIT {
     assertNotEquals(0, job.exitCode());
     job.expect("rank 1 (host=")
         .expect(") has left")
-        .expect("rank 1 ends, by System.exit or a signal, while main makes calls");
+        .expect("rank 1 ends while main makes calls: ")
+        .expect("this process is ending: rank=1, in=allReduce(FLOAT32[1000], AVERAGE)");
   }
 
   @Test

@@ -1,0 +1,101 @@
+package org.gradientsync.collective;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Patience;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What becomes of calls when the process of one rank ends. */
+@Timeout(60)
+class EndingTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Patience PATIENCE = new Patience(LONG, LONG, Optional.empty());
+
+  private interface Calls {
+    void make(Group group, GroupCommunicator communicator) throws Exception;
+  }
+
+  private static void run(Calls calls) {
+    LocalRanks.run(
+        2,
+        own -> {
+          Group world = LocalRanks.current().orElseThrow();
+          try (Group group = world.split(0, world.rank(), PATIENCE)) {
+            calls.make(group, new GroupCommunicator(group));
+          }
+        });
+  }
+
+  private static void assertLeft(GroupCommunicator communicator) {
+    String message = assertThrows(RankLostException.class, communicator::barrier).getMessage();
+    assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
+  }
+
+  private static void assertEnding(GroupCommunicator communicator) {
+    GradientSyncException e = assertThrows(GradientSyncException.class, communicator::barrier);
+    assertEquals(GradientSyncException.class, e.getClass());
+    assertTrue(e.getMessage().startsWith("this process is ending: rank=1, in="), e.getMessage());
+  }
+
+  @Test
+  void callsThatBeginLaterThrow() {
+    run(
+        (group, communicator) -> {
+          if (group.rank() == 0) {
+            assertLeft(communicator);
+          } else {
+            assertTrue(group.leaveAll());
+            assertEnding(communicator);
+          }
+        });
+  }
+
+  @Test
+  void aCallThatWaitsThrows() {
+    CountDownLatch over = new CountDownLatch(1);
+    run(
+        (group, communicator) -> {
+          if (group.rank() == 0) {
+            assertTrue(over.await(30, TimeUnit.SECONDS));
+            assertLeft(communicator);
+          } else {
+            Thread hook = new Thread(group::leaveAll);
+            hook.start();
+            assertEnding(communicator);
+            hook.join();
+            over.countDown();
+          }
+        });
+  }
+
+  /** The hook of the process may be slow, and somebody has to tell the others. */
+  @Test
+  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid() {
+    run(
+        (group, communicator) -> {
+          if (group.rank() == 0) {
+            assertLeft(communicator);
+            return;
+          }
+          Thread hook = new Thread(group::leaveAll);
+          synchronized (group.standOff()) { // which leaving has to close
+            hook.start();
+            while (!group.isEnding()) {
+              Thread.onSpinWait();
+            }
+            group.close();
+          }
+          hook.join();
+        });
+  }
+}
