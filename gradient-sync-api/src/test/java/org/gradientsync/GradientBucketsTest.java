@@ -284,7 +284,7 @@ class GradientBucketsTest {
       model.add(new Parameter("p" + i, DataType.FLOAT32, 50));
     }
     List<String> wrong = Collections.synchronizedList(new ArrayList<>());
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < 60; round++) {
       long delay = round % 20 * 10_000;
       LocalRanks.run(
           2,

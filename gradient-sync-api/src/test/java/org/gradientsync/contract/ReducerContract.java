@@ -379,13 +379,13 @@ public abstract class ReducerContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void aRankThatComesTooLateIsToldSo(int ranks) {
-    if (ranks == 1) {
-      return;
+    if (ranks == 1 || ranks > 3) {
+      return; // each takes the whole time-out
     }
     runner()
         .run(
             ranks,
-            b -> b.timeout(Duration.ofSeconds(4)).set("reports", "off"),
+            b -> b.timeout(Duration.ofSeconds(3)).set("reports", "off"),
             sync -> {
               try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
                   DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
