@@ -84,7 +84,7 @@ public final class GradientBuckets implements AutoCloseable {
   private long quietSteps; // that have ended since noSync()
   private boolean warnedOfQuiet;
   private boolean joining;
-  private boolean ending; // within finish(update)
+  private boolean finishing; // within finish(update)
   private Throwable broken;
   private boolean closed;
 
@@ -311,7 +311,7 @@ public final class GradientBuckets implements AutoCloseable {
     if (!endStep()) {
       return;
     }
-    ending = true;
+    finishing = true;
     try {
       for (Bucket bucket : set.buckets) {
         if (bucket.underWay) { // what is told may have called await() for a later one
@@ -325,7 +325,7 @@ public final class GradientBuckets implements AutoCloseable {
       broken = e;
       throw e;
     } finally {
-      ending = false;
+      finishing = false;
     }
     begin(); // not before: what belongs between steps is refused in between
     sync.observer().tell(compute);
@@ -334,7 +334,7 @@ public final class GradientBuckets implements AutoCloseable {
   /** Starts what is left. Whether there are averages to be awaited then. */
   private synchronized boolean endStep() {
     requireUsable();
-    if (ending) {
+    if (finishing) {
       throw new IllegalStateException(
           "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
     }
@@ -425,9 +425,15 @@ public final class GradientBuckets implements AutoCloseable {
       }
     }
     if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
+      String names =
+          missing.size() > MOST_NAMES
+              ? missing.subList(0, MOST_NAMES) + " and " + (missing.size() - MOST_NAMES) + " more"
+              : missing.toString();
       if (missing.size() == parameters.size()) {
         throw new IllegalStateException( // nothing has begun here, so nothing is broken
-            "no gradient is ready: rank="
+            "no gradient is ready: missing="
+                + names
+                + ", rank="
                 + sync.rank()
                 + "; call finish() once in each step, after ready() for each parameter, or build with"
                 + " missing(Missing.ZERO)");
@@ -435,12 +441,7 @@ public final class GradientBuckets implements AutoCloseable {
       IllegalStateException e =
           new IllegalStateException(
               "gradients are not ready: missing="
-                  + (missing.size() > MOST_NAMES
-                      ? missing.subList(0, MOST_NAMES)
-                          + " and "
-                          + (missing.size() - MOST_NAMES)
-                          + " more"
-                      : missing)
+                  + names
                   + ", rank="
                   + sync.rank()
                   + "; call ready() for each, or build with missing(Missing.ZERO)");

@@ -91,20 +91,12 @@ public final class HostDevice implements BackendDevice {
         }
       }
     }
-    if (!FreeMemory.isPossible(bytes)) {
-      throw new GradientSyncException(
-          "out of host memory: type="
-              + type
-              + ", count="
-              + count
-              + ", bytes="
-              + bytes
-              + ", machine="
-              + FreeMemory.total()
-              + "; the machine has less than that");
-    }
+    boolean possible = FreeMemory.isPossible(bytes);
     ByteBuffer[] memory = new ByteBuffer[segments];
     try {
+      if (!possible) {
+        throw new OutOfMemoryError("the machine has " + FreeMemory.total() + " bytes");
+      }
       for (int i = 0; i < segments; i++) {
         memory[i] =
             HostBuffers.allocate((int) Math.min(segmentBytes, bytes - (long) i * segmentBytes));
@@ -117,7 +109,9 @@ public final class HostDevice implements BackendDevice {
               + count
               + ", bytes="
               + bytes
-              + "; close buffers or raise -XX:MaxDirectMemorySize",
+              + (possible
+                  ? "; close buffers or raise -XX:MaxDirectMemorySize"
+                  : "; the machine has less than that"),
           e);
     }
     return HostMemory.ofOwn(memory);

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
@@ -21,24 +20,30 @@ class EndingTest {
   private static final Duration LONG = Duration.ofSeconds(30);
   private static final Patience PATIENCE = new Patience(LONG, LONG, Optional.empty());
 
-  private interface Calls {
-    void make(Group group, GroupCommunicator communicator) throws Exception;
+  private interface Ending {
+    void end(Group group, GroupCommunicator communicator) throws Exception;
   }
 
-  private static void run(Calls calls) {
+  /** Ends rank 1; rank 0 is told in its next call. */
+  private static void run(Ending ending) {
+    CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         own -> {
           Group world = LocalRanks.current().orElseThrow();
           try (Group group = world.split(0, world.rank(), PATIENCE)) {
-            calls.make(group, new GroupCommunicator(group));
+            GroupCommunicator communicator = new GroupCommunicator(group);
+            if (group.rank() == 1) {
+              ending.end(group, communicator);
+              over.countDown();
+              return;
+            }
+            over.await();
+            String message =
+                assertThrows(RankLostException.class, communicator::barrier).getMessage();
+            assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
           }
         });
-  }
-
-  private static void assertLeft(GroupCommunicator communicator) {
-    String message = assertThrows(RankLostException.class, communicator::barrier).getMessage();
-    assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
   }
 
   private static void assertEnding(GroupCommunicator communicator) {
@@ -51,30 +56,19 @@ class EndingTest {
   void callsThatBeginLaterThrow() {
     run(
         (group, communicator) -> {
-          if (group.rank() == 0) {
-            assertLeft(communicator);
-          } else {
-            assertTrue(group.leaveAll());
-            assertEnding(communicator);
-          }
+          assertTrue(group.leaveAll());
+          assertEnding(communicator);
         });
   }
 
   @Test
   void aCallThatWaitsThrows() {
-    CountDownLatch over = new CountDownLatch(1);
     run(
         (group, communicator) -> {
-          if (group.rank() == 0) {
-            assertTrue(over.await(30, TimeUnit.SECONDS));
-            assertLeft(communicator);
-          } else {
-            Thread hook = new Thread(group::leaveAll);
-            hook.start();
-            assertEnding(communicator);
-            hook.join();
-            over.countDown();
-          }
+          Thread hook = new Thread(group::leaveAll);
+          hook.start();
+          assertEnding(communicator);
+          hook.join();
         });
   }
 
@@ -83,10 +77,6 @@ class EndingTest {
   void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid() {
     run(
         (group, communicator) -> {
-          if (group.rank() == 0) {
-            assertLeft(communicator);
-            return;
-          }
           Thread hook = new Thread(group::leaveAll);
           synchronized (group.standOff()) { // which leaving has to close
             hook.start();

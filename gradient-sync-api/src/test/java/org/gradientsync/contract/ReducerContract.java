@@ -357,17 +357,10 @@ public abstract class ReducerContract {
               } else {
                 Thread.sleep(300);
               }
-              RankLostException e =
-                  assertThrows(
-                      RankLostException.class,
-                      () -> {
-                        sync.average(buffer);
-                        buffer.copyTo(new float[70_001]);
-                      });
+              String message = lossIn(sync, buffer);
               boolean own = Thread.interrupted();
               assertEquals(sync.rank() == odd, own);
               buffer.close();
-              String message = e.getMessage();
               if (own || ranks == 2) { // of three, the first to see it may be who the others name
                 assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
               }
@@ -393,14 +386,7 @@ public abstract class ReducerContract {
                 if (late) {
                   other.communicator().barrier(); // the others have given up then
                 }
-                RankLostException e =
-                    assertThrows(
-                        RankLostException.class,
-                        () -> {
-                          sync.average(buffer);
-                          buffer.copyTo(new float[70_001]);
-                        });
-                String message = e.getMessage();
+                String message = lossIn(sync, buffer);
                 assertTrue(message.contains("timed out: rank " + (ranks - 1) + " ("), message);
                 assertEquals(late, message.contains(" gave up "), message);
                 if (!late) {
@@ -583,6 +569,17 @@ public abstract class ReducerContract {
                 assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
               }
             });
+  }
+
+  /** What an average throws, at the latest when its result is waited for. */
+  private static String lossIn(GradientSync sync, DeviceBuffer buffer) {
+    return assertThrows(
+            RankLostException.class,
+            () -> {
+              sync.average(buffer);
+              buffer.copyTo(new float[(int) buffer.count()]);
+            })
+        .getMessage();
   }
 
   private static void assertMismatch(Runnable call, String... parts) {

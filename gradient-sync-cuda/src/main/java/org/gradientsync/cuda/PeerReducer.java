@@ -507,11 +507,13 @@ final class PeerReducer implements Reducer {
 
   /** In the words of the first of them that has said so. */
   private String why(List<Integer> gaveUp) {
-    return gaveUp.stream()
-        .filter(peer -> !group.whyGivenUp(peer).isEmpty())
-        .findFirst()
-        .map(peer -> " (rank " + peer + ": " + group.whyGivenUp(peer) + ")")
-        .orElse("");
+    for (int peer : gaveUp) {
+      String why = group.whyGivenUp(peer);
+      if (!why.isEmpty()) {
+        return " (rank " + peer + ": " + why + ")";
+      }
+    }
+    return "";
   }
 
   private void end(PeerRegistration registration) {
