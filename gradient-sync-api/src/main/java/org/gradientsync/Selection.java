@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.StringJoiner;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.gradientsync.collective.CompressedReducer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
@@ -52,14 +53,15 @@ final class Selection {
       UnknownSettings.warn(settings, group.rank());
       requireSame(communicator);
       DataType wire = settings.wire().orElse(null);
-      device = device(communicator);
+      Map<String, String> rejectedDevices = new LinkedHashMap<>();
+      device = device(communicator, rejectedDevices);
       Map<String, String> rejected = new LinkedHashMap<>();
       Map<String, String> others = new LinkedHashMap<>();
       reducer = reducer(communicator, group, device, rejected, others);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
-      report(group, device, reducer, wire, rejected);
+      report(group, device, rejectedDevices, reducer, wire, rejected);
       group.countFromHere();
       group.addState(device::state);
       group.addState(reducer::state);
@@ -75,24 +77,30 @@ final class Selection {
   private static void report(
       Group group,
       BackendDevice device,
+      Map<String, String> rejectedDevices,
       Reducer reducer,
       DataType wire,
-      Map<String, String> rejected) {
+      Map<String, String> rejectedReducers) {
     String line =
         String.format(
-            "rank %d of %d: launcher=%s, device=%s, reducer=%s%s%s",
+            "rank %d of %d: launcher=%s, device=%s%s, reducer=%s%s%s",
             group.rank(),
             group.size(),
             group.transport().name(),
             device.name(),
+            passedOver(rejectedDevices),
             reducer.name(),
             wire == null ? "" : ", wire=" + wire.name().toLowerCase(Locale.ROOT),
-            rejected.isEmpty() ? "" : ", faster ones not available: " + rejected);
+            passedOver(rejectedReducers));
     if (group.rank() == 0) {
       log.info(line);
     } else {
       log.debug(line);
     }
+  }
+
+  private static String passedOver(Map<String, String> rejected) {
+    return rejected.isEmpty() ? "" : ", faster ones not available: " + rejected;
   }
 
   private Group launch() {
@@ -142,7 +150,7 @@ final class Selection {
     }
   }
 
-  private BackendDevice device(GroupCommunicator communicator) {
+  private BackendDevice device(GroupCommunicator communicator, Map<String, String> rejected) {
     DeviceRequest request =
         new DeviceRequest(
             communicator.rank(), communicator.localRank(), communicator.localSize(), settings);
@@ -153,7 +161,7 @@ final class Selection {
             Providers.of(DeviceProvider.class, HostDeviceProvider.class, DeviceProvider::priority),
             DeviceProvider::kind,
             p -> p.availability(request),
-            new LinkedHashMap<>(),
+            rejected,
             new LinkedHashMap<>());
     return provider.open(request);
   }
@@ -252,7 +260,11 @@ final class Selection {
         return provider;
       }
       rejected.put(candidate, cause);
-      log.debug("rank {}: {} {} is not available: {}", communicator.rank(), what, candidate, cause);
+      List<Integer> able = ranksThatCanUse(candidate, answers);
+      if (asked == null && !able.isEmpty() && communicator.rank() == 0) {
+        log.warn(
+            "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
+      }
     }
     if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
       throw new UnavailableException(
@@ -281,18 +293,29 @@ final class Selection {
   /** Null if all ranks can use it, or why the first one that cannot, cannot. */
   static String causeAgainst(String candidate, List<String[]> answers) {
     for (int rank = 0; rank < answers.size(); rank++) {
-      String[] answer = answers.get(rank);
-      String cause = "not on the class path";
-      for (int i = 1; i + 1 < answer.length; i += 2) {
-        if (answer[i].equals(candidate)) {
-          cause = answer[i + 1];
-        }
-      }
-      if (!cause.equals(USABLE)) {
-        return cause + " (rank " + rank + ")";
+      String verdict = verdict(candidate, answers.get(rank));
+      if (!verdict.equals(USABLE)) {
+        return verdict + " (rank " + rank + ")";
       }
     }
     return null;
+  }
+
+  private static List<Integer> ranksThatCanUse(String candidate, List<String[]> answers) {
+    return IntStream.range(0, answers.size())
+        .filter(rank -> verdict(candidate, answers.get(rank)).equals(USABLE))
+        .boxed()
+        .toList();
+  }
+
+  private static String verdict(String candidate, String[] answer) {
+    String verdict = "not on the class path";
+    for (int i = 1; i + 1 < answer.length; i += 2) {
+      if (answer[i].equals(candidate)) {
+        verdict = answer[i + 1];
+      }
+    }
+    return verdict;
   }
 
   /** Every rank's answer: what it was asked for, then names and verdicts by turns. */

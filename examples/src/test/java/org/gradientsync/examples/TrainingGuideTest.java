@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,6 +30,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
+import org.gradientsync.host.HostBuffer;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -157,6 +160,23 @@ class TrainingGuideTest {
     }
   }
 
+  static void stepOrNone(
+      GradientSync sync, Model model, GradientBuckets buckets, int batch, float rate) {
+    long[] failed = new long[1];
+    try {
+      pass(model, buckets, batch, 1, false);
+    } catch (UncheckedIOException e) { // rows that cannot be read, say
+      failed[0] = 1;
+    }
+    buckets.finish(); // with zeros for what is missing
+    sync.communicator().allReduce(LongBuffer.wrap(failed), ReduceOp.MAX);
+    if (failed[0] == 0) { // on all ranks alike
+      for (int layer = 0; layer < buckets.size(); layer++) {
+        model.update(layer, buckets.gradient(layer), rate);
+      }
+    }
+  }
+
   interface LayeredModel extends Model {
     void forward(int batch, int layer);
   }
@@ -229,6 +249,13 @@ class TrainingGuideTest {
     }
   }
 
+  static void fillInPlace(GradientBuckets buckets, int layer, float value) {
+    FloatBuffer gradient = ((HostBuffer) buckets.gradient(layer)).bytes().asFloatBuffer();
+    for (int i = 0; i < gradient.limit(); i++) {
+      gradient.put(i, value);
+    }
+  }
+
   static boolean sameEverywhere(GradientSync sync, long digest) {
     long[] all = new long[sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(new long[] {digest}), LongBuffer.wrap(all));
@@ -267,6 +294,7 @@ class TrainingGuideTest {
   static final class MyModel implements LayeredModel, AutoCloseable {
     private final List<DeviceBuffer> weights = new ArrayList<>();
     private int batch;
+    private int unreadable = -1;
 
     MyModel(GradientSync sync) {
       int element = 0;
@@ -319,6 +347,9 @@ class TrainingGuideTest {
 
     @Override
     public void backward(int layer, DeviceBuffer gradient, float scale, boolean add) {
+      if (batch == unreadable && layer == 1) {
+        throw new UncheckedIOException(new IOException("batch=" + batch));
+      }
       float[] own = read(weights.get(layer));
       float[] before = read(gradient);
       int element = Arrays.stream(COUNTS, 0, layer).sum();
@@ -607,6 +638,52 @@ class TrainingGuideTest {
           assertFalse(sameEverywhere(sync, model.digest()));
           train(sync, model, 1, RATE);
           assertTrue(sameEverywhere(sync, model.digest()));
+        });
+  }
+
+  @Test
+  void aStepThatOneRankCannotEndIsNobodys() {
+    float[] weights =
+        run(
+            3,
+            (sync, model) -> {
+              model.unreadable = 2 * 3 + 1; // what rank 1 has in step 2
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters())
+                      .missing(GradientBuckets.Missing.ZERO)
+                      .build()) {
+                buckets.broadcast(model.weights(), 0);
+                for (int step = 0; step < STEPS; step++) {
+                  stepOrNone(sync, model, buckets, step * 3 + sync.rank(), RATE);
+                }
+              }
+            });
+    IntFunction<int[][]> batches =
+        done -> {
+          int step = done < 2 ? done : done + 1;
+          return new int[][] {{step * 3}, {step * 3 + 1}, {step * 3 + 2}};
+        };
+    assertArrayEquals(expected(STEPS - 1, 3, batches), weights, 0f);
+  }
+
+  @Test
+  void gradientsOnTheHostAreWrittenInPlace() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (MyModel model = new MyModel(sync);
+              GradientBuckets buckets = GradientBuckets.builder(sync, model.parameters()).build()) {
+            for (int layer = 0; layer < buckets.size(); layer++) {
+              fillInPlace(buckets, layer, 10 * layer + sync.rank());
+              buckets.ready(layer);
+            }
+            buckets.finish();
+            for (int layer = 0; layer < buckets.size(); layer++) {
+              for (float average : MyModel.read(buckets.gradient(layer))) {
+                assertEquals(10 * layer + 0.5f, average);
+              }
+            }
+          }
         });
   }
 

@@ -9,8 +9,8 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /**
  * A buffer in the host's memory, outside the Java heap. A Java buffer ends at 2 GiB, so larger
- * memory is a row of segments, and only a run of elements that lies in one segment has a {@link
- * #nativeView}.
+ * memory is a row of segments, and only a run of elements that lies in one segment has {@link
+ * #bytes}.
  */
 public final class HostBuffer extends AbstractDeviceBuffer {
   private final long offset;
@@ -36,6 +36,31 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     this.segmentShift = parent.segmentShift;
     this.memory = parent.memory;
     this.segments = parent.segments;
+  }
+
+  /**
+   * The elements where they lie, for code that computes them in Java: nothing is copied. What is
+   * put there is what the next call of a sync takes, and its result is read there; not while such a
+   * call is under way. Changes are lost once this buffer, or the one that it is a view of, is
+   * closed.
+   *
+   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and its
+   *     like count elements
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException if the elements lie in several segments
+   */
+  public ByteBuffer bytes() {
+    requireOpen();
+    ByteBuffer bytes = nativeView(0, count());
+    if (bytes == null) {
+      throw new UnsupportedOperationException(
+          "buffer lies in several segments of the host's memory: buffer="
+              + this
+              + "; take slices that cross no multiple of "
+              + (1L << segmentShift)
+              + " elements of the whole");
+    }
+    return bytes;
   }
 
   @Override

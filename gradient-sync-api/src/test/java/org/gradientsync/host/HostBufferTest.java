@@ -1,5 +1,6 @@
 package org.gradientsync.host;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -43,6 +44,24 @@ class HostBufferTest extends DeviceBufferContract {
   }
 
   @Test
+  void givesItsBytesInPlace() {
+    HostDevice device = new HostDevice();
+    DeviceBuffer whole = device.allocate(DataType.FLOAT32, 7);
+    whole.copyFrom(new float[] {1, 2, 3, 4, 5, 6, 7});
+    HostBuffer view = (HostBuffer) whole.slice(3, 2);
+    ByteBuffer bytes = view.bytes();
+    assertEquals(8, bytes.remaining());
+    assertEquals(5, bytes.asFloatBuffer().get(1));
+    bytes.asFloatBuffer().put(0, 9);
+    float[] values = new float[7];
+    whole.copyTo(values);
+    assertArrayEquals(new float[] {1, 2, 3, 9, 5, 6, 7}, values);
+    assertEquals(0, ((HostBuffer) whole.slice(7, 0)).bytes().remaining());
+    whole.close();
+    assertThrows(IllegalStateException.class, view::bytes);
+  }
+
+  @Test
   void refusesMemoryThatItCannotUse() {
     HostDevice device = new HostDevice();
     ByteBuffer direct = ByteBuffer.allocateDirect(10).order(ByteOrder.nativeOrder());
@@ -70,6 +89,10 @@ class HostBufferTest extends DeviceBufferContract {
     assertNotNull(buffer.nativeView(16, 16));
     assertNull(buffer.nativeView(15, 2));
     assertNull(buffer.slice(10, 20).nativeView(5, 2));
+    assertEquals(64, ((HostBuffer) buffer.slice(16, 16)).bytes().remaining());
+    HostBuffer across = (HostBuffer) buffer.slice(10, 20);
+    String message = assertThrows(UnsupportedOperationException.class, across::bytes).getMessage();
+    assertTrue(message.contains("cross no multiple of 16 elements"), message);
   }
 
   @Test

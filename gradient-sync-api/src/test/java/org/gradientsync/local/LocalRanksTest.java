@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -19,6 +20,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.contract.Logged;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -184,7 +186,13 @@ class LocalRanksTest {
   void aDeviceThatOnlySomeRanksHaveIsTakenByNone() {
     System.setProperty(OddRanksDevice.PREFERRED, "true");
     try {
-      LocalRanks.run(3, sync -> assertEquals("host memory", sync.device().name()));
+      List<String> log =
+          Logged.lines(
+              () -> LocalRanks.run(3, sync -> assertEquals("host memory", sync.device().name())));
+      String why = "device=host memory, faster ones not available: {odd-ranks=this rank is even";
+      assertTrue(log.stream().anyMatch(line -> line.contains(why)), log::toString);
+      String warning = "device odd-ranks is for no rank, though ranks [1] can use it: this rank is";
+      assertEquals(1, log.stream().filter(line -> line.contains(warning)).count(), log::toString);
       UnavailableException e =
           assertThrows(
               UnavailableException.class,
