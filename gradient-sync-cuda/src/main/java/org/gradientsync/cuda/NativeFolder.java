@@ -44,8 +44,13 @@ final class NativeFolder {
     }
   }
 
-  /** The line that names the library, out of the pages that JCuda says. */
+  /**
+   * The line that names the library, out of the pages that JCuda says, or a class that is missing.
+   */
   static String reason(LinkageError e) {
+    if (e.getCause() instanceof ClassNotFoundException missing) {
+      return "a jar is not on the class path: class=" + missing.getMessage();
+    }
     String message = e.getMessage() == null ? e.toString() : e.getMessage();
     return message
         .lines()

@@ -50,6 +50,10 @@ class NativeFolderTest {
             new UnsatisfiedLinkError(
                 "Error\njava.lang.UnsatisfiedLinkError: /tmp/a/libj.so: libx.so.12: cannot open")));
     assertEquals("Error", NativeFolder.reason(new UnsatisfiedLinkError("Error\nat")));
+    LinkageError missing = new NoClassDefFoundError("jcuda/Pointer");
+    missing.initCause(new ClassNotFoundException("jcuda.Pointer"));
+    assertEquals(
+        "a jar is not on the class path: class=jcuda.Pointer", NativeFolder.reason(missing));
     assertEquals("java.lang.UnsatisfiedLinkError", NativeFolder.reason(new UnsatisfiedLinkError()));
   }
 
