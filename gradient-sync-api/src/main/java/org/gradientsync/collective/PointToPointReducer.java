@@ -21,6 +21,7 @@ import org.gradientsync.spi.Reducer;
  */
 public final class PointToPointReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
+  private static final int LEAST_CHUNK_BYTES = 4 << 10;
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
@@ -28,6 +29,7 @@ public final class PointToPointReducer implements Reducer {
   private final BackendDevice device;
   private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private final List<DeviceBuffer> outgrown = new ArrayList<>(); // plans have messages there
   private final PlanCache<AllReducePlan> plans;
 
   /**
@@ -147,20 +149,36 @@ public final class PointToPointReducer implements Reducer {
   private AllReducePlan plan(AbstractDeviceBuffer buffer) {
     AllReducePlan plan = plans.get(buffer);
     if (plan == null) {
-      int chunk = chunkBytes / buffer.type().sizeInBytes();
-      Shards shards = new Shards(buffer.count(), group.size(), chunk);
-      plan = new AllReducePlan(group, device, buffer, shards, scratch(buffer.type(), chunk));
+      Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
+      DeviceBuffer room = scratch(buffer.type(), shards.chunk());
+      plan = new AllReducePlan(group, device, buffer, shards, room);
       plans.put(buffer, plan);
     }
     return plan;
   }
 
-  private DeviceBuffer scratch(DataType type, int chunk) {
+  /**
+   * As many elements as a message may have; or a power of two that is enough for a shard, as all
+   * ranks together hold a chunk for each two of them.
+   */
+  private long chunk(DeviceBuffer buffer) {
+    int most = chunkBytes / buffer.type().sizeInBytes();
+    int least = Math.min(most, LEAST_CHUNK_BYTES / buffer.type().sizeInBytes());
+    long shard = (buffer.count() + group.size() - 1) / group.size();
+    return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
+  }
+
+  private DeviceBuffer scratch(DataType type, long chunk) {
+    long count = AllReducePlan.DEPTH * group.size() * chunk;
     DeviceBuffer room = scratch.get(type);
-    if (room == null) {
-      room = device.allocate(type, (long) AllReducePlan.DEPTH * group.size() * chunk);
-      device.await(room); // its zeros must be in before messages arrive
-      scratch.put(type, room);
+    if (room == null || room.count() < count) {
+      DeviceBuffer larger = device.allocate(type, count);
+      device.await(larger); // its zeros must be in before messages arrive
+      if (room != null) {
+        outgrown.add(room);
+      }
+      scratch.put(type, larger);
+      return larger;
     }
     return room;
   }
@@ -171,6 +189,8 @@ public final class PointToPointReducer implements Reducer {
       plans.close();
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
+      outgrown.forEach(DeviceBuffer::close);
+      outgrown.clear();
     }
   }
 }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /**
@@ -14,6 +15,8 @@ final class FreeMemory {
   /** From how many bytes on it is worth a look. */
   static final long MUCH = 64L << 20;
 
+  private static final int LOOKS = 10;
+  private static final long LOOK_NANOS = 20_000_000;
   private static final long SPARE = 256L << 20; // for everybody else
   private static final Path MEMINFO = Path.of("/proc/meminfo");
 
@@ -37,14 +40,26 @@ final class FreeMemory {
     }
   }
 
-  /** Whether the machine has that much at all, whoever uses it now. */
-  static boolean isPossible(long bytes) {
-    return bytes < MUCH || bytes <= total();
+  /**
+   * Whether the machine has that much left for ordinary memory, or has it once the garbage
+   * collector has freed that of closed buffers.
+   */
+  static boolean has(long bytes) {
+    if (bytes < MUCH || bytes <= left()) {
+      return true;
+    }
+    System.gc();
+    for (int look = 0; look < LOOKS && bytes > left(); look++) {
+      LockSupport.parkNanos(LOOK_NANOS); // as it is freed a little later
+    }
+    return bytes <= left();
   }
 
-  /** What the machine has, in bytes; very much if that cannot be found out. */
-  static long total() {
-    return read("MemTotal:");
+  /** What is left for ordinary memory, in bytes; very much if that cannot be found out. */
+  static long left() {
+    long available = read("MemAvailable:");
+    long swap = read("SwapFree:");
+    return available > Long.MAX_VALUE - swap ? Long.MAX_VALUE : available + swap;
   }
 
   /** A line of the kernel's, in bytes. */

@@ -91,15 +91,21 @@ public final class HostDevice implements BackendDevice {
         }
       }
     }
-    boolean possible = FreeMemory.isPossible(bytes);
+    return HostMemory.ofOwn(ordinary(type, count, segments));
+  }
+
+  private ByteBuffer[] ordinary(DataType type, long count, int segments) {
+    long bytes = count * type.sizeInBytes();
     ByteBuffer[] memory = new ByteBuffer[segments];
+    boolean enough = true;
     try {
-      if (!possible) {
-        throw new OutOfMemoryError("the machine has " + FreeMemory.total() + " bytes");
-      }
       for (int i = 0; i < segments; i++) {
-        memory[i] =
-            HostBuffers.allocate((int) Math.min(segmentBytes, bytes - (long) i * segmentBytes));
+        long left = bytes - (long) i * segmentBytes;
+        enough = FreeMemory.has(left); // again, as other ranks take theirs at the same time
+        if (!enough) {
+          throw new OutOfMemoryError("the machine has " + FreeMemory.left() + " bytes left");
+        }
+        memory[i] = HostBuffers.allocate((int) Math.min(segmentBytes, left));
       }
     } catch (OutOfMemoryError e) {
       throw new GradientSyncException(
@@ -109,12 +115,12 @@ public final class HostDevice implements BackendDevice {
               + count
               + ", bytes="
               + bytes
-              + (possible
+              + (enough
                   ? "; close buffers or raise -XX:MaxDirectMemorySize"
-                  : "; the machine has less than that"),
+                  : "; the machine has less than that left"),
           e);
     }
-    return HostMemory.ofOwn(memory);
+    return memory;
   }
 
   /**
