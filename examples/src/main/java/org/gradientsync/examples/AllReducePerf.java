@@ -192,7 +192,15 @@ public class AllReducePerf extends Example {
     if (asGraph && reducer != null && !reducer.equals(ALL) && !CAPTURABLE.contains(reducer)) {
       throw badUse(cannotBeCaptured(reducer));
     }
+    if (wire != null && (type != DataType.FLOAT32 || wire.sizeInBytes() != Short.BYTES)) {
+      throw badUse(
+          "--wire takes BFLOAT16 or FLOAT16, for FLOAT32 gradients: --wire "
+              + wire
+              + ", --type "
+              + type);
+    }
     requireSvg("--plot", plot);
+    requireDifferentFiles(json, plot);
   }
 
   private static String cannotBeCaptured(String name) {
@@ -238,12 +246,6 @@ public class AllReducePerf extends Example {
     }
     boolean wrong = results.stream().anyMatch(r -> r.wrong() != null && r.wrong() > 0);
     return wrong ? WRONG : RIGHT;
-  }
-
-  private void complain(GradientSync sync, String message) {
-    if (sync.rank() == 0) {
-      printError("%s", message);
-    }
   }
 
   private static List<String> reducers() {
@@ -397,7 +399,7 @@ public class AllReducePerf extends Example {
 
   private boolean write(GradientSync sync, List<PerfResult> results) {
     return write(
-        "the results: json=" + json + ", plot=" + plot,
+        "the results: " + names(json, plot),
         plot,
         () -> {
           if (json != null) {

@@ -26,6 +26,7 @@ final class ByteCount implements ITypeConverter<Long> {
   }
 
   private static TypeConversionException refusal(String value) {
-    return new TypeConversionException("'" + value + "' is not a number of bytes like 4096 or 64K");
+    return new TypeConversionException(
+        "'" + value + "' is not a number of bytes like 4096, 64K, 256M or 1G");
   }
 }

@@ -2,6 +2,7 @@ package org.gradientsync.examples;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
@@ -46,6 +47,11 @@ public class DeviceSelection extends Example {
         throw badUse("--gpu chooses a GPU and --device host refuses one");
       }
     }
+  }
+
+  @Override
+  Set<String> ownOptions() {
+    return Set.of("--gpu");
   }
 
   @Override

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.GradientSync;
@@ -55,6 +56,11 @@ abstract class Example extends Program {
    */
   abstract int run(GradientSync sync);
 
+  /** Options that each rank may give in its own way. */
+  Set<String> ownOptions() {
+    return Set.of();
+  }
+
   /** How many ranks to run as threads of this JVM, or null for those that a launcher started. */
   Integer embeddedRanks() {
     return local;
@@ -78,6 +84,14 @@ abstract class Example extends Program {
 
   private int runLaunched() {
     try (GradientSync sync = configured(GradientSync.builder()).create()) {
+      String difference =
+          SameOptions.difference(
+              sync,
+              options().filter(option -> !ownOptions().contains(option.longestName())).toList());
+      if (!difference.isEmpty()) {
+        complain(sync, difference);
+        return BAD_USE;
+      }
       return run(sync);
     }
   }
@@ -132,11 +146,28 @@ abstract class Example extends Program {
     }
   }
 
+  /** Prints on the error output what is wrong, once for all ranks, which all know it. */
+  final void complain(GradientSync sync, String sentence) {
+    if (sync.rank() == 0) {
+      printError("%s", sentence);
+    }
+  }
+
   /** Says what is being done, for those who wait long enough to wonder. */
   final void stage(GradientSync sync, String stage) {
     if (sync.rank() == 0) {
       stage(stage);
     }
+  }
+
+  /** What training ends with. */
+  static String verdict(boolean sameWeights, boolean finite) {
+    if (!sameWeights) {
+      return "[FAIL] The ranks have different weights.";
+    }
+    return finite
+        ? "[PASS] All ranks have identical weights."
+        : "[FAIL] The training has diverged: try a smaller --rate.";
   }
 
   /** Whether something is so on every rank; the same answer on all of them. Collective. */

@@ -72,7 +72,7 @@ public class LinearRegression extends Example {
       throw badUse("--rows times --features must be " + (1 << 28) + " or less");
     }
     if (!(rate > 0) || Float.isInfinite(rate)) {
-      throw badUse("--rate must be more than 0: --rate " + rate);
+      throw badUse("--rate must be more than 0, and not infinite as float32: --rate " + rate);
     }
   }
 
@@ -203,15 +203,8 @@ public class LinearRegression extends Example {
     int[] first = own.clone();
     sync.communicator().broadcast(IntBuffer.wrap(first), 0);
     boolean equal = everywhere(sync, Arrays.equals(own, first));
-    print(
-        sync,
-        equal
-            ? "[PASS] All ranks have identical weights."
-            : "[FAIL] The ranks have different weights.");
     boolean diverged = steps > 0 && !Double.isFinite(loss);
-    if (diverged) {
-      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
-    }
+    print(sync, "%s", verdict(equal, !diverged));
     return equal && !diverged;
   }
 }

@@ -58,23 +58,24 @@ public class PartitionedKernel extends Example {
       throw badUse("a kernel needs a GPU, which --device host refuses");
     }
     requireNoMpirun("partitioned-kernel");
-    int here = visibleGpus();
-    if (gpus != null && gpus > here) {
-      throw badUse("there are not so many GPUs: --gpus " + gpus + ", found " + here);
-    }
   }
 
-  private int visibleGpus() {
+  private static int visibleGpus() {
     try {
       return CudaGpu.visible().size();
     } catch (UnavailableException e) {
-      throw badUse("a kernel needs a GPU, and none can be used here: " + e.getMessage());
+      throw new UnavailableException(
+          "a kernel needs a GPU, and none can be used here: " + e.getMessage(), e);
     }
   }
 
   @Override
   Integer embeddedRanks() {
-    return gpus != null ? gpus : Integer.valueOf(visibleGpus());
+    int here = visibleGpus();
+    if (gpus != null && gpus > here) {
+      throw badUse("there are not so many GPUs: --gpus " + gpus + ", found " + here);
+    }
+    return gpus != null ? gpus : Integer.valueOf(here);
   }
 
   @Override

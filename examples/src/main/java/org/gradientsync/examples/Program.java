@@ -1,17 +1,27 @@
 package org.gradientsync.examples;
 
+import static java.nio.file.LinkOption.NOFOLLOW_LINKS;
+import static java.util.stream.Collectors.joining;
+
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.Locale;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import org.gradientsync.GradientSyncException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
@@ -74,6 +84,11 @@ public abstract class Program implements Callable<Integer> {
   static boolean isOneOfSeveral() {
     String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
     return launched != null && !launched.equals("1");
+  }
+
+  /** The program's options. */
+  final Stream<OptionSpec> options() {
+    return spec.options().stream();
   }
 
   /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
@@ -142,6 +157,38 @@ public abstract class Program implements Callable<Integer> {
     return true;
   }
 
+  /**
+   * Whether a file can be replaced by a new one, once that is whole, or none is asked for. A
+   * device, say, must not be; and a link would not be followed.
+   */
+  final boolean canReplace(Path file) {
+    if (file != null
+        && Files.exists(file, NOFOLLOW_LINKS)
+        && !Files.isRegularFile(file, NOFOLLOW_LINKS)) {
+      printError("cannot write there, as it is no file, or a link to one: file=%s", file);
+      return false;
+    }
+    return canWrite(file);
+  }
+
+  /** Refuses to write two things into one file; null is none. */
+  final void requireDifferentFiles(Path... files) {
+    Set<Path> seen = new HashSet<>();
+    for (Path file : files) {
+      if (file != null && !seen.add(file.toAbsolutePath().normalize())) {
+        throw badUse("two things cannot be written into one file: " + file);
+      }
+    }
+  }
+
+  /** Files for an error text; null is none. */
+  static String names(Path... files) {
+    return Stream.of(files)
+        .filter(Objects::nonNull)
+        .map(file -> "file=" + file)
+        .collect(joining(", "));
+  }
+
   /** What writes files. */
   interface Writing {
     void run() throws IOException;
@@ -150,7 +197,7 @@ public abstract class Program implements Callable<Integer> {
   /**
    * Whether files could be written; prints why not.
    *
-   * @param what it is, with the names of the files
+   * @param what it is, with the {@link #names} of the files
    * @param plot that of them which is drawn, or null
    */
   final boolean write(String what, Path plot, Writing writing) {
@@ -161,9 +208,26 @@ public abstract class Program implements Callable<Integer> {
       printError("cannot draw: file=%s, error=%s; it takes fontconfig and a font", plot, e);
       return false;
     } catch (IOException | RuntimeException e) {
-      printError("cannot write %s, error=%s", what, e);
+      printError("cannot write %s, error=%s", what, reason(e));
       return false;
     }
+  }
+
+  /** What went wrong with a file, in words for whoever reads the terminal. */
+  static String reason(Exception e) {
+    Throwable cause = e;
+    while (cause.getCause() != null && cause.getCause() != cause) {
+      cause = cause.getCause(); // the libraries that draw wrap it several times
+    }
+    if (cause instanceof NoSuchFileException missing) {
+      return "there is no such file or folder: " + missing.getFile();
+    }
+    if (cause instanceof AccessDeniedException denied) {
+      return "access is denied: " + denied.getFile();
+    }
+    return cause instanceof IOException && cause.getMessage() != null
+        ? cause.getMessage()
+        : cause.toString();
   }
 
   /**
@@ -195,7 +259,14 @@ public abstract class Program implements Callable<Integer> {
    * @param args the command line
    */
   protected static void start(Program program, String... args) {
-    System.exit(commandLine(program).execute(args));
+    CommandLine command = commandLine(program);
+    int code = command.execute(args);
+    command.getOut().flush();
+    if (System.out.checkError() && code == RIGHT) {
+      program.printError("the output cannot be written");
+      code = CANNOT_RUN;
+    }
+    System.exit(code);
   }
 
   /**

@@ -23,9 +23,11 @@ final class Progress implements AutoCloseable {
   private final PrintWriter err;
   private final String program;
   private final boolean terminal;
+  private final Duration patience;
   private final long start = System.nanoTime();
   private final ScheduledExecutorService timer;
   private volatile String stage;
+  private volatile long since; // nanoTime of the last step, while steps are done
   private boolean barIsShown;
 
   Progress(PrintWriter err, String program) {
@@ -40,6 +42,7 @@ final class Progress implements AutoCloseable {
     this.err = err;
     this.program = program;
     this.terminal = terminal;
+    this.patience = patience;
     timer =
         Executors.newSingleThreadScheduledExecutor(
             task -> {
@@ -57,6 +60,7 @@ final class Progress implements AutoCloseable {
    * @param doing for example {@code averaging}
    */
   void stage(String doing) {
+    since = 0;
     stage = doing;
   }
 
@@ -69,6 +73,7 @@ final class Progress implements AutoCloseable {
   void bar(long done, long all, String figures) {
     String numbers = "step " + done + " of " + all + ", " + figures;
     if (!terminal) {
+      since = System.nanoTime();
       stage = numbers;
       return;
     }
@@ -83,9 +88,21 @@ final class Progress implements AutoCloseable {
   private void tell() {
     String doing = stage;
     if (doing != null) {
-      long seconds = TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - start);
-      err.println(program + ": " + doing + ", " + seconds + " s so far");
+      long now = System.nanoTime();
+      long still = since == 0 ? 0 : now - since;
+      err.println(
+          program
+              + ": "
+              + doing
+              + (still > patience.toNanos() ? ", " + seconds(still) + " s ago" : "")
+              + ", "
+              + seconds(now - start)
+              + " s so far");
     }
+  }
+
+  private static long seconds(long nanos) {
+    return TimeUnit.NANOSECONDS.toSeconds(nanos);
   }
 
   @Override

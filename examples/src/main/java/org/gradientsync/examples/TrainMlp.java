@@ -115,7 +115,8 @@ public class TrainMlp extends Example {
       names = "--wire",
       paramLabel = "TYPE",
       description =
-          "bfloat16 or float16: send gradients in this type (default: that of the gradients).")
+          "On GPUs, bfloat16 or float16: send gradients in this type (default: that of the"
+              + " gradients).")
   private String wire;
 
   @Option(
@@ -243,6 +244,7 @@ public class TrainMlp extends Example {
     }
     requireSvg("--plot", plot);
     requireSvg("--timeline-plot", timelinePlot);
+    requireDifferentFiles(json, plot, checkpoint, timeline, timelinePlot);
     requireAtLeast(1, "--timeline-steps", timelineSteps);
     requireAtMost(MOST_IN_TIMELINE, "--timeline-steps", timelineSteps);
   }
@@ -274,9 +276,13 @@ public class TrainMlp extends Example {
         sync.rank() != 0
             || canWrite(json)
                 && canWrite(plot)
-                && canWrite(checkpoint)
+                && canReplace(checkpoint)
                 && canWrite(timeline)
                 && canWrite(timelinePlot))) {
+      return BAD_USE;
+    }
+    if (wire != null && !(sync.device() instanceof CudaDevice)) {
+      complain(sync, "--wire is for float32 gradients, and those computed on CPUs are float64");
       return BAD_USE;
     }
     try (MlpEngine engine = engine(sync, model.widths());
@@ -325,7 +331,7 @@ public class TrainMlp extends Example {
       return CANNOT_RUN;
     }
     if (first >= steps) {
-      complain(sync, "nothing is left to do: --steps %d, steps done=%d", steps, first);
+      complain(sync, "nothing is left to do: --steps " + steps + ", steps done=" + first);
       return BAD_USE;
     }
     buckets.broadcast(engine.weights(), 0);
@@ -359,7 +365,7 @@ public class TrainMlp extends Example {
       timeAlone(sync, trainer, clock, results);
     }
     printResults(sync, results);
-    if (losses.size() > 1 && loss >= losses.get(0).loss()) {
+    if (first == 0 && losses.size() > 1 && loss >= losses.get(0).loss()) {
       print(sync, "The loss has not gone down: try another --rate.");
     }
     if (!everywhere(sync, sync.rank() != 0 || write(sync, results, losses))
@@ -392,7 +398,7 @@ public class TrainMlp extends Example {
     try {
       return Checkpoint.read(resume, shape, weights);
     } catch (IOException e) {
-      printError("cannot resume: %s", e);
+      printError("cannot resume: %s", reason(e));
       return -1;
     }
   }
@@ -475,8 +481,7 @@ public class TrainMlp extends Example {
       long now = System.nanoTime();
       if (sync.rank() == 0 && now - shown >= BAR_PAUSE) {
         double rate = rowsPerStep(sync) * (step + 1 - shownStep) / ((now - shown) / 1e9);
-        showBar(
-            step + 1, losses.isEmpty() ? Double.NaN : losses.get(losses.size() - 1).loss(), rate);
+        showBar(step + 1, losses, rate);
         shown = now;
         shownStep = step + 1;
       }
@@ -499,8 +504,12 @@ public class TrainMlp extends Example {
     }
   }
 
-  private void showBar(long done, double loss, double rowsPerSecond) {
-    bar(done, steps, String.format(Locale.ROOT, "loss %.4g, %.0f rows/s", loss, rowsPerSecond));
+  private void showBar(long done, List<MlpTrainer.Loss> losses, double rowsPerSecond) {
+    String loss =
+        losses.isEmpty()
+            ? ""
+            : String.format(Locale.ROOT, "loss %.4g, ", losses.get(losses.size() - 1).loss());
+    bar(done, steps, loss + String.format(Locale.ROOT, "%.0f rows/s", rowsPerSecond));
   }
 
   private boolean isDue(long done, boolean last) {
@@ -523,10 +532,14 @@ public class TrainMlp extends Example {
 
   private boolean writeCheckpoint(long done, List<DeviceBuffer> weights) {
     try {
-      Checkpoint.write(checkpoint, model.widths(), done, weights);
+      if (Weights.areFinite(weights)) {
+        Checkpoint.write(checkpoint, model.widths(), done, weights);
+      } else { // as training ends with a verdict, and an earlier checkpoint is still good
+        printError("no checkpoint is written, as weights are not finite: steps done=%d", done);
+      }
       return true;
     } catch (IOException e) {
-      printError("cannot write the checkpoint: file=%s, error=%s", checkpoint, e);
+      printError("cannot write the checkpoint: %s", reason(e));
       return false;
     }
   }
@@ -627,27 +640,14 @@ public class TrainMlp extends Example {
   }
 
   private boolean printVerdict(GradientSync sync, boolean same, double loss) {
-    print(
-        sync,
-        same
-            ? "[PASS] All ranks have identical weights."
-            : "[FAIL] The ranks have different weights.");
-    if (!Double.isFinite(loss)) {
-      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
-    }
+    print(sync, "%s", verdict(same, Double.isFinite(loss)));
     return same && Double.isFinite(loss);
-  }
-
-  private void complain(GradientSync sync, String format, Object... values) {
-    if (sync.rank() == 0) {
-      printError(format, values);
-    }
   }
 
   private boolean write(
       GradientSync sync, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
     return write(
-        "the results: json=" + json + ", plot=" + plot,
+        "the results: " + names(json, plot),
         plot,
         () -> {
           if (json != null) {
@@ -668,7 +668,7 @@ public class TrainMlp extends Example {
 
   private boolean writeTimeline(GradientSync sync, List<TimelineEvent> events) {
     return write(
-        "the timeline: file=" + timeline + ", plot=" + timelinePlot,
+        "the timeline: " + names(timeline, timelinePlot),
         timelinePlot,
         () -> {
           if (timeline != null) {

@@ -85,6 +85,20 @@ final class Weights {
     }
   }
 
+  /** Whether there is no NaN and no infinity among all weights. */
+  static boolean areFinite(List<DeviceBuffer> weights) {
+    for (DeviceBuffer layer : weights) {
+      for (long first = 0; first < layer.count(); first += PIECE) {
+        try (DeviceBuffer piece = piece(layer, first)) {
+          if (!Arrays.stream(get(piece)).allMatch(Double::isFinite)) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
   /** The first 64 bits of the SHA-256 of all weights' bits. */
   static long digest(List<DeviceBuffer> weights) {
     try {

@@ -196,6 +196,15 @@ class AllReducePerfTest {
     Run.of(new AllReducePerf(), "--local=2", "--graph", "--reducer=local")
         .exits(2)
         .complainsInOneLine("reducer cannot be captured into a CUDA graph");
+    Run.of(new AllReducePerf(), "--wire=int32")
+        .exits(2)
+        .complainsInOneLine("--wire takes BFLOAT16");
+    Run.of(new AllReducePerf(), "--wire=float16", "--type=float64")
+        .exits(2)
+        .complainsInOneLine("for FLOAT32 gradients: --wire FLOAT16, --type FLOAT64");
+    Run.of(new AllReducePerf(), "--json=a.svg", "--plot=./a.svg")
+        .exits(2)
+        .complainsInOneLine("two things cannot be written into one file: ./a.svg");
     Run.of(new AllReducePerf(), "--local=2", "--graph", "--device=host")
         .exits(2)
         .complainsInOneLine("--graph needs GPUs and --device host refuses them.");

@@ -41,7 +41,7 @@ class GpuProgramsTest {
   void partitionedKernelNeedsAGpu(String option) {
     requireNoGpu();
     Run.of(new PartitionedKernel(), option)
-        .exits(2)
+        .exits(3)
         .complainsInOneLine("a kernel needs a GPU, and none can be used here: ");
   }
 

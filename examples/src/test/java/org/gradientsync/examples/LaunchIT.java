@@ -16,6 +16,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class LaunchIT {
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
 
+  private static final Path SCRIPTS = Script.BIN.resolve("../../script").normalize();
+
   @TempDir Path folder;
 
   @ParameterizedTest
@@ -42,12 +44,43 @@ class LaunchIT {
     assertEquals("", run.err());
     Script.alone(Script.BIN.resolve("partitioned-kernel"))
         .run(folder)
-        .exits(2)
+        .exits(3)
         .complainsInOneLine("a kernel needs a GPU, and none can be used here: ");
     Script.alone(Script.BIN.resolve("link-perf"))
         .run(folder)
         .exits(3)
         .complainsInOneLine("link-perf: ");
+  }
+
+  @Test
+  void outputThatIsLostIsNoSuccess() throws Exception {
+    Path program = folder.resolve("program");
+    String launcher = Script.BIN.resolve("linear-regression").toString();
+    Files.writeString(program, "#!/bin/sh\nexec '" + launcher + "' --local 2 >/dev/full\n");
+    assertTrue(program.toFile().setExecutable(true));
+    Script.alone(program)
+        .run(folder)
+        .exits(3)
+        .complains("linear-regression: the output cannot be written");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"compare", "compare-mpi", "compare-training", "demo", "gpu-bundle", "gpu-test"})
+  void scriptsHaveHelp(String script) throws Exception {
+    Run run = Script.alone(SCRIPTS.resolve(script)).run(folder, "--help").exits(0);
+    assertTrue(run.out().lines().count() > 1, run::toString);
+    assertEquals("", run.err());
+  }
+
+  @Test
+  void aBundleReplacesNothingElse() throws Exception {
+    Path mine = Files.createFile(Files.createDirectory(folder.resolve("mine")).resolve("thesis"));
+    Script.alone(SCRIPTS.resolve("gpu-bundle"))
+        .run(folder, "mine")
+        .exits(2)
+        .complainsInOneLine("gpu-bundle: that is something else, and would be deleted: ");
+    assertTrue(Files.exists(mine));
   }
 
   @Test
@@ -96,7 +129,8 @@ class LaunchIT {
         .set("JAVA_OPTS", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
         .run(folder, "--local=2")
         .exits(0)
-        .complains("rank 0 of 2: launcher=local, device=host memory, reducer=");
+        .complains("rank 0 of 2: launcher=local, device=host memory, faster ones not")
+        .complains(", reducer=");
   }
 
   @Test

@@ -71,6 +71,16 @@ class MpirunIT {
   }
 
   @Test
+  void ranksWithOtherOptionsAreRefused() throws Exception {
+    String program = Script.BIN.resolve("train-mlp").toString();
+    Script.underMpirun(1, "train-mlp")
+        .run(folder, "--rows=64", "--json=a", ":", "-np", "2", program, "--rows=32", "--json=b")
+        .exits(2)
+        .complains(
+            "train-mlp: --rows differs from rank to rank: rank 0 has 64, ranks [1, 2] do not;");
+  }
+
+  @Test
   void unknownReducerCannotRun() throws Exception {
     Run run = Script.underMpirun(2, "gradient-average").run(folder, "--reducer", "pigeon").exits(3);
     run.complains("no such reducer: reducer=pigeon");

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** The line for those who wait. */
 class ProgressTest {
@@ -84,6 +85,19 @@ class ProgressTest {
     }
     assertTrue(
         err.text.toString().startsWith("program: step 1 of 3, loss 0.5, "), err.text::toString);
+  }
+
+  @Test
+  @Timeout(30)
+  void tellsWhenAStepTakesLong() {
+    Lines err = new Lines();
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5), false)) {
+      progress.bar(1, 3, "loss 0.5");
+      while (!err.text.toString().contains("program: step 1 of 3, loss 0.5, 0 s ago, 0 s so far")) {
+        Thread.onSpinWait();
+      }
+      progress.stage("done");
+    }
   }
 
   @Test

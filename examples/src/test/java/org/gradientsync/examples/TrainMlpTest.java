@@ -144,7 +144,9 @@ class TrainMlpTest {
     resume(file, "--widths=6,12,9,5")
         .exits(3)
         .complainsInOneLine("widths=[6, 12, 9, 4], expected=[6, 12, 9, 5]");
-    resume(folder.resolve("none"), WIDTHS).exits(3).complainsInOneLine("cannot resume: ");
+    resume(folder.resolve("none"), WIDTHS)
+        .exits(3)
+        .complainsInOneLine("cannot resume: there is no such file or folder: " + folder);
     byte[] bytes = Files.readAllBytes(file);
     bytes[bytes.length / 2] ^= 1;
     Files.write(file, bytes);
@@ -233,9 +235,70 @@ class TrainMlpTest {
             };
           }
         };
-    Run.of(diverged, "--local=2", "--steps=1")
+    Run run =
+        Run.of(diverged, "--local=2", "--steps=1")
+            .exits(1)
+            .prints("[FAIL] The training has diverged: try a smaller --rate.");
+    assertFalse(run.out().contains("PASS"), run::toString);
+  }
+
+  @Test
+  void weightsThatAreNotFiniteReplaceNoCheckpoint() throws IOException {
+    Path file = folder.resolve("weights");
+    String keep = "--checkpoint=" + file;
+    Run.of(new TrainMlp(), "--layers=1", "--steps=1", keep).exits(0);
+    byte[] good = Files.readAllBytes(file);
+    Run.of(new TrainMlp(), "--layers=1", "--steps=500", "--rate=1e9", "--resume=" + file, keep)
         .exits(1)
-        .prints("[FAIL] The training has diverged: try a smaller --rate.");
+        .prints("[FAIL] The training has diverged: try a smaller --rate.")
+        .complains("no checkpoint is written, as weights are not finite: steps done=500");
+    assertArrayEquals(good, Files.readAllBytes(file));
+  }
+
+  @Test
+  void onlyFilesAreReplaced() throws IOException {
+    Path file = Files.createFile(folder.resolve("file"));
+    Path link = Files.createSymbolicLink(folder.resolve("link"), file);
+    for (Path place : List.of(Path.of("/dev/null"), link)) {
+      Run.of(new TrainMlp(), WIDTHS, "--steps=1", "--checkpoint=" + place)
+          .exits(2)
+          .complainsInOneLine("cannot write there, as it is no file, or a link to one: file=");
+    }
+    assertTrue(Files.isSymbolicLink(link));
+  }
+
+  @Test
+  void aHealthyResumedRunIsNotScolded() throws IOException {
+    Path file = folder.resolve("weights");
+    Run.of(new TrainMlp(), WIDTHS, RATE, "--steps=9", "--checkpoint=" + file).exits(0);
+    Run run =
+        Run.of(
+                new TrainMlp() {
+                  private int steps;
+
+                  @Override
+                  MlpEngine engine(GradientSync sync, int[] shape) {
+                    return new HostMlp(sync, shape, 64) {
+                      @Override
+                      public double loss() {
+                        return ++steps; // other batches can have a larger loss
+                      }
+                    };
+                  }
+                },
+                WIDTHS,
+                RATE,
+                "--steps=30",
+                "--resume=" + file)
+            .exits(0);
+    assertFalse(run.out().contains("has not gone down"), run::toString);
+  }
+
+  @Test
+  void gradientsOnTheCpuTakeNoWire() {
+    Run.of(new TrainMlp(), WIDTHS, "--local=2", "--device=host", "--wire=bfloat16")
+        .exits(2)
+        .complainsInOneLine("--wire is for float32 gradients, and those computed on CPUs are");
   }
 
   @Test

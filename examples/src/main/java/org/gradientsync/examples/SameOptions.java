@@ -1,0 +1,57 @@
+package org.gradientsync.examples;
+
+import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.UUID;
+import java.util.stream.IntStream;
+import org.gradientsync.GradientSync;
+import picocli.CommandLine.Model.OptionSpec;
+
+/**
+ * Whether all ranks were started with the same options: {@code mpirun -np 1 a --rows 64 : -np 1 a
+ * --rows 32} is two programs that do not train one model. The names of files may differ, as only
+ * rank 0 writes them, but not whether there are any.
+ */
+final class SameOptions {
+  private SameOptions() {}
+
+  /**
+   * Compares. Collective.
+   *
+   * @param options the program's, in the same order on all ranks
+   * @return which option differs and where, or an empty text
+   */
+  static String difference(GradientSync sync, List<OptionSpec> options) {
+    int count = options.size();
+    long[] own = options.stream().mapToLong(option -> mark(option.getValue())).toArray();
+    long[] all = new long[count * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    for (int i = 0; i < count; i++) {
+      int index = i;
+      List<Integer> others =
+          IntStream.range(1, sync.size())
+              .filter(rank -> all[rank * count + index] != all[index])
+              .boxed()
+              .toList();
+      if (!others.isEmpty()) {
+        Object value = options.get(i).getValue(); // rank 0 is the one that says it
+        return options.get(i).longestName()
+            + " differs from rank to rank: rank 0 has "
+            + (value == null ? "none" : value)
+            + ", ranks "
+            + others
+            + " do not; give all ranks the same options";
+      }
+    }
+    return "";
+  }
+
+  private static long mark(Object value) {
+    Object compared = value instanceof Path ? "a file" : value;
+    byte[] text = Arrays.deepToString(new Object[] {compared}).getBytes(StandardCharsets.UTF_8);
+    return UUID.nameUUIDFromBytes(text).getMostSignificantBits();
+  }
+}
