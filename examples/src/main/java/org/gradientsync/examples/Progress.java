@@ -88,8 +88,9 @@ final class Progress implements AutoCloseable {
   private void tell() {
     String doing = stage;
     if (doing != null) {
+      long step = since; // read once, as the program goes on meanwhile
       long now = System.nanoTime();
-      long still = since == 0 ? 0 : now - since;
+      long still = step == 0 ? 0 : now - step;
       err.println(
           program
               + ": "
