@@ -259,9 +259,10 @@ final class Selection {
         }
         return provider;
       }
-      rejected.put(candidate, cause);
+      boolean told = rejected.put(candidate, cause) != null; // as one was chosen and not built
       List<Integer> able = ranksThatCanUse(candidate, answers);
-      if (asked == null && !able.isEmpty() && communicator.rank() == 0) {
+      // By a rank that can: rank 0 may not have it on its class path, and not come here.
+      if (asked == null && !told && !able.isEmpty() && able.get(0) == communicator.rank()) {
         log.warn(
             "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
       }

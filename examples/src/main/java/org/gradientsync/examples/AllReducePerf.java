@@ -211,6 +211,11 @@ public class AllReducePerf extends Example {
   }
 
   @Override
+  Set<String> ownOptions() {
+    return Set.of("--json", "--plot"); // of rank 0 alone
+  }
+
+  @Override
   void configure(GradientSync.Builder builder) {
     if (reducer != null && !reducer.equals(ALL)) {
       builder.reducer(reducer);

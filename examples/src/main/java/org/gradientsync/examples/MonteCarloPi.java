@@ -2,6 +2,7 @@ package org.gradientsync.examples;
 
 import java.nio.LongBuffer;
 import java.util.Arrays;
+import java.util.Set;
 import java.util.random.RandomGenerator;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
@@ -52,6 +53,11 @@ public class MonteCarloPi extends Example {
   @Override
   void checkOptions() {
     requireAtLeast(1, "--samples", samples);
+  }
+
+  @Override
+  Set<String> ownOptions() {
+    return Set.of("--samples"); // a faster rank can draw more: hits and samples are added up
   }
 
   @Override

@@ -3,7 +3,10 @@ package org.gradientsync.examples;
 import static java.nio.file.LinkOption.NOFOLLOW_LINKS;
 import static java.util.stream.Collectors.joining;
 
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
@@ -175,7 +178,8 @@ public abstract class Program implements Callable<Integer> {
   final void requireDifferentFiles(Path... files) {
     Set<Path> seen = new HashSet<>();
     for (Path file : files) {
-      if (file != null && !seen.add(file.toAbsolutePath().normalize())) {
+      boolean isOne = file != null && (Files.isRegularFile(file) || !Files.exists(file));
+      if (isOne && !seen.add(file.toAbsolutePath().normalize())) {
         throw badUse("two things cannot be written into one file: " + file);
       }
     }
@@ -262,11 +266,21 @@ public abstract class Program implements Callable<Integer> {
     CommandLine command = commandLine(program);
     int code = command.execute(args);
     command.getOut().flush();
-    if (System.out.checkError() && code == RIGHT) {
+    if (System.out.checkError() && code == RIGHT && !readerHasLeft()) {
       program.printError("the output cannot be written");
       code = CANNOT_RUN;
     }
     System.exit(code);
+  }
+
+  /** Whether the output goes to a program that reads no more, as {@code head} does. */
+  private static boolean readerHasLeft() {
+    try (OutputStream out = new FileOutputStream(FileDescriptor.out)) {
+      out.write('\n'); // System.out has not told what was wrong
+      return false;
+    } catch (IOException e) {
+      return "Broken pipe".equals(e.getMessage());
+    }
   }
 
   /**

@@ -37,10 +37,10 @@ final class SameOptions {
               .boxed()
               .toList();
       if (!others.isEmpty()) {
-        Object value = options.get(i).getValue(); // rank 0 is the one that says it
+        String value = text(options.get(i).getValue()); // rank 0 is the one that says it
         return options.get(i).longestName()
             + " differs from rank to rank: rank 0 has "
-            + (value == null ? "none" : value)
+            + (value.equals("null") ? "none" : value)
             + ", ranks "
             + others
             + " do not; give all ranks the same options";
@@ -50,8 +50,13 @@ final class SameOptions {
   }
 
   private static long mark(Object value) {
-    Object compared = value instanceof Path ? "a file" : value;
-    byte[] text = Arrays.deepToString(new Object[] {compared}).getBytes(StandardCharsets.UTF_8);
-    return UUID.nameUUIDFromBytes(text).getMostSignificantBits();
+    String compared = value instanceof Path ? "a file" : text(value);
+    return UUID.nameUUIDFromBytes(compared.getBytes(StandardCharsets.UTF_8))
+        .getMostSignificantBits();
+  }
+
+  private static String text(Object value) {
+    String inBrackets = Arrays.deepToString(new Object[] {value}); // it may be an array
+    return inBrackets.substring(1, inBrackets.length() - 1);
   }
 }

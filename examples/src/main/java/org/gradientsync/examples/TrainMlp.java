@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -263,6 +264,11 @@ public class TrainMlp extends Example {
   }
 
   @Override
+  Set<String> ownOptions() {
+    return Set.of("--json", "--plot", "--resume"); // of rank 0 alone
+  }
+
+  @Override
   void configure(GradientSync.Builder builder) {
     if (wire != null) {
       builder.set("wire", wire.toLowerCase(Locale.ROOT));
@@ -347,7 +353,9 @@ public class TrainMlp extends Example {
     }
     Map<String, Object> results = results(sync, clock);
     boolean same = sameWeights(sync, engine.weights(), results);
+    boolean finite = everywhere(sync, Weights.areFinite(engine.weights()));
     double loss = losses.get(losses.size() - 1).loss();
+    finite &= Double.isFinite(loss);
     results.put("loss", loss);
     if (data instanceof IrisData iris) {
       Layer[] layers = HostMlp.layers(shape);
@@ -372,7 +380,8 @@ public class TrainMlp extends Example {
         || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, events))) {
       return CANNOT_RUN;
     }
-    return printVerdict(sync, same, loss) ? RIGHT : WRONG;
+    print(sync, "%s", verdict(same, finite));
+    return same && finite ? RIGHT : WRONG;
   }
 
   /**
@@ -473,8 +482,8 @@ public class TrainMlp extends Example {
         clock.timed = steps - clock.firstStep;
       }
       if (checkpoint != null && isDue(step + 1, last)) {
-        if (!checkpoint(
-            sync, trainer, step >= clock.firstStep && !last ? clock : null, step + 1, weights)) {
+        Clock running = step >= clock.firstStep && !last ? clock : null;
+        if (!checkpoint(sync, trainer, running, step + 1, weights, losses)) {
           return false;
         }
       }
@@ -518,28 +527,34 @@ public class TrainMlp extends Example {
 
   /** Writes a checkpoint on rank 0 while the clock stands still. Collective. */
   private boolean checkpoint(
-      GradientSync sync, MlpTrainer trainer, Clock clock, long done, List<DeviceBuffer> weights) {
+      GradientSync sync,
+      MlpTrainer trainer,
+      Clock clock,
+      long done,
+      List<DeviceBuffer> weights,
+      List<MlpTrainer.Loss> losses) {
     if (clock != null) {
       trainer.await();
       clock.stop();
     }
-    boolean written = everywhere(sync, sync.rank() != 0 || writeCheckpoint(done, weights));
+    boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
+    boolean written = everywhere(sync, sync.rank() != 0 || writeCheckpoint(done, weights, finite));
     if (clock != null) {
       clock.start();
     }
     return written;
   }
 
-  private boolean writeCheckpoint(long done, List<DeviceBuffer> weights) {
+  private boolean writeCheckpoint(long done, List<DeviceBuffer> weights, boolean finiteLosses) {
     try {
-      if (Weights.areFinite(weights)) {
+      if (finiteLosses && Weights.areFinite(weights)) {
         Checkpoint.write(checkpoint, model.widths(), done, weights);
-      } else { // as training ends with a verdict, and an earlier checkpoint is still good
-        printError("no checkpoint is written, as weights are not finite: steps done=%d", done);
+      } else { // an earlier one is better
+        printError("no checkpoint is written, as the training has diverged: steps done=%d", done);
       }
       return true;
     } catch (IOException e) {
-      printError("cannot write the checkpoint: %s", reason(e));
+      printError("cannot write the checkpoint: file=%s, error=%s", checkpoint, reason(e));
       return false;
     }
   }
@@ -637,11 +652,6 @@ public class TrainMlp extends Example {
           100 * (double) results.get("exposedShare"));
     }
     print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));
-  }
-
-  private boolean printVerdict(GradientSync sync, boolean same, double loss) {
-    print(sync, "%s", verdict(same, Double.isFinite(loss)));
-    return same && Double.isFinite(loss);
   }
 
   private boolean write(

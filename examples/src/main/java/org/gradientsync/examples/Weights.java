@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.random.RandomGenerator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
 
 /** The weights of a perceptron, as numbers and as bits. They are FLOAT32 or FLOAT64. */
 final class Weights {
@@ -87,16 +88,8 @@ final class Weights {
 
   /** Whether there is no NaN and no infinity among all weights. */
   static boolean areFinite(List<DeviceBuffer> weights) {
-    for (DeviceBuffer layer : weights) {
-      for (long first = 0; first < layer.count(); first += PIECE) {
-        try (DeviceBuffer piece = piece(layer, first)) {
-          if (!Arrays.stream(get(piece)).allMatch(Double::isFinite)) {
-            return false;
-          }
-        }
-      }
-    }
-    return true;
+    return weights.stream()
+        .allMatch(layer -> ((BackendDevice) layer.device()).firstNotFinite(layer) < 0);
   }
 
   /** The first 64 bits of the SHA-256 of all weights' bits. */

@@ -62,6 +62,9 @@ class LaunchIT {
         .run(folder)
         .exits(3)
         .complains("linear-regression: the output cannot be written");
+    String head = "set -o pipefail\n'" + launcher + "' --local 2 --steps 2 | head -1\n";
+    Files.writeString(program, "#!/bin/bash\n" + head);
+    assertEquals("", Script.alone(program).run(folder).exits(0).err());
   }
 
   @ParameterizedTest

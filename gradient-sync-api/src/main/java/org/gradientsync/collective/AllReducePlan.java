@@ -46,7 +46,7 @@ final class AllReducePlan implements AutoCloseable {
    *
    * @param buffer what is reduced
    * @param shards how it is divided
-   * @param scratch room for DEPTH chunks from each rank
+   * @param scratch room for DEPTH chunks from each rank, or as many as there are if those are fewer
    */
   AllReducePlan(
       Group group, BackendDevice device, DeviceBuffer buffer, Shards shards, DeviceBuffer scratch) {

@@ -150,7 +150,8 @@ public final class PointToPointReducer implements Reducer {
     AllReducePlan plan = plans.get(buffer);
     if (plan == null) {
       Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
-      DeviceBuffer room = scratch(buffer.type(), shards.chunk());
+      long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
+      DeviceBuffer room = scratch(buffer.type(), chunksAtATime * group.size() * shards.chunk());
       plan = new AllReducePlan(group, device, buffer, shards, room);
       plans.put(buffer, plan);
     }
@@ -168,8 +169,7 @@ public final class PointToPointReducer implements Reducer {
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
   }
 
-  private DeviceBuffer scratch(DataType type, long chunk) {
-    long count = AllReducePlan.DEPTH * group.size() * chunk;
+  private DeviceBuffer scratch(DataType type, long count) {
     DeviceBuffer room = scratch.get(type);
     if (room == null || room.count() < count) {
       DeviceBuffer larger = device.allocate(type, count);

@@ -1,6 +1,7 @@
 package org.gradientsync.host;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,7 +16,8 @@ final class FreeMemory {
   /** From how many bytes on it is worth a look. */
   static final long MUCH = 64L << 20;
 
-  private static final int LOOKS = 10;
+  private static final long GROWTH = 8L << 20; // less is other programs' coming and going
+  private static final long STILL_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SPARE = 256L << 20; // for everybody else
   private static final Path MEMINFO = Path.of("/proc/meminfo");
@@ -33,33 +35,54 @@ final class FreeMemory {
       throw new IOException(
           "the file system is full: folder=" + folder + ", bytes=" + bytes + ", free=" + free);
     }
-    long available = read("MemAvailable:");
-    if (bytes > available - SPARE) {
-      throw new IOException(
-          "the machine has too little memory left: bytes=" + bytes + ", available=" + available);
-    }
+    requireLeft(bytes);
   }
 
   /**
-   * Whether the machine has that much left for ordinary memory, or has it once the garbage
-   * collector has freed that of closed buffers.
+   * Takes the first bytes of a piece of ordinary memory, if the machine has room for the whole.
+   * Only one thread at a time, so that the next one sees what is taken.
+   *
+   * @throws IOException if it has not
+   * @throws OutOfMemoryError if the JVM's limit is in the way
    */
-  static boolean has(long bytes) {
-    if (bytes < MUCH || bytes <= left()) {
-      return true;
+  static ByteBuffer allocate(int bytes, long whole) throws IOException {
+    if (whole < MUCH) {
+      return HostBuffers.allocate(bytes);
     }
-    System.gc();
-    for (int look = 0; look < LOOKS && bytes > left(); look++) {
-      LockSupport.parkNanos(LOOK_NANOS); // as it is freed a little later
+    synchronized (FreeMemory.class) {
+      requireLeft(whole);
+      return HostBuffers.allocate(bytes);
     }
-    return bytes <= left();
   }
 
-  /** What is left for ordinary memory, in bytes; very much if that cannot be found out. */
-  static long left() {
+  /** Also looks again, while the garbage collector frees the memory of closed buffers. */
+  private static void requireLeft(long bytes) throws IOException {
+    long left = left();
+    if (bytes <= left - SPARE) {
+      return;
+    }
+    System.gc();
+    long most = left;
+    long grown = System.nanoTime();
+    while (System.nanoTime() - grown < STILL_NANOS) {
+      LockSupport.parkNanos(LOOK_NANOS);
+      left = left();
+      if (bytes <= left - SPARE) {
+        return;
+      }
+      if (left > most + GROWTH) {
+        most = left;
+        grown = System.nanoTime();
+      }
+    }
+    throw new IOException(
+        "the machine has too little memory left: bytes=" + bytes + ", available=" + left);
+  }
+
+  /** In bytes; very much if that cannot be found out. */
+  private static long left() {
     long available = read("MemAvailable:");
-    long swap = read("SwapFree:");
-    return available > Long.MAX_VALUE - swap ? Long.MAX_VALUE : available + swap;
+    return available == Long.MAX_VALUE ? available : available + read("SwapFree:");
   }
 
   /** A line of the kernel's, in bytes. */

@@ -41,8 +41,9 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   /**
    * The elements where they lie, for code that computes them in Java: nothing is copied. What is
    * put there is what the next call of a sync takes, and its result is read there; not while such a
-   * call is under way. Changes are lost once this buffer, or the one that it is a view of, is
-   * closed.
+   * call is under way. Once this buffer, or the one that it is a view of, is closed, they must not
+   * be touched any more: changes are lost, and where the memory was shared with other processes,
+   * reading throws an {@link InternalError}.
    *
    * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and its
    *     like count elements

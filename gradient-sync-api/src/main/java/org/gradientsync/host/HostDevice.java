@@ -97,17 +97,12 @@ public final class HostDevice implements BackendDevice {
   private ByteBuffer[] ordinary(DataType type, long count, int segments) {
     long bytes = count * type.sizeInBytes();
     ByteBuffer[] memory = new ByteBuffer[segments];
-    boolean enough = true;
     try {
       for (int i = 0; i < segments; i++) {
-        long left = bytes - (long) i * segmentBytes;
-        enough = FreeMemory.has(left); // again, as other ranks take theirs at the same time
-        if (!enough) {
-          throw new OutOfMemoryError("the machine has " + FreeMemory.left() + " bytes left");
-        }
-        memory[i] = HostBuffers.allocate((int) Math.min(segmentBytes, left));
+        long left = bytes - (long) i * segmentBytes; // looked at again: others take theirs, too
+        memory[i] = FreeMemory.allocate((int) Math.min(segmentBytes, left), left);
       }
-    } catch (OutOfMemoryError e) {
+    } catch (OutOfMemoryError | IOException e) {
       throw new GradientSyncException(
           "out of host memory: type="
               + type
@@ -115,9 +110,10 @@ public final class HostDevice implements BackendDevice {
               + count
               + ", bytes="
               + bytes
-              + (enough
-                  ? "; close buffers or raise -XX:MaxDirectMemorySize"
-                  : "; the machine has less than that left"),
+              + "; "
+              + (e instanceof IOException
+                  ? e.getMessage()
+                  : "close buffers or raise -XX:MaxDirectMemorySize"),
           e);
     }
     return memory;

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
@@ -74,10 +75,11 @@ class EndingTest {
               new Thread(
                   () -> {
                     while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
-                      Thread.onSpinWait();
+                      LockSupport.parkNanos(1_000_000);
                     }
                     group.leaveAll();
                   });
+          hook.setDaemon(true);
           hook.start();
           assertEnding(communicator);
           hook.join();
