@@ -160,14 +160,20 @@ abstract class Example extends Program {
     }
   }
 
-  /** What training ends with. */
-  static String verdict(boolean sameWeights, boolean finite) {
+  /**
+   * Prints what training ends with.
+   *
+   * @return the exit code
+   */
+  final int printVerdict(GradientSync sync, boolean sameWeights, boolean finite) {
     if (!sameWeights) {
-      return "[FAIL] The ranks have different weights.";
+      print(sync, "[FAIL] The ranks have different weights.");
+    } else if (!finite) {
+      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
+    } else {
+      print(sync, "[PASS] All ranks have identical weights.");
     }
-    return finite
-        ? "[PASS] All ranks have identical weights."
-        : "[FAIL] The training has diverged: try a smaller --rate.";
+    return sameWeights && finite ? RIGHT : WRONG;
   }
 
   /** Whether something is so on every rank; the same answer on all of them. Collective. */

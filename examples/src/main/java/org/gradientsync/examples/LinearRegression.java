@@ -107,7 +107,8 @@ public class LinearRegression extends Example {
       }
     }
     print(sync, "Largest error of a weight: %.6f", largestDifference(weights, truth));
-    return printVerdict(sync, weights, loss) ? RIGHT : WRONG;
+    boolean diverged = steps > 0 && !Double.isFinite(loss);
+    return printVerdict(sync, haveSameWeights(sync, weights), !diverged);
   }
 
   /** The communication, apart from the computation. */
@@ -197,14 +198,11 @@ public class LinearRegression extends Example {
    * All ranks must have ended with the same bits. Nothing but equal averages keeps them equal: the
    * weights themselves were sent at the start only. Collective.
    */
-  private boolean printVerdict(GradientSync sync, float[] weights, double loss) {
+  private static boolean haveSameWeights(GradientSync sync, float[] weights) {
     int[] own = new int[weights.length];
     Arrays.setAll(own, i -> Float.floatToRawIntBits(weights[i]));
     int[] first = own.clone();
     sync.communicator().broadcast(IntBuffer.wrap(first), 0);
-    boolean equal = everywhere(sync, Arrays.equals(own, first));
-    boolean diverged = steps > 0 && !Double.isFinite(loss);
-    print(sync, "%s", verdict(equal, !diverged));
-    return equal && !diverged;
+    return everywhere(sync, Arrays.equals(own, first));
   }
 }

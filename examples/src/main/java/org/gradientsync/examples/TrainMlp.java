@@ -380,8 +380,7 @@ public class TrainMlp extends Example {
         || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, events))) {
       return CANNOT_RUN;
     }
-    print(sync, "%s", verdict(same, finite));
-    return same && finite ? RIGHT : WRONG;
+    return printVerdict(sync, same, finite);
   }
 
   /**

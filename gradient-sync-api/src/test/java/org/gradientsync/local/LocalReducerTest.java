@@ -19,7 +19,9 @@ class LocalReducerTest extends ReducerContract {
     return new LocalRunner();
   }
 
-  /** Each rank has room for a chunk from each other one, so chunks of full size would be 1 GiB. */
+  /**
+   * Each rank has room for a chunk from each other one, so chunks of full size would be half a GiB.
+   */
   @Test
   void manyRanksTakeLittleMemoryForSmallBuffers() {
     BufferPoolMXBean direct =
