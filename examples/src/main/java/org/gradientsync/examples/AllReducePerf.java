@@ -1,6 +1,5 @@
 package org.gradientsync.examples;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -408,7 +407,7 @@ public class AllReducePerf extends Example {
         plot,
         () -> {
           if (json != null) {
-            Files.writeString(json, PerfJson.of(about(sync), results));
+            NewFile.write(json, PerfJson.of(about(sync), results));
           }
           if (plot != null) {
             String title = type + " " + op + ", " + sync.size() + " ranks, " + sync.device().name();

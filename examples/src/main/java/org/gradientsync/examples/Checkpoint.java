@@ -8,6 +8,7 @@ import java.io.EOFException;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.UTFDataFormatException;
 import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -26,22 +27,32 @@ import org.gradientsync.host.TemporaryFiles;
  * A file with which training goes on later: the steps that were done and the bits of the weights.
  *
  * <p>All numbers have their most significant byte first: magic (8 bytes), version (4), bytes of an
- * element (4), number of widths (4), the widths (4 each), steps (8), weights layer by layer, CRC32
- * of everything before (8).
+ * element (4), name of the data (as {@link DataOutputStream#writeUTF} writes it), seed (8), number
+ * of widths (4), the widths (4 each), steps (8), weights layer by layer, CRC32 of everything before
+ * (8).
  */
 final class Checkpoint {
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L; // GSYNCMLP
-  private static final int VERSION = 1;
+  private static final int VERSION = 2;
   private static final int BUFFER = 1 << 16;
   private static final int MOST_WIDTHS = 1 << 16;
 
-  /** Everything before the weights but the widths. */
-  private static final int HEADER_BYTES = 28;
+  /** Everything before the weights but the name of the data and the widths. */
+  private static final int HEADER_BYTES = 38;
+
+  /**
+   * What it belongs to.
+   *
+   * @param data its name, in ASCII
+   * @param seed of the data
+   * @param widths of the layers
+   */
+  record Training(String data, long seed, int[] widths) {}
 
   private Checkpoint() {}
 
   /** Writes beside the file first, so that there is a whole one at any time. */
-  static void write(Path file, int[] widths, long steps, List<DeviceBuffer> weights)
+  static void write(Path file, Training training, long steps, List<DeviceBuffer> weights)
       throws IOException {
     Path folder = file.toAbsolutePath().getParent();
     Path temporary = new TemporaryFiles(folder, "checkpoint").createFile(".part");
@@ -53,8 +64,10 @@ final class Checkpoint {
         out.writeLong(MAGIC);
         out.writeInt(VERSION);
         out.writeInt(elementBytes(weights));
-        out.writeInt(widths.length);
-        for (int width : widths) {
+        out.writeUTF(training.data);
+        out.writeLong(training.seed);
+        out.writeInt(training.widths.length);
+        for (int width : training.widths) {
           out.writeInt(width);
         }
         out.writeLong(steps);
@@ -78,10 +91,10 @@ final class Checkpoint {
    * Reads the weights, after everything else was found right.
    *
    * @return the steps that were done
-   * @throws IOException if it cannot be read, is damaged, is another model's, or could have been
+   * @throws IOException if it cannot be read, is damaged, is another training's, or could have been
    *     written by another user: says which
    */
-  static long read(Path file, int[] widths, List<DeviceBuffer> weights) throws IOException {
+  static long read(Path file, Training training, List<DeviceBuffer> weights) throws IOException {
     // Opened once: what is checked is what is read, whatever is put in the file's place meanwhile.
     try (FileChannel channel =
         OwnFiles.ofThisUser().open(file, Long.MAX_VALUE, StandardOpenOption.READ)) {
@@ -90,31 +103,35 @@ final class Checkpoint {
         throw new IOException(
             "not a checkpoint: file=" + file + "; give a file that --checkpoint has written");
       }
-      long bytes = HEADER_BYTES + (long) widths.length * Integer.BYTES + Long.BYTES;
+      long bytes = HEADER_BYTES + training.data.length() + Long.BYTES;
+      bytes += (long) training.widths.length * Integer.BYTES;
       for (DeviceBuffer layer : weights) {
         bytes += layer.sizeInBytes();
       }
-      // What is larger is another model's, or nobody's: its header says which, so it is looked at,
+      // What is larger is another training's, or nobody's: its header says which, so it is looked
+      // at,
       // but not all of it.
       if (channel.size() <= bytes) {
         requireWhole(file, channel);
       }
       in = from(channel, Long.BYTES);
       try {
-        requireSame(file, "version", VERSION, in.readInt());
+        requireVersion(file, in.readInt());
         requireSame(file, "bytes of a weight", elementBytes(weights), in.readInt());
+        requireSame(file, "data", training.data, in.readUTF());
+        requireSame(file, "seed", training.seed, in.readLong());
         int[] read = new int[Math.max(0, Math.min(in.readInt(), MOST_WIDTHS))];
         for (int i = 0; i < read.length; i++) {
           read[i] = in.readInt();
         }
-        requireSame(file, "widths", Arrays.toString(widths), Arrays.toString(read));
+        requireSame(file, "widths", Arrays.toString(training.widths), Arrays.toString(read));
         if (channel.size() != bytes) {
           throw damaged(file, channel);
         }
         long steps = in.readLong();
         Weights.read(weights, in);
         return steps;
-      } catch (EOFException e) {
+      } catch (EOFException | UTFDataFormatException e) {
         throw damaged(file, channel);
       }
     }
@@ -150,11 +167,24 @@ final class Checkpoint {
             + "; take an earlier one");
   }
 
+  private static void requireVersion(Path file, int version) throws IOException {
+    if (version != VERSION) {
+      throw new IOException(
+          "checkpoint is of another release: file="
+              + file
+              + ", version="
+              + version
+              + ", expected="
+              + VERSION
+              + "; resume with the release that has written it");
+    }
+  }
+
   private static void requireSame(Path file, String what, Object expected, Object found)
       throws IOException {
     if (!expected.equals(found)) {
       throw new IOException(
-          "checkpoint is another model's: file="
+          "checkpoint is another training's: file="
               + file
               + ", "
               + what

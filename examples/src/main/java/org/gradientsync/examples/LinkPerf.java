@@ -1,7 +1,6 @@
 package org.gradientsync.examples;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -182,7 +181,7 @@ public class LinkPerf extends Program {
 
   private void write(LinkReport report) {
     try {
-      Files.writeString(json, report.json(Instant.now()));
+      NewFile.write(json, report.json(Instant.now()));
     } catch (IOException e) {
       throw new GradientSyncException("cannot write the figures: file=" + json + ", " + e, e);
     }

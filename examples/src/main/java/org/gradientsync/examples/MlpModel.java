@@ -1,7 +1,9 @@
 package org.gradientsync.examples;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.Collectors;
+import org.gradientsync.DeviceBuffer;
 import picocli.CommandLine.Option;
 
 /** The options that say what {@link TrainMlp} learns, and by layers of which widths. */
@@ -45,6 +47,13 @@ final class MlpModel {
           "All widths from the inputs to the outputs, 5,16,3 for example, instead of --layers and"
               + " --width.")
   private int[] widths;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Of the data and the first weights (default: ${DEFAULT-VALUE}).")
+  private long seed;
 
   /**
    * Refuses what makes no sense.
@@ -111,8 +120,25 @@ final class MlpModel {
     return source;
   }
 
+  long seed() {
+    return seed;
+  }
+
+  /** What a checkpoint belongs to. */
+  Checkpoint.Training training() {
+    return new Checkpoint.Training(source.name(), seed, widths());
+  }
+
+  /** Sets the weights that a training begins with. */
+  void setFirst(List<DeviceBuffer> weights) {
+    Layer[] layers = HostMlp.layers(widths());
+    for (int i = 0; i < layers.length; i++) {
+      Weights.set(weights.get(i), Weights.start(seed, i, layers));
+    }
+  }
+
   /** The rows that are learned from; with this seed, always the same. */
-  MlpData data(long seed) {
+  MlpData data() {
     int[] shape = widths();
     return switch (source) {
       case TEACHER -> new TeacherData(seed, shape);

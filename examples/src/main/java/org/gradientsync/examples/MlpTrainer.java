@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
+import java.util.List;
 import java.util.function.IntConsumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -101,6 +102,10 @@ final class MlpTrainer {
   /** The loss of the last {@link #step} that was asked to read it; the same on all ranks. */
   double loss() {
     return loss[0];
+  }
+
+  List<DeviceBuffer> weights() {
+    return engine.weights();
   }
 
   /** Waits for everything that was enqueued on the device. */

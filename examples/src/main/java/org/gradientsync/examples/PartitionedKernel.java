@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
+import java.util.Set;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
@@ -42,6 +43,11 @@ public class PartitionedKernel extends Example {
    */
   public static void main(String[] args) {
     start(new PartitionedKernel(), args);
+  }
+
+  @Override
+  Set<String> hiddenOptions() {
+    return Set.of("--local");
   }
 
   @Override

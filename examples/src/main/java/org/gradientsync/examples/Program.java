@@ -89,6 +89,11 @@ public abstract class Program implements Callable<Integer> {
     return launched != null && !launched.equals("1");
   }
 
+  /** Options of all programs that this one refuses with a better answer than that there is none. */
+  Set<String> hiddenOptions() {
+    return Set.of();
+  }
+
   /** The program's options. */
   final Stream<OptionSpec> options() {
     return spec.options().stream();
@@ -250,7 +255,14 @@ public abstract class Program implements Callable<Integer> {
 
   /** A program ready for parsing and running; {@code main} and the tests use the same. */
   static CommandLine commandLine(Program program) {
-    return new CommandLine(program)
+    CommandLine command = new CommandLine(program);
+    CommandSpec spec = command.getCommandSpec();
+    for (String name : program.hiddenOptions()) {
+      OptionSpec shown = spec.findOption(name);
+      spec.remove(shown);
+      spec.addOption(shown.toBuilder().hidden(true).build());
+    }
+    return command
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setExpandAtFiles(false) // an argument is what it says, not a file with more of them
         .setParameterExceptionHandler(Program::explain);

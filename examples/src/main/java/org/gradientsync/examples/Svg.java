@@ -5,8 +5,6 @@ import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
 import de.erichseifert.vectorgraphics2d.util.PageSize;
 import java.awt.Graphics2D;
 import java.io.IOException;
-import java.io.OutputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Consumer;
 
@@ -19,10 +17,9 @@ final class Svg {
     System.setProperty("java.awt.headless", "true"); // ranks have no screen
     VectorGraphics2D graphics = new VectorGraphics2D();
     drawing.accept(graphics);
-    try (OutputStream out = Files.newOutputStream(file)) {
-      Processors.get("svg")
-          .getDocument(graphics.getCommands(), new PageSize(width, height))
-          .writeTo(out);
-    }
+    NewFile.write(
+        file,
+        Processors.get("svg").getDocument(graphics.getCommands(), new PageSize(width, height))
+            ::writeTo);
   }
 }

@@ -1,26 +1,19 @@
 package org.gradientsync.examples;
 
-import java.io.IOException;
-import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -41,9 +34,7 @@ import picocli.CommandLine.Option;
 public class TrainMlp extends Example {
   private static final int DEFAULT_WARM_UP = 5;
   private static final int MOST_ALONE = 100;
-  private static final int MOST_IN_TIMELINE = 1000;
   private static final double MEBIBYTE = 1 << 20;
-  private static final long BAR_PAUSE = TimeUnit.MILLISECONDS.toNanos(250);
 
   @Mixin private MlpModel model;
 
@@ -84,13 +75,6 @@ public class TrainMlp extends Example {
       defaultValue = "0.2",
       description = "Learning rate (default: ${DEFAULT-VALUE}).")
   private double rate;
-
-  @Option(
-      names = "--seed",
-      paramLabel = "N",
-      defaultValue = "1",
-      description = "Of the data and the first weights (default: ${DEFAULT-VALUE}).")
-  private long seed;
 
   @Option(
       names = "--bucket-mb",
@@ -166,49 +150,8 @@ public class TrainMlp extends Example {
               + " little.")
   private boolean exposed;
 
-  @Option(
-      names = "--timeline",
-      paramLabel = "FILE",
-      description =
-          "Write what each rank computes and averages in the last steps, for chrome://tracing or"
-              + " Perfetto; implies --exposed.")
-  private Path timeline;
-
-  @Option(names = "--timeline-plot", paramLabel = "FILE.svg", description = "Draw the same there.")
-  private Path timelinePlot;
-
-  @Option(
-      names = "--timeline-steps",
-      paramLabel = "N",
-      defaultValue = "5",
-      description = "How many steps a timeline shows (default: ${DEFAULT-VALUE}).")
-  private int timelineSteps;
-
-  @Option(
-      names = "--checkpoint",
-      paramLabel = "FILE",
-      description = "Write the weights there at the end.")
-  private Path checkpoint;
-
-  @Option(
-      names = "--checkpoint-every",
-      paramLabel = "N",
-      description = "Also write them each time when this many steps are done.")
-  private Integer checkpointEvery;
-
-  @Option(
-      names = "--resume",
-      paramLabel = "FILE",
-      description =
-          "Go on where a checkpoint was written; rank 0 reads it. It holds weights and steps: give"
-              + " the same --data and --seed.")
-  private Path resume;
-
-  @Option(names = "--json", paramLabel = "FILE", description = "Write the results there as JSON.")
-  private Path json;
-
-  @Option(names = "--plot", paramLabel = "FILE.svg", description = "Draw the loss there.")
-  private Path plot;
+  @Mixin private MlpFiles files;
+  @Mixin private MlpCheckpoints checkpoints;
 
   /**
    * Runs the program.
@@ -237,17 +180,8 @@ public class TrainMlp extends Example {
     if (wire != null && !wire.matches("(?i)b?float16")) {
       throw badUse("--wire takes bfloat16 or float16: --wire " + wire);
     }
-    if (checkpointEvery != null) {
-      requireAtLeast(1, "--checkpoint-every", checkpointEvery);
-      if (checkpoint == null) {
-        throw badUse("--checkpoint-every needs --checkpoint FILE");
-      }
-    }
-    requireSvg("--plot", plot);
-    requireSvg("--timeline-plot", timelinePlot);
-    requireDifferentFiles(json, plot, checkpoint, timeline, timelinePlot);
-    requireAtLeast(1, "--timeline-steps", timelineSteps);
-    requireAtMost(MOST_IN_TIMELINE, "--timeline-steps", timelineSteps);
+    checkpoints.check(this);
+    files.check(this, checkpoints.file());
   }
 
   private void requirePositive(String option, Double value) {
@@ -277,14 +211,8 @@ public class TrainMlp extends Example {
 
   @Override
   int run(GradientSync sync) {
-    if (!everywhere(
-        sync,
-        sync.rank() != 0
-            || canWrite(json)
-                && canWrite(plot)
-                && canReplace(checkpoint)
-                && canWrite(timeline)
-                && canWrite(timelinePlot))) {
+    boolean canWrite = sync.rank() != 0 || files.canWrite(this) && canReplace(checkpoints.file());
+    if (!everywhere(sync, canWrite)) {
       return BAD_USE;
     }
     if (wire != null && !(sync.device() instanceof CudaDevice)) {
@@ -292,17 +220,10 @@ public class TrainMlp extends Example {
       return BAD_USE;
     }
     try (MlpEngine engine = engine(sync, model.widths());
-        Timeline times = timeline(sync, engine);
+        Timeline times = files.timeline(sync, engine, steps, accumulate);
         GradientBuckets buckets = buckets(sync, engine.parameters())) {
       return train(sync, times == null ? engine : times.engine(), buckets, times);
     }
-  }
-
-  /** What takes the times of the last steps, or null. */
-  private Timeline timeline(GradientSync sync, MlpEngine engine) {
-    return timeline == null && timelinePlot == null
-        ? null
-        : new Timeline(sync, engine, Math.min(steps, timelineSteps), accumulate);
   }
 
   /** The layers on this rank's device. */
@@ -329,10 +250,9 @@ public class TrainMlp extends Example {
   }
 
   private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets, Timeline times) {
-    int[] shape = model.widths();
     stage(sync, "making the data");
-    MlpData data = model.data(seed);
-    long first = start(sync, engine.weights(), shape);
+    MlpData data = model.data();
+    long first = start(sync, engine.weights());
     if (first < 0) {
       return CANNOT_RUN;
     }
@@ -341,24 +261,22 @@ public class TrainMlp extends Example {
       return BAD_USE;
     }
     buckets.broadcast(engine.weights(), 0);
-    MlpTrainer.load(sync, engine, data, batches, rows, shape);
+    MlpTrainer.load(sync, engine, data, batches, rows, model.widths());
     printHeader(sync, engine.parameters(), buckets, first);
 
     MlpTrainer trainer = new MlpTrainer(sync, engine, buckets, batches, accumulate, rate);
     Exposure exposure = exposed || times != null ? new Exposure() : null;
-    Clock clock = new Clock(first + warmUpSteps(first), exposure, times);
-    List<MlpTrainer.Loss> losses = new ArrayList<>();
-    if (!steps(sync, trainer, clock, first, engine.weights(), losses)) {
+    MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times);
+    if (!run.train()) {
       return CANNOT_RUN;
     }
-    Map<String, Object> results = results(sync, clock);
+    Map<String, Object> results = results(sync, run);
     boolean same = sameWeights(sync, engine.weights(), results);
     boolean finite = everywhere(sync, Weights.areFinite(engine.weights()));
-    double loss = losses.get(losses.size() - 1).loss();
-    finite &= Double.isFinite(loss);
-    results.put("loss", loss);
+    finite &= Double.isFinite(run.lastLoss());
+    results.put("loss", run.lastLoss());
     if (data instanceof IrisData iris) {
-      Layer[] layers = HostMlp.layers(shape);
+      Layer[] layers = HostMlp.layers(model.widths());
       double[][] weights = engine.weights().stream().map(Weights::get).toArray(double[][]::new);
       results.put("trainingAccuracy", iris.accuracy(layers, weights, false));
       results.put("testAccuracy", iris.accuracy(layers, weights, true));
@@ -366,18 +284,20 @@ public class TrainMlp extends Example {
     List<TimelineEvent> events = List.of();
     if (exposure != null) {
       hearOfAll(sync);
-      exposure.putInto(results, sync, clock.timed);
+      exposure.putInto(results, sync, run.timedSteps());
       events = times == null ? events : times.gather();
     }
     if (alone) {
-      timeAlone(sync, trainer, clock, results);
+      stage(sync, "timing steps without averaging");
+      double time = run.millisecondsAlone(MOST_ALONE);
+      results.put("aloneMillisecondsPerStep", time);
+      results.put("efficiency", time / (double) results.get("millisecondsPerStep"));
     }
     printResults(sync, results);
-    if (first == 0 && losses.size() > 1 && loss >= losses.get(0).loss()) {
+    if (first == 0 && run.losses().size() > 1 && run.lastLoss() >= run.losses().get(0).loss()) {
       print(sync, "The loss has not gone down: try another --rate.");
     }
-    if (!everywhere(sync, sync.rank() != 0 || write(sync, results, losses))
-        || !everywhere(sync, sync.rank() != 0 || writeTimeline(sync, events))) {
+    if (!everywhere(sync, sync.rank() != 0 || write(sync, results, run.losses(), events))) {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, finite);
@@ -388,32 +308,25 @@ public class TrainMlp extends Example {
    *
    * @return the steps that are done already, or -1 if they could not be read
    */
-  private long start(GradientSync sync, List<DeviceBuffer> weights, int[] shape) {
+  private long start(GradientSync sync, List<DeviceBuffer> weights) {
     long[] done = {0};
-    if (sync.rank() == 0 && resume != null) {
-      done[0] = readCheckpoint(weights, shape);
+    if (sync.rank() == 0 && checkpoints.resumed() != null) {
+      done[0] = checkpoints.read(this, model, weights);
     } else if (sync.rank() == 0) {
-      Layer[] layers = HostMlp.layers(shape);
-      for (int i = 0; i < layers.length; i++) {
-        Weights.set(weights.get(i), Weights.start(seed, i, layers));
-      }
+      model.setFirst(weights);
     }
     sync.communicator().broadcast(LongBuffer.wrap(done), 0);
     return done[0];
   }
 
-  private long readCheckpoint(List<DeviceBuffer> weights, int[] shape) {
-    try {
-      return Checkpoint.read(resume, shape, weights);
-    } catch (IOException e) {
-      printError("cannot resume: %s", reason(e));
-      return -1;
-    }
+  private MlpRun.Plan plan(GradientSync sync, long first) {
+    int left = (int) (steps - 1 - first);
+    int untimed = Math.min(left, warmUp == null ? DEFAULT_WARM_UP : warmUp);
+    return new MlpRun.Plan(first, steps, first + untimed, lossEvery, rowsPerStep(sync));
   }
 
-  private int warmUpSteps(long first) {
-    int left = (int) (steps - 1 - first);
-    return Math.min(left, warmUp == null ? DEFAULT_WARM_UP : warmUp);
+  private double rowsPerStep(GradientSync sync) {
+    return (double) rows * accumulate * sync.size();
   }
 
   /** An average is told of at a later call when it is done; this is one. */
@@ -423,156 +336,21 @@ public class TrainMlp extends Example {
     }
   }
 
-  /** Times the steps from one on. */
-  private static final class Clock {
-    private final long firstStep;
-    private final Exposure exposure; // or null
-    private final Timeline timeline; // or null
-    private long timed;
-    private long start;
-    private long nanos;
-
-    Clock(long firstStep, Exposure exposure, Timeline timeline) {
-      this.firstStep = firstStep;
-      this.exposure = exposure;
-      this.timeline = timeline;
-    }
-
-    void start() {
-      start = System.nanoTime();
-    }
-
-    void stop() {
-      nanos += System.nanoTime() - start;
-    }
+  /** Whether a checkpoint is written when this many steps are done. */
+  boolean keeps(long done) {
+    return checkpoints.isDue(done, done == steps);
   }
 
-  /** Trains. Collective. */
-  private boolean steps(
-      GradientSync sync,
-      MlpTrainer trainer,
-      Clock clock,
-      long first,
-      List<DeviceBuffer> weights,
-      List<MlpTrainer.Loss> losses) {
-    long shown = System.nanoTime();
-    long shownStep = first;
-    for (long step = first; step < steps; step++) {
-      if (clock.timeline != null && step == Math.max(first, steps - clock.timeline.steps())) {
-        startTimeline(sync, trainer, clock, step);
-      }
-      if (step == clock.firstStep) {
-        trainer.await();
-        if (clock.exposure != null) {
-          clock.exposure.start(sync);
-        }
-        sync.barrier();
-        clock.start();
-      }
-      boolean last = step == steps - 1;
-      boolean read = last || step % lossEvery == 0;
-      trainer.step(step, read);
-      if (read) {
-        losses.add(new MlpTrainer.Loss(step, trainer.loss()));
-      }
-      if (last) {
-        trainer.await();
-        clock.stop();
-        clock.timed = steps - clock.firstStep;
-      }
-      if (checkpoint != null && isDue(step + 1, last)) {
-        Clock running = step >= clock.firstStep && !last ? clock : null;
-        if (!checkpoint(sync, trainer, running, step + 1, weights, losses)) {
-          return false;
-        }
-      }
-      long now = System.nanoTime();
-      if (sync.rank() == 0 && now - shown >= BAR_PAUSE) {
-        double rate = rowsPerStep(sync) * (step + 1 - shownStep) / ((now - shown) / 1e9);
-        showBar(step + 1, losses, rate);
-        shown = now;
-        shownStep = step + 1;
-      }
-    }
-    return true;
+  /** Writes a checkpoint. */
+  boolean keep(long done, List<DeviceBuffer> weights, boolean finiteLosses) {
+    return checkpoints.write(this, model, done, weights, finiteLosses);
   }
 
-  /** The clock stands still meanwhile. Collective. */
-  private static void startTimeline(GradientSync sync, MlpTrainer trainer, Clock clock, long step) {
-    boolean running = step > clock.firstStep;
-    trainer.await();
-    if (running) {
-      clock.stop();
-    }
-    clock.timeline.start(step);
-    trainer.await();
-    sync.barrier();
-    if (running) {
-      clock.start();
-    }
-  }
-
-  private void showBar(long done, List<MlpTrainer.Loss> losses, double rowsPerSecond) {
-    String loss =
-        losses.isEmpty()
-            ? ""
-            : String.format(Locale.ROOT, "loss %.4g, ", losses.get(losses.size() - 1).loss());
-    bar(done, steps, loss + String.format(Locale.ROOT, "%.0f rows/s", rowsPerSecond));
-  }
-
-  private boolean isDue(long done, boolean last) {
-    return last || checkpointEvery != null && done % checkpointEvery == 0;
-  }
-
-  /** Writes a checkpoint on rank 0 while the clock stands still. Collective. */
-  private boolean checkpoint(
-      GradientSync sync,
-      MlpTrainer trainer,
-      Clock clock,
-      long done,
-      List<DeviceBuffer> weights,
-      List<MlpTrainer.Loss> losses) {
-    if (clock != null) {
-      trainer.await();
-      clock.stop();
-    }
-    boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
-    boolean written = everywhere(sync, sync.rank() != 0 || writeCheckpoint(done, weights, finite));
-    if (clock != null) {
-      clock.start();
-    }
-    return written;
-  }
-
-  private boolean writeCheckpoint(long done, List<DeviceBuffer> weights, boolean finiteLosses) {
-    try {
-      if (finiteLosses && Weights.areFinite(weights)) {
-        Checkpoint.write(checkpoint, model.widths(), done, weights);
-      } else { // an earlier one is better
-        printError("no checkpoint is written, as the training has diverged: steps done=%d", done);
-      }
-      return true;
-    } catch (IOException e) {
-      printError("cannot write the checkpoint: file=%s, error=%s", checkpoint, reason(e));
-      return false;
-    }
-  }
-
-  private double rowsPerStep(GradientSync sync) {
-    return (double) rows * accumulate * sync.size();
-  }
-
-  /** The slowest rank's time for a step, in milliseconds. Collective. */
-  private static double slowest(GradientSync sync, long nanos, long timed) {
-    double[] time = {milliseconds(nanos) / timed};
-    sync.communicator().allReduce(DoubleBuffer.wrap(time), ReduceOp.MAX);
-    return time[0];
-  }
-
-  private Map<String, Object> results(GradientSync sync, Clock clock) {
+  /** Collective. */
+  private Map<String, Object> results(GradientSync sync, MlpRun run) {
     Map<String, Object> results = new LinkedHashMap<>();
-    double time = slowest(sync, clock.nanos, clock.timed);
-    results.put("timedSteps", clock.timed);
+    double time = run.millisecondsPerStep();
+    results.put("timedSteps", run.timedSteps());
     results.put("millisecondsPerStep", time);
     results.put("rowsPerSecond", rowsPerStep(sync) / time * 1e3);
     return results;
@@ -588,24 +366,6 @@ public class TrainMlp extends Example {
     return Arrays.stream(all).allMatch(digest -> digest == all[0]);
   }
 
-  /** The weights of the training are lost by it. Collective. */
-  private void timeAlone(
-      GradientSync sync, MlpTrainer trainer, Clock clock, Map<String, Object> results) {
-    stage(sync, "timing steps without averaging");
-    long timed = Math.min(clock.timed, MOST_ALONE);
-    trainer.stepAlone(0, false);
-    trainer.await();
-    sync.barrier();
-    long start = System.nanoTime();
-    for (long step = 0; step < timed; step++) {
-      trainer.stepAlone(step, step % lossEvery == 0);
-    }
-    trainer.await();
-    double time = slowest(sync, System.nanoTime() - start, timed);
-    results.put("aloneMillisecondsPerStep", time);
-    results.put("efficiency", time / (double) results.get("millisecondsPerStep"));
-  }
-
   private void printHeader(
       GradientSync sync, List<Parameter> parameters, GradientBuckets buckets, long first) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
@@ -618,8 +378,8 @@ public class TrainMlp extends Example {
         parameters.get(0).type(),
         buckets.bucketCount(),
         overlap ? "during" : "after");
-    if (resume != null) {
-      print(sync, "Resumed: %s, steps done: %d", resume, first);
+    if (checkpoints.resumed() != null) {
+      print(sync, "Resumed: %s, steps done: %d", checkpoints.resumed(), first);
     }
   }
 
@@ -654,39 +414,15 @@ public class TrainMlp extends Example {
   }
 
   private boolean write(
-      GradientSync sync, Map<String, Object> results, List<MlpTrainer.Loss> losses) {
-    return write(
-        "the results: " + names(json, plot),
-        plot,
-        () -> {
-          if (json != null) {
-            Map<String, Object> all = about(sync);
-            all.putAll(results);
-            all.put("losses", losses.stream().map(l -> List.of(l.step(), l.loss())).toList());
-            Files.writeString(json, PerfJson.of(all));
-          }
-          if (plot != null) {
-            LossPlot.write(plot, title(sync), losses);
-          }
-        });
-  }
-
-  private String title(GradientSync sync) {
-    return model.source() + ", widths " + model.text() + ", " + sync.size() + " ranks";
-  }
-
-  private boolean writeTimeline(GradientSync sync, List<TimelineEvent> events) {
-    return write(
-        "the timeline: " + names(timeline, timelinePlot),
-        timelinePlot,
-        () -> {
-          if (timeline != null) {
-            Files.writeString(timeline, TimelineJson.of(sync.size(), events));
-          }
-          if (timelinePlot != null) {
-            TimelinePlot.write(timelinePlot, title(sync), sync.size(), events);
-          }
-        });
+      GradientSync sync,
+      Map<String, Object> results,
+      List<MlpTrainer.Loss> losses,
+      List<TimelineEvent> events) {
+    Map<String, Object> all = about(sync);
+    all.putAll(results);
+    String title = model.source() + ", widths " + model.text() + ", " + sync.size() + " ranks";
+    return files.write(this, all, title, losses)
+        && files.writeTimeline(this, title, sync.size(), events);
   }
 
   private Map<String, Object> about(GradientSync sync) {
@@ -705,7 +441,7 @@ public class TrainMlp extends Example {
     about.put("accumulate", accumulate);
     about.put("steps", steps);
     about.put("rate", rate);
-    about.put("seed", seed);
+    about.put("seed", model.seed());
     about.put("overlap", overlap);
     about.put("wire", wire);
     about.put("tf32", tf32);

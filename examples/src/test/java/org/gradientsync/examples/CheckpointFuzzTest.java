@@ -18,7 +18,8 @@ import org.gradientsync.host.HostDevice;
 
 /** Files of any content as checkpoints, those with a right checksum among them. */
 class CheckpointFuzzTest {
-  private static final int[] WIDTHS = {2, 2};
+  private static final Checkpoint.Training TRAINING =
+      new Checkpoint.Training("A", 5, new int[] {2, 2});
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L;
   private static final double[] BEFORE = {1, 2, 3, 4};
 
@@ -43,12 +44,12 @@ class CheckpointFuzzTest {
       Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
       double[] after = new double[4];
       try {
-        long steps = Checkpoint.read(path, WIDTHS, List.of(weights));
-        assertEquals(file.getLong(28), steps);
+        long steps = Checkpoint.read(path, TRAINING, List.of(weights));
+        assertEquals(file.getLong(39), steps);
         weights.copyTo(after);
         for (int i = 0; i < 4; i++) {
           assertEquals(
-              file.getLong(36 + 8 * i), Double.doubleToRawLongBits(after[i]), "weight " + i);
+              file.getLong(47 + 8 * i), Double.doubleToRawLongBits(after[i]), "weight " + i);
         }
       } catch (IOException e) {
         weights.copyTo(after);

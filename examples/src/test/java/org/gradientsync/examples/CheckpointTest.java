@@ -45,6 +45,10 @@ class CheckpointTest {
     sync.close();
   }
 
+  private static Checkpoint.Training training(int... widths) {
+    return new Checkpoint.Training("IRIS", 5, widths);
+  }
+
   private List<DeviceBuffer> weights(DataType type, int[] widths) {
     List<DeviceBuffer> weights = new ArrayList<>();
     for (Layer layer : HostMlp.layers(widths)) {
@@ -78,9 +82,9 @@ class CheckpointTest {
   void bitsComeBack(DataType type) throws IOException {
     List<DeviceBuffer> written = weights(type, WIDTHS);
     byte[][] bits = fill(written);
-    Checkpoint.write(file, WIDTHS, 1L << 40, written);
+    Checkpoint.write(file, training(WIDTHS), 1L << 40, written);
     List<DeviceBuffer> read = weights(type, WIDTHS);
-    assertEquals(1L << 40, Checkpoint.read(file, WIDTHS, read));
+    assertEquals(1L << 40, Checkpoint.read(file, training(WIDTHS), read));
     for (int i = 0; i < bits.length; i++) {
       assertArrayEquals(bits[i], bits(read.get(i)));
     }
@@ -102,13 +106,13 @@ class CheckpointTest {
     int[] widths = {3, 2};
     List<DeviceBuffer> weights = weights(DataType.FLOAT64, widths);
     fill(weights);
-    Checkpoint.write(file, widths, 7, weights);
+    Checkpoint.write(file, training(widths), 7, weights);
     byte[] whole = Files.readAllBytes(file);
     byte[] before = bits(weights.get(0));
-    assertEquals(36 + before.length + Long.BYTES, whole.length);
+    assertEquals(50 + before.length + Long.BYTES, whole.length);
     assertEquals(
         ByteBuffer.wrap(before).order(ByteOrder.nativeOrder()).getLong(),
-        ByteBuffer.wrap(whole).getLong(36),
+        ByteBuffer.wrap(whole).getLong(50),
         "the first weight is not where it should be");
     weights.get(0).fillZero();
     for (int i = 0; i < whole.length; i++) {
@@ -123,7 +127,7 @@ class CheckpointTest {
     refuses(Arrays.copyOf(whole, whole.length + 8), "checkpoint is damaged", weights);
     assertArrayEquals(new byte[before.length], bits(weights.get(0)), "weights were changed");
     Files.write(file, whole);
-    assertEquals(7, Checkpoint.read(file, widths, weights));
+    assertEquals(7, Checkpoint.read(file, training(widths), weights));
     assertArrayEquals(before, bits(weights.get(0)));
   }
 
@@ -131,23 +135,24 @@ class CheckpointTest {
       throws IOException {
     Files.write(file, content);
     IOException e =
-        assertThrows(IOException.class, () -> Checkpoint.read(file, new int[] {3, 2}, weights));
+        assertThrows(
+            IOException.class, () -> Checkpoint.read(file, training(new int[] {3, 2}), weights));
     assertTrue(e.getMessage().startsWith(reason), e::toString);
   }
 
   @Test
   void anotherModelsIsRefused() throws IOException {
-    Checkpoint.write(file, WIDTHS, 7, weights(DataType.FLOAT64, WIDTHS));
+    Checkpoint.write(file, training(WIDTHS), 7, weights(DataType.FLOAT64, WIDTHS));
     IOException type =
         assertThrows(
             IOException.class,
-            () -> Checkpoint.read(file, WIDTHS, weights(DataType.FLOAT32, WIDTHS)));
+            () -> Checkpoint.read(file, training(WIDTHS), weights(DataType.FLOAT32, WIDTHS)));
     assertTrue(type.getMessage().contains("bytes of a weight=8, expected=4"), type::toString);
     int[] other = {300, 301, 3};
     IOException widths =
         assertThrows(
             IOException.class,
-            () -> Checkpoint.read(file, other, weights(DataType.FLOAT64, other)));
+            () -> Checkpoint.read(file, training(other), weights(DataType.FLOAT64, other)));
     assertTrue(
         widths.getMessage().contains("widths=[300, 301, 2], expected=[300, 301, 3]"),
         widths::toString);
@@ -157,29 +162,30 @@ class CheckpointTest {
   void onlyThisUsersOwnFileIsRead() throws IOException {
     int[] widths = {3, 2};
     List<DeviceBuffer> weights = weights(DataType.FLOAT64, widths);
-    Checkpoint.write(file, widths, 7, weights);
+    Checkpoint.write(file, training(widths), 7, weights);
     assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
     Path link = Files.createSymbolicLink(folder.resolve("link"), file);
     IOException linked =
-        assertThrows(IOException.class, () -> Checkpoint.read(link, widths, weights));
+        assertThrows(IOException.class, () -> Checkpoint.read(link, training(widths), weights));
     assertTrue(linked.getMessage().contains("it is a symbolic link"), linked::toString);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-rw-rw-"));
     IOException open =
-        assertThrows(IOException.class, () -> Checkpoint.read(file, widths, weights));
+        assertThrows(IOException.class, () -> Checkpoint.read(file, training(widths), weights));
     assertTrue(open.getMessage().contains("other users can write to it"), open::toString);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
-    assertEquals(7, Checkpoint.read(file, widths, weights));
+    assertEquals(7, Checkpoint.read(file, training(widths), weights));
   }
 
   @Test
   void ofAHugeFileOnlyTheHeaderIsRead() throws IOException {
     int[] widths = {3, 2};
     List<DeviceBuffer> weights = weights(DataType.FLOAT64, widths);
-    Checkpoint.write(file, widths, 7, weights);
+    Checkpoint.write(file, training(widths), 7, weights);
     try (RandomAccessFile huge = new RandomAccessFile(file.toFile(), "rw")) {
       huge.setLength(1L << 42); // reading all of it would take an hour
     }
-    IOException e = assertThrows(IOException.class, () -> Checkpoint.read(file, widths, weights));
+    IOException e =
+        assertThrows(IOException.class, () -> Checkpoint.read(file, training(widths), weights));
     assertTrue(e.getMessage().startsWith("checkpoint is damaged"), e::toString);
   }
 }

@@ -67,6 +67,7 @@ class GpuProgramsTest {
   void partitionedKernelHasHelp() {
     Run run = Run.of(new PartitionedKernel(), "--help").exits(0);
     assertTrue(run.out().contains("--gpus=N"), run::toString);
+    assertFalse(run.out().contains("--local"), run::toString);
   }
 
   @ParameterizedTest

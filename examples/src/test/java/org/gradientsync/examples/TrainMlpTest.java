@@ -144,6 +144,10 @@ class TrainMlpTest {
     resume(file, "--widths=6,12,9,5")
         .exits(3)
         .complainsInOneLine("widths=[6, 12, 9, 4], expected=[6, 12, 9, 5]");
+    resume(file, WIDTHS, "--seed=2").exits(3).complainsInOneLine("seed=1, expected=2");
+    resume(file, WIDTHS, "--data=random")
+        .exits(3)
+        .complainsInOneLine("data=TEACHER, expected=RANDOM");
     resume(folder.resolve("none"), WIDTHS)
         .exits(3)
         .complainsInOneLine("cannot resume: there is no such file or folder: " + folder);
