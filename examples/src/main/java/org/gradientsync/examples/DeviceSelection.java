@@ -15,7 +15,7 @@ import picocli.CommandLine.Option;
     name = "device-selection",
     description = {
       "Shows which GPU each rank takes, and which it would take by each of three strategies.",
-      "To see the first at work: mpirun -np 2 bash -c"
+      "To see the first at work, which rules out the reducer peer: mpirun -np 2 bash -c"
           + " 'CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK exec examples/bin/device-selection'",
       "The second: examples/bin/device-selection --gpu 1",
       "The third: mpirun -np 2 examples/bin/device-selection"
@@ -83,7 +83,10 @@ public class DeviceSelection extends Example {
     CudaGpu byLocalRank = gpus.get(sync.localRank() % gpus.size());
     strategy(
         sync,
-        "1. " + VISIBLE + " of its own for each rank, which then sees one GPU, as number 0:",
+        "1. "
+            + VISIBLE
+            + " of its own for each rank, which then sees one GPU, as number 0, and cannot use the"
+            + " reducer peer, for which it would have to see the others':",
         VISIBLE + "=" + entry(byLocalRank.ordinal()) + " would leave it " + byLocalRank);
     CudaGpu byRank = gpus.get(sync.rank() % gpus.size());
     strategy(

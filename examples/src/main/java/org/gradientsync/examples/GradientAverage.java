@@ -1,7 +1,6 @@
 package org.gradientsync.examples;
 
 import java.nio.LongBuffer;
-import java.util.Arrays;
 import java.util.stream.LongStream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -212,12 +211,5 @@ public class GradientAverage extends Example {
 
   private static boolean onGpu(GradientSync sync) {
     return sync.device() instanceof CudaDevice;
-  }
-
-  private static double median(double[] milliseconds) {
-    double[] sorted = milliseconds.clone();
-    Arrays.sort(sorted);
-    int middle = sorted.length / 2;
-    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
   }
 }

@@ -1,27 +1,18 @@
 package org.gradientsync.examples;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.Float16;
 
 /**
  * Gradients whose average is known: element i of a rank is rank + i / 1000, rounded to the type.
  *
  * <p>The average is worked out here a second time, by the arithmetic that the library promises and
- * none of its code, so that every element can be compared bit by bit. Elements are handled as their
- * raw bits in a long, which makes one comparison serve all types.
- *
- * <p>Buffers are filled and read in chunks: they may be larger than a Java array can be.
+ * none of its code, so that every element can be compared bit by bit.
  */
 final class Gradients {
-  private static final int CHUNK = 1 << 16;
-
   private final DataType type;
   private final int ranks;
-  private final ByteBuffer chunk;
+  private final Elements elements;
 
   /**
    * Gradients of one rank; not safe for use by several threads.
@@ -32,8 +23,7 @@ final class Gradients {
   Gradients(DataType type, int ranks) {
     this.type = type;
     this.ranks = ranks;
-    this.chunk =
-        ByteBuffer.allocateDirect(CHUNK * type.sizeInBytes()).order(ByteOrder.nativeOrder());
+    elements = new Elements(type);
   }
 
   /** What a check found in one buffer. */
@@ -52,15 +42,12 @@ final class Gradients {
    * @param rank whose it is
    */
   void compute(DeviceBuffer buffer, int rank) {
-    for (long first = 0; first < buffer.count(); first += CHUNK) {
-      int count = (int) Math.min(CHUNK, buffer.count() - first);
+    for (long first = 0; first < buffer.count(); first += Elements.MOST) {
+      int count = Elements.count(buffer, first);
       for (int i = 0; i < count; i++) {
-        put(i, gradient(rank, first + i));
+        elements.put(i, gradient(rank, first + i));
       }
-      chunk.limit(count * type.sizeInBytes());
-      try (DeviceBuffer part = buffer.slice(first, count)) {
-        part.copyFrom(chunk);
-      }
+      elements.copyTo(buffer, first, count);
     }
   }
 
@@ -72,11 +59,11 @@ final class Gradients {
    */
   Check check(DeviceBuffer buffer) {
     Check found = Check.NOTHING_WRONG;
-    for (long first = 0; first < buffer.count(); first += CHUNK) {
-      int count = (int) Math.min(CHUNK, buffer.count() - first);
-      download(buffer, first, count);
+    for (long first = 0; first < buffer.count(); first += Elements.MOST) {
+      int count = Elements.count(buffer, first);
+      elements.copyFrom(buffer, first, count);
       for (int i = 0; i < count; i++) {
-        long averaged = get(i);
+        long averaged = elements.get(i);
         long expected = average(first + i);
         if (averaged != expected) {
           found =
@@ -91,8 +78,8 @@ final class Gradients {
 
   /** One element of a buffer, as a number. */
   double read(DeviceBuffer buffer, long index) {
-    download(buffer, index, 1);
-    return value(get(0));
+    elements.copyFrom(buffer, index, 1);
+    return value(elements.get(0));
   }
 
   /** What an element is after averaging, as a number. */
@@ -126,50 +113,11 @@ final class Gradients {
     return round(sum / ranks);
   }
 
-  private void download(DeviceBuffer buffer, long first, int count) {
-    chunk.limit(count * type.sizeInBytes());
-    try (DeviceBuffer part = buffer.slice(first, count)) {
-      part.copyTo(chunk);
-    }
-  }
-
-  /** To the type's bits; a value that comes from a float is rounded once only. */
   private long round(double value) {
-    return switch (type) {
-      case FLOAT16 -> Float16.fromFloat((float) value) & 0xffffL;
-      case BFLOAT16 -> BFloat16.fromFloat((float) value) & 0xffffL;
-      case FLOAT32 -> Float.floatToRawIntBits((float) value) & 0xffffffffL;
-      case FLOAT64 -> Double.doubleToRawLongBits(value);
-      case INT32, INT64 -> throw new IllegalArgumentException("not floating-point: " + type);
-    };
+    return Elements.bits(type, value);
   }
 
   private double value(long bits) {
-    return switch (type) {
-      case FLOAT16 -> Float16.toFloat((short) bits);
-      case BFLOAT16 -> BFloat16.toFloat((short) bits);
-      case FLOAT32 -> Float.intBitsToFloat((int) bits);
-      case FLOAT64 -> Double.longBitsToDouble(bits);
-      case INT32, INT64 -> throw new IllegalArgumentException("not floating-point: " + type);
-    };
-  }
-
-  private void put(int index, long bits) {
-    int offset = index * type.sizeInBytes();
-    chunk.limit(chunk.capacity());
-    switch (type.sizeInBytes()) {
-      case 2 -> chunk.putShort(offset, (short) bits);
-      case 4 -> chunk.putInt(offset, (int) bits);
-      default -> chunk.putLong(offset, bits);
-    }
-  }
-
-  private long get(int index) {
-    int offset = index * type.sizeInBytes();
-    return switch (type.sizeInBytes()) {
-      case 2 -> chunk.getShort(offset) & 0xffffL;
-      case 4 -> chunk.getInt(offset) & 0xffffffffL;
-      default -> chunk.getLong(offset);
-    };
+    return Elements.value(type, bits);
   }
 }

@@ -1,7 +1,6 @@
 package org.gradientsync.examples;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -40,14 +39,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
    * @return in their unit
    */
   public double median() {
-    return median(links.stream().mapToDouble(Link::value).toArray());
-  }
-
-  static double median(double[] values) {
-    double[] sorted = values.clone();
-    Arrays.sort(sorted);
-    int middle = sorted.length / 2;
-    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    return Program.median(links.stream().mapToDouble(Link::value).toArray());
   }
 
   /** The links that are slower than the rest, in their order. */

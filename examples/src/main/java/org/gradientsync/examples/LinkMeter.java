@@ -128,7 +128,7 @@ public final class LinkMeter implements AutoCloseable {
       }
     }
     return IntStream.range(0, copies.size())
-        .mapToObj(i -> copies.get(i).measured(LinkKind.median(rates[i])))
+        .mapToObj(i -> copies.get(i).measured(Program.median(rates[i])))
         .toList();
   }
 
@@ -191,7 +191,7 @@ public final class LinkMeter implements AutoCloseable {
         repeat++;
       }
     }
-    return small.measured(LinkKind.median(times));
+    return small.measured(Program.median(times));
   }
 
   @Override

@@ -1,11 +1,9 @@
 package org.gradientsync.examples;
 
-import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.cuda.CudaGpu;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -81,6 +79,9 @@ public class LinkPerf extends Program {
 
   @Override
   protected int runProgram() {
+    if (!canWrite(json)) {
+      return BAD_USE;
+    }
     List<CudaGpu> gpus = CudaGpu.visible();
     stage("opening the GPUs");
     List<LinkKind> kinds;
@@ -90,10 +91,13 @@ public class LinkPerf extends Program {
     List<String> names = gpus.stream().map(CudaGpu::toString).toList();
     LinkReport report = new LinkReport(names, bytes, repeats, kinds);
     report.lines().forEach(line -> print("%s", line));
-    if (json != null) {
-      write(report);
-    }
-    return RIGHT;
+    boolean written =
+        json == null
+            || write(
+                "the figures: " + names(json),
+                null,
+                () -> NewFile.write(json, report.json(Instant.now())));
+    return written ? RIGHT : CANNOT_RUN;
   }
 
   private List<LinkKind> measure(LinkMeter meter) {
@@ -177,13 +181,5 @@ public class LinkPerf extends Program {
         new LinkKind("GPU to host", GBS, true, toHost),
         new LinkKind("host to GPU, both ways at once", GBS, true, toDeviceMeanwhile),
         new LinkKind("GPU to host, both ways at once", GBS, true, toHostMeanwhile));
-  }
-
-  private void write(LinkReport report) {
-    try {
-      NewFile.write(json, report.json(Instant.now()));
-    } catch (IOException e) {
-      throw new GradientSyncException("cannot write the figures: file=" + json + ", " + e, e);
-    }
   }
 }

@@ -3,9 +3,10 @@ package org.gradientsync.examples;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
+import java.util.Map;
 
 /**
  * What link-perf found out, as text and as JSON.
@@ -38,41 +39,33 @@ record LinkReport(List<String> gpus, long bytes, int repeats, List<LinkKind> kin
   }
 
   String json(Instant date) {
-    return String.format(
-        Locale.ROOT,
-        "{\"program\":\"link-perf\",\"date\":%s,\"gpus\":[%s],\"bytes\":%d,\"repeats\":%d,"
-            + "\"kinds\":[%n%s]}%n",
-        quoted(date.truncatedTo(ChronoUnit.SECONDS).toString()),
-        gpus.stream().map(LinkReport::quoted).collect(Collectors.joining(",")),
-        bytes,
-        repeats,
-        kinds.stream().map(LinkReport::json).collect(Collectors.joining(",\n")));
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("program", "link-perf");
+    members.put("date", date.truncatedTo(ChronoUnit.SECONDS).toString());
+    members.put("gpus", gpus);
+    members.put("bytes", bytes);
+    members.put("repeats", repeats);
+    members.put("kinds", kinds.stream().map(LinkReport::members).toList());
+    return PerfJson.of(members);
   }
 
-  private static String json(LinkKind kind) {
+  private static Map<String, Object> members(LinkKind kind) {
     List<LinkKind.Link> slow = kind.slow();
-    return String.format(
-        Locale.ROOT,
-        "{\"name\":%s,\"unit\":%s,\"links\":[%n%s]}",
-        quoted(kind.name()),
-        quoted(kind.unit()),
-        kind.links().stream()
-            .map(link -> json(link, slow.contains(link)))
-            .collect(Collectors.joining(",\n")));
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("name", kind.name());
+    members.put("unit", kind.unit());
+    members.put(
+        "links", kind.links().stream().map(link -> members(link, slow.contains(link))).toList());
+    return members;
   }
 
-  private static String json(LinkKind.Link link, boolean slow) {
-    return String.format(
-        Locale.ROOT,
-        "{\"from\":%s,\"to\":%s,\"value\":%.3f,\"throughHost\":%b,\"slow\":%b}",
-        quoted(link.from()),
-        quoted(link.to()),
-        link.value(),
-        link.throughHost(),
-        slow);
-  }
-
-  private static String quoted(String text) {
-    return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
+  private static Map<String, Object> members(LinkKind.Link link, boolean slow) {
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("from", link.from());
+    members.put("to", link.to());
+    members.put("value", link.value());
+    members.put("throughHost", link.throughHost());
+    members.put("slow", slow);
+    return members;
   }
 }

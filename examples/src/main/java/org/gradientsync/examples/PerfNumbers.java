@@ -1,30 +1,23 @@
 package org.gradientsync.examples;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.Float16;
 import org.gradientsync.ReduceOp;
 
 /**
  * Numbers between -2 and 2 that differ by rank and by index, and what reducing them must give. That
  * is worked out here from the definition in {@link ReduceOp}, with none of the library's code but
- * the 16-bit conversions, so that every element can be compared bit by bit.
- *
- * <p>Elements are handled as their raw bits in a long, and buffers in pieces: they may be larger
- * than a Java array can be. Not safe for use by several threads.
+ * the 16-bit conversions, so that every element can be compared bit by bit. Not safe for use by
+ * several threads.
  */
 final class PerfNumbers {
-  private static final int PIECE = 1 << 16;
   private static final long INT_BITS = 0xffffffffL;
 
   private final DataType type;
   private final ReduceOp op;
   private final int ranks;
   private final DataType wire;
-  private final ByteBuffer piece;
+  private final Elements elements;
 
   PerfNumbers(DataType type, ReduceOp op, int ranks) {
     this(type, op, ranks, null);
@@ -42,21 +35,17 @@ final class PerfNumbers {
     this.type = type;
     this.op = op;
     this.ranks = ranks;
-    this.piece =
-        ByteBuffer.allocateDirect(PIECE * type.sizeInBytes()).order(ByteOrder.nativeOrder());
+    elements = new Elements(type);
   }
 
   /** Writes a rank's numbers. */
   void fill(DeviceBuffer buffer, int rank) {
-    for (long first = 0; first < buffer.count(); first += PIECE) {
-      int count = (int) Math.min(PIECE, buffer.count() - first);
-      piece.limit(count * type.sizeInBytes());
+    for (long first = 0; first < buffer.count(); first += Elements.MOST) {
+      int count = Elements.count(buffer, first);
       for (int i = 0; i < count; i++) {
-        put(i, bits(rank, first + i));
+        elements.put(i, bits(rank, first + i));
       }
-      try (DeviceBuffer part = buffer.slice(first, count)) {
-        part.copyFrom(piece);
-      }
+      elements.copyTo(buffer, first, count);
     }
   }
 
@@ -68,14 +57,11 @@ final class PerfNumbers {
    */
   long wrong(DeviceBuffer buffer, int times) {
     long wrong = 0;
-    for (long first = 0; first < buffer.count(); first += PIECE) {
-      int count = (int) Math.min(PIECE, buffer.count() - first);
-      piece.limit(count * type.sizeInBytes());
-      try (DeviceBuffer part = buffer.slice(first, count)) {
-        part.copyTo(piece);
-      }
+    for (long first = 0; first < buffer.count(); first += Elements.MOST) {
+      int count = Elements.count(buffer, first);
+      elements.copyFrom(buffer, first, count);
       for (int i = 0; i < count; i++) {
-        wrong += get(i) == reduced(first + i, times) ? 0 : 1;
+        wrong += elements.get(i) == reduced(first + i, times) ? 0 : 1;
       }
     }
     return wrong;
@@ -91,7 +77,7 @@ final class PerfNumbers {
       case FLOAT64 -> Double.doubleToRawLongBits((hash >> 11) * 0x1p-52);
       case INT32 -> hash & INT_BITS;
       case INT64 -> hash;
-      default -> toBits((hash >> 32) * 0x1p-30f);
+      default -> Elements.bits(type, (hash >> 32) * 0x1p-30f);
     };
   }
 
@@ -101,7 +87,7 @@ final class PerfNumbers {
       case FLOAT64 -> Double.doubleToRawLongBits(reducedDouble(index, times));
       case INT32 -> reducedLong(index, times) & INT_BITS;
       case INT64 -> reducedLong(index, times);
-      default -> toBits(reducedFloat(index, times));
+      default -> Elements.bits(type, reducedFloat(index, times));
     };
   }
 
@@ -112,7 +98,7 @@ final class PerfNumbers {
       for (int rank = 1; rank < ranks; rank++) {
         sum = combine(sum, time == 0 ? onWire(toFloat(bits(rank, index))) : result);
       }
-      float stored = onWire(toFloat(toBits(op == ReduceOp.AVERAGE ? sum / ranks : sum)));
+      float stored = onWire(rounded(op == ReduceOp.AVERAGE ? sum / ranks : sum));
       if (time > 0 && stored == result) {
         break; // and so it stays
       }
@@ -122,11 +108,7 @@ final class PerfNumbers {
   }
 
   private float onWire(float value) {
-    return wire == null
-        ? value
-        : wire == DataType.BFLOAT16
-            ? BFloat16.toFloat(BFloat16.fromFloat(value))
-            : Float16.toFloat(Float16.fromFloat(value));
+    return wire == null ? value : (float) Elements.value(wire, Elements.bits(wire, value));
   }
 
   private double reducedDouble(long index, int times) {
@@ -184,40 +166,14 @@ final class PerfNumbers {
   }
 
   private float toFloat(long bits) {
-    return switch (type) {
-      case FLOAT16 -> Float16.toFloat((short) bits);
-      case BFLOAT16 -> BFloat16.toFloat((short) bits);
-      default -> Float.intBitsToFloat((int) bits);
-    };
+    return (float) Elements.value(type, bits); // exact: FLOAT64 goes another way
   }
 
-  private long toBits(float value) {
-    return switch (type) {
-      case FLOAT16 -> Float16.fromFloat(value) & 0xffffL;
-      case BFLOAT16 -> BFloat16.fromFloat(value) & 0xffffL;
-      default -> Float.floatToRawIntBits(value) & INT_BITS;
-    };
+  private float rounded(float value) {
+    return toFloat(Elements.bits(type, value));
   }
 
   private long toLong(long bits) {
     return type == DataType.INT32 ? (int) bits : bits;
-  }
-
-  private void put(int index, long bits) {
-    int offset = index * type.sizeInBytes();
-    switch (type.sizeInBytes()) {
-      case 2 -> piece.putShort(offset, (short) bits);
-      case 4 -> piece.putInt(offset, (int) bits);
-      default -> piece.putLong(offset, bits);
-    }
-  }
-
-  private long get(int index) {
-    int offset = index * type.sizeInBytes();
-    return switch (type.sizeInBytes()) {
-      case 2 -> piece.getShort(offset) & 0xffffL;
-      case 4 -> piece.getInt(offset) & INT_BITS;
-      default -> piece.getLong(offset);
-    };
   }
 }

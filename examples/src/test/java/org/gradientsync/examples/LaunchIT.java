@@ -69,7 +69,17 @@ class LaunchIT {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"compare", "compare-mpi", "compare-training", "demo", "gpu-bundle", "gpu-test"})
+      strings = {
+        "compare",
+        "compare-mpi",
+        "compare-training",
+        "compile-kernels",
+        "demo",
+        "fuzz",
+        "gpu-bundle",
+        "gpu-test",
+        "test"
+      })
   void scriptsHaveHelp(String script) throws Exception {
     Run run = Script.alone(SCRIPTS.resolve(script)).run(folder, "--help").exits(0);
     assertTrue(run.out().lines().count() > 1, run::toString);

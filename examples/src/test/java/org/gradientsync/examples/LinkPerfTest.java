@@ -13,7 +13,7 @@ class LinkPerfTest {
   @Test
   void saysThatThereIsNoGpu() {
     GpuProgramsTest.requireNoGpu();
-    for (String[] args : new String[][] {{}, {"--bytes=64k", "--repeats=1", "--json=/no/file"}}) {
+    for (String[] args : new String[][] {{}, {"--bytes=64k", "--repeats=1"}}) {
       Run.of(new LinkPerf(), args).exits(3).complainsInOneLine("link-perf: ");
     }
   }

@@ -42,11 +42,12 @@ class LinkReportTest {
   void theJsonHasAllFigures() {
     assertEquals(
         """
-        {"program":"link-perf","date":"2026-11-21T04:00:00Z",\
-        "gpus":["GPU 0, \\"H\\" (0)","GPU 1, H (1)"],"bytes":1024,"repeats":3,"kinds":[
-        {"name":"host to GPU","unit":"GB/s","links":[
-        {"from":"host","to":"GPU 0","value":50.125,"throughHost":false,"slow":false},
-        {"from":"host","to":"GPU 1","value":10.000,"throughHost":true,"slow":true}]}]}
+        {"program": "link-perf", "date": "2026-11-21T04:00:00Z", \
+        "gpus": ["GPU 0, \\"H\\" (0)", "GPU 1, H (1)"], "bytes": 1024, "repeats": 3, "kinds": [
+          {"name": "host to GPU", "unit": "GB/s", "links": [
+          {"from": "host", "to": "GPU 0", "value": 50.125, "throughHost": false, "slow": false}, \
+
+          {"from": "host", "to": "GPU 1", "value": 10.0, "throughHost": true, "slow": true}]}]}
         """,
         report(50.125, 10).json(Instant.parse("2026-11-21T04:00:00.5Z")));
   }

@@ -41,7 +41,7 @@ public record Run(int code, String out, String err) {
     return this;
   }
 
-  Run complains(String part) {
+  public Run complains(String part) {
     assertTrue(err.contains(part), () -> "no \"" + part + "\" in " + this);
     return this;
   }

@@ -38,6 +38,7 @@ import org.gradientsync.host.HostDevice;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
@@ -176,9 +177,13 @@ public final class DjlTraining implements Callable<Integer> {
     try (GradientSync sync = GradientSync.builder().device(kind).create()) {
       return run(sync);
     } catch (GradientSyncException e) {
-      spec.commandLine().getErr().println(spec.name() + ": " + e.getMessage());
+      printError(e.getMessage());
       return CANNOT_RUN;
     }
+  }
+
+  private void printError(String sentence) {
+    spec.commandLine().getErr().println(spec.name() + ": " + sentence);
   }
 
   private void requireAtLeast(int minimum, String option, int value) {
@@ -189,7 +194,29 @@ public final class DjlTraining implements Callable<Integer> {
     }
   }
 
+  /** Ranks with other options would not train one model. */
+  private boolean haveSameOptions(GradientSync sync) {
+    for (OptionSpec option : spec.options()) {
+      Object value = option.getValue();
+      if (!option.longestName().equals("--threads")
+          && !isSame(sync, value == null ? 0 : value.hashCode())) {
+        if (sync.rank() == 0) {
+          printError(
+              option.longestName()
+                  + " differs from rank to rank: rank 0 has "
+                  + value
+                  + "; give all ranks the same options");
+        }
+        return false;
+      }
+    }
+    return true;
+  }
+
   private int run(GradientSync sync) {
+    if (!haveSameOptions(sync)) {
+      return BAD_USE;
+    }
     Engine engine = PyTorch.load(sync, threads);
     Device device = onGpu ? PyTorch.gpu(engine, sync) : Device.cpu();
     engine.setRandomSeed(seed + sync.rank()); // each rank guesses its own first weights
@@ -305,17 +332,16 @@ public final class DjlTraining implements Callable<Integer> {
     print(sync, "Final loss: %.8f", loss);
     print(sync, "New rows that are recognized: %.1f %%", 100 * right);
     print(sync, "Weights: %016x", digest);
-    boolean equal = isSame(sync, digest);
-    print(
-        sync,
-        equal
-            ? "[PASS] All ranks have identical weights."
-            : "[FAIL] The ranks have different weights.");
-    boolean diverged = !Double.isFinite(loss);
-    if (diverged) {
-      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
+    if (!isSame(sync, digest)) {
+      print(sync, "[FAIL] The ranks have different weights.");
+      return false;
     }
-    return equal && !diverged;
+    if (!Double.isFinite(loss)) {
+      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
+      return false;
+    }
+    print(sync, "[PASS] All ranks have identical weights.");
+    return true;
   }
 
   /** The first bytes of the weights' SHA-256. */

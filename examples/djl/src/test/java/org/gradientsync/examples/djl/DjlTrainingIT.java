@@ -1,6 +1,7 @@
 package org.gradientsync.examples.djl;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -45,6 +46,22 @@ class DjlTrainingIT {
     // Averaged where DJL keeps them, by another reducer: the same bits.
     Run inPlace = right(2, "--rows=96", "--steps=61", "--in-place");
     assertEquals(results(two), results(inPlace));
+  }
+
+  @Test
+  void ranksWithOtherOptionsAreRefused() throws Exception {
+    String program = PROGRAM.toString();
+    Script.underMpirun(1, program)
+        .run(folder, "--rows=64", ":", "-np", "1", program, "--rows=32")
+        .exits(2)
+        .complains("djl-training: --rows differs from rank to rank: rank 0 has 64; give all");
+  }
+
+  @Test
+  void divergedTrainingFails() throws Exception {
+    Run run = Script.alone(PROGRAM).run(folder, "--rate=1e20", "--steps=20").exits(1);
+    run.prints("[FAIL] The training has diverged: try a smaller --rate.");
+    assertFalse(run.out().contains("PASS"), run::toString);
   }
 
   @Test
