@@ -176,8 +176,8 @@ interface CudaApi {
   /** What is enqueued of it still runs. */
   void destroyGraph(CUgraphExec graph);
 
-  /** The allocation that an address lies in: where it begins and its bytes. */
-  long[] allocationOf(long address);
+  /** Where the allocation begins that an address lies in. */
+  long allocationOf(long address);
 
   /** A number that no other allocation of this process ever has. */
   long allocationId(long address);

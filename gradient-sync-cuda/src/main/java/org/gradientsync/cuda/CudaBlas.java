@@ -266,11 +266,10 @@ public final class CudaBlas implements AutoCloseable {
   /** Ends cuBLAS on this GPU, once the work enqueued is done. A second call does nothing. */
   @Override
   public synchronized void close() {
-    if (!closed && !device.isClosed()) {
+    if (!closed) {
       closed = true;
       Resources.closeAll(device::makeCurrent, () -> api.destroy(handle));
     }
-    closed = true;
   }
 
   private void begin(CudaStream stream) {

@@ -105,10 +105,9 @@ public final class CudaModule implements AutoCloseable {
   /** Unloads the kernels. A second call does nothing. */
   @Override
   public synchronized void close() {
-    if (!closed && !device.isClosed()) { // a closed device has given its context back, modules too
+    if (!closed) {
       closed = true;
       Resources.closeAll(device::makeCurrent, () -> device.api().unloadModule(module));
     }
-    closed = true;
   }
 }

@@ -15,7 +15,7 @@ record DeviceMapping(int ordinal, boolean shared) {
   static DeviceMapping of(DeviceRequest request, int gpus) {
     String asked = request.settings().get("cuda.device").orElse(null);
     if (asked == null) {
-      return new DeviceMapping(request.localRank() % gpus, request.localSize() > gpus && gpus > 0);
+      return new DeviceMapping(request.localRank() % gpus, request.localSize() > gpus);
     }
     int ordinal;
     try {

@@ -1,39 +1,99 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
+import jcuda.Pointer;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import org.gradientsync.DataType;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Resources;
 
-/** Looks for what is not finite in a buffer and waits for the answer. */
+/**
+ * Looks for what is not finite in a buffer, with the kernels of {@code finite.cu}, and waits for
+ * the answer. Its user has a lock.
+ */
 final class FiniteCheck implements AutoCloseable {
+  private static final int COUNT = Long.BYTES;
+  private static final int MASK = 2 * Long.BYTES;
+  private static final int FOUND = 3 * Long.BYTES;
+  private static final int BYTES = 4 * Long.BYTES;
+  private static final int THREADS = 512;
+  private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
+  private static final int ELEMENTS_PER_THREAD = 8;
+
   private final CudaDevice device;
-  private final FiniteKernel kernel;
+  private final CUfunction[] functions = new CUfunction[DataType.values().length];
+  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
+  private final Pointer arguments;
+  private final int mostBlocks;
+  private final int[] grid = {1, 1, 1};
+  private final int[] block = {THREADS, 1, 1};
+
+  /** The index of what the GPU has found, counted from 1; page-locked. */
   private final ByteBuffer found = HostBuffers.allocate(Long.BYTES);
+
+  private final Resources resources = new Resources();
 
   FiniteCheck(CudaDevice device) {
     this.device = device;
-    device.api().pageLock(found);
+    CudaApi api = device.api();
     try {
-      kernel = new FiniteKernel(device);
+      api.pageLock(found);
+      resources.add(() -> api.pageUnlock(found));
+      CUmodule module = api.loadModule(ReduceKernel.resource("finite.ptx"));
+      resources.add(() -> api.unloadModule(module));
+      for (DataType type : DataType.values()) {
+        if (type.isFloatingPoint()) {
+          functions[type.ordinal()] = api.function(module, "finite_" + type.sizeInBytes());
+        }
+      }
+      arguments = api.arguments(memory, new int[] {0});
+      mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
     } catch (RuntimeException | Error e) {
-      device.api().pageUnlock(found);
+      resources.closeAfter(e);
       throw e;
     }
   }
 
-  /** The index of one such element, or -1. */
-  synchronized long first(CudaBuffer buffer) {
+  /**
+   * Looks at what has been enqueued on a buffer's stream so far. Allocates nothing.
+   *
+   * @return the index of an element that is not finite, or -1; integers all are
+   */
+  long first(CudaBuffer buffer) {
     found.putLong(0, 0);
-    kernel.launch(buffer, device.api().deviceAddress(found));
+    CUfunction function = functions[buffer.type().ordinal()];
+    if (function != null && buffer.count() > 0) {
+      launch(function, buffer);
+    }
     buffer.stream().await();
     return found.getLong(0) - 1;
   }
 
+  private void launch(CUfunction function, CudaBuffer buffer) {
+    memory.putLong(0, buffer.address());
+    memory.putLong(COUNT, buffer.count());
+    memory.putLong(MASK, mask(buffer.type()));
+    memory.putLong(FOUND, device.api().deviceAddress(found));
+    long blocks = buffer.count() / (THREADS * ELEMENTS_PER_THREAD) + 1;
+    grid[0] = (int) Math.min(mostBlocks, blocks);
+    device.makeCurrent();
+    device.api().launch(function, grid, block, 0, buffer.stream().handle(), arguments);
+  }
+
+  /** The exponent's bits. */
+  private static long mask(DataType type) {
+    return switch (type) {
+      case FLOAT16 -> 0x7c00;
+      case BFLOAT16 -> 0x7f80;
+      case FLOAT32 -> 0x7f800000;
+      case FLOAT64 -> 0x7ff0000000000000L;
+      case INT32, INT64 -> throw new IllegalArgumentException("integers are finite: type=" + type);
+    };
+  }
+
   @Override
   public void close() {
-    try {
-      kernel.close();
-    } finally {
-      device.api().pageUnlock(found);
-    }
+    resources.close();
   }
 }

@@ -41,36 +41,40 @@ public final class HostStagedReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    HostDevice host = new HostDevice();
-    Reducer inner =
-        HostReducers.fastest(new SyncContext(context.group(), host, context.settings()));
-    NodeMemory node = null;
-    if (NodeMemory.isPossible(context.group())) {
+    Group group = context.group();
+    Resources parts = new Resources();
+    try {
+      HostDevice host = parts.add(new HostDevice());
+      Reducer inner =
+          parts.add(HostReducers.fastest(new SyncContext(group, host, context.settings())));
+      NodeMemory node = node(group);
+      HostStagedReducer reducer = null;
+      String reason = "";
       try {
-        node = NodeMemory.share(context.group(), StagedOnGpu.bytes(context.group().size()));
-      } catch (UnavailableException e) {
-        log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());
+        reducer =
+            parts.add(
+                new HostStagedReducer(group, (CudaDevice) context.device(), host, inner, node));
+      } catch (CudaException e) {
+        reason = e.getMessage();
       }
-    }
-    return agreed(context.group(), (CudaDevice) context.device(), host, inner, node);
-  }
-
-  /** On all ranks or on none: the others would wait for one that cannot have it. */
-  private static Reducer agreed(
-      Group group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
-    HostStagedReducer reducer = null;
-    String reason = "";
-    try {
-      reducer = new HostStagedReducer(group, device, host, inner, node);
-    } catch (CudaException e) {
-      reason = e.getMessage();
-    }
-    try {
+      // On all ranks or on none: the others would wait for one that cannot have it.
       Agreement.requireAll(new GroupCommunicator(group), reason);
+      return reducer;
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, reducer, inner, host);
+      parts.closeAfter(e);
       throw e;
     }
-    return reducer;
+  }
+
+  /** What the GPUs stage in, or null if it cannot be had. */
+  private static NodeMemory node(Group group) {
+    try {
+      return NodeMemory.isPossible(group)
+          ? NodeMemory.share(group, StagedOnGpu.bytes(group.size()))
+          : null;
+    } catch (UnavailableException e) {
+      log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());
+      return null;
+    }
   }
 }

@@ -453,11 +453,11 @@ final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public long[] allocationOf(long address) {
+  public long allocationOf(long address) {
     Address base = new Address();
     long[] size = new long[1];
     check(JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)), "cuMemGetAddressRange");
-    return new long[] {base.value(), size[0]};
+    return base.value();
   }
 
   @Override

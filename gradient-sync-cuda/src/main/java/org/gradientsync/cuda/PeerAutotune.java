@@ -2,7 +2,6 @@ package org.gradientsync.cuda;
 
 import java.nio.DoubleBuffer;
 import java.util.Arrays;
-import java.util.function.LongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.GroupCommunicator;
@@ -18,23 +17,23 @@ final class PeerAutotune {
   private final CudaDevice device;
   private final GroupCommunicator communicator;
   private final PeerPlanner planner;
-  private final LongFunction<PeerRegistration> register;
+  private final PeerRegistration buffer;
 
   /**
    * Prepares.
    *
-   * @param register gives a buffer of so many bytes, registered with its mapping; its type is
-   *     FLOAT32
+   * @param buffer of FLOAT32, and of the size that two_shot can take at most, registered with its
+   *     mapping
    */
   PeerAutotune(
       CudaDevice device,
       GroupCommunicator communicator,
       PeerPlanner planner,
-      LongFunction<PeerRegistration> register) {
+      PeerRegistration buffer) {
     this.device = device;
     this.communicator = communicator;
     this.planner = planner;
-    this.register = register;
+    this.buffer = buffer;
   }
 
   /** The largest sizes for one_shot and for two_shot, in bytes. */
@@ -55,7 +54,9 @@ final class PeerAutotune {
   }
 
   private boolean isFaster(PeerWay way, PeerWay other, long bytes) {
-    PeerRegistration registration = register.apply(bytes);
+    PeerRegistration registration =
+        new PeerRegistration(
+            buffer.number, buffer.type, elements(bytes), false, buffer.addresses, buffer.mapped);
     return milliseconds(registration, way) <= milliseconds(registration, other);
   }
 

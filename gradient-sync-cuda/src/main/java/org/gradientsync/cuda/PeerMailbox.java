@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
+import org.gradientsync.spi.Resources;
 
 /** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
 final class PeerMailbox implements AutoCloseable {
@@ -14,6 +15,7 @@ final class PeerMailbox implements AutoCloseable {
   /**
    * Allocates it and maps the others'. Collective.
    *
+   * @param paths closed if this fails
    * @throws UnavailableException on all ranks if one of them cannot
    */
   PeerMailbox(CudaDevice device, PeerPaths paths, PeerLedger ledger, PeerLayout layout) {
@@ -35,10 +37,11 @@ final class PeerMailbox implements AutoCloseable {
         throw new UnavailableException("a rank cannot map another rank's GPU memory");
       }
     } catch (RuntimeException | Error e) {
-      ledger.closed();
-      if (own != 0) {
-        device.giveBack(own, ledger.allClosed());
-      }
+      Resources.closeAllAfter(
+          e,
+          paths, // which may have mapped some ranks' memory already
+          ledger::closed,
+          own == 0 ? null : () -> device.giveBack(own, ledger.allClosed()));
       throw e;
     }
   }

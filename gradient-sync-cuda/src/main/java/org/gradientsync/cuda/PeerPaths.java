@@ -207,7 +207,7 @@ final class PeerPaths implements AutoCloseable {
     long[] offer = new long[OFFER];
     try {
       device.makeCurrent();
-      long base = device.api().allocationOf(address)[0];
+      long base = device.api().allocationOf(address);
       byte[] handle = device.api().exportMemory(base);
       offer[0] = 1;
       offer[1] = process;

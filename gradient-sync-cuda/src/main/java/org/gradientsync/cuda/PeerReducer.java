@@ -238,19 +238,7 @@ final class PeerReducer implements Reducer {
         if (all.mapped == null) {
           return null;
         }
-        return new PeerAutotune(
-                device,
-                communicator,
-                planner,
-                bytes ->
-                    new PeerRegistration(
-                        all.number,
-                        all.type,
-                        PeerAutotune.elements(bytes),
-                        false,
-                        all.addresses,
-                        all.mapped))
-            .measure(layout);
+        return new PeerAutotune(device, communicator, planner, all).measure(layout);
       }
     }
   }
@@ -303,9 +291,7 @@ final class PeerReducer implements Reducer {
       for (int peer = 0; peer < addresses.length; peer++) {
         addresses[peer] = mapped[peer].address();
       }
-      device.lend(device.api().allocationOf(own.address())[0], ledger.terms(lastNumber));
-    } else {
-      ledger.ended(lastNumber);
+      device.lend(device.api().allocationOf(own.address()), ledger.terms(lastNumber));
     }
     PeerRegistration registration =
         new PeerRegistration(

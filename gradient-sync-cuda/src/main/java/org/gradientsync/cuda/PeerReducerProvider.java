@@ -66,7 +66,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
-    PeerMailbox mailbox = mailbox(device, paths, ledger, layout);
+    PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
     PeerBudget.Share share = PeerBudget.take(device.ordinal());
     PeerReport report = null;
     PeerFinite finite = null;
@@ -102,7 +102,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       }
       Agreement.requireAll(paths.communicator(), reason);
       if (measures) {
-        tune(context, device, reducer, layout, tuning, place);
+        tune(context, paths.communicator(), reducer, layout, tuning, place);
       }
       return reducer;
     } catch (RuntimeException | Error e) {
@@ -112,16 +112,6 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(
             e, device::makeCurrent, planner, finite, report, paths, ledger::closed, mailbox, share);
       }
-      throw e;
-    }
-  }
-
-  private static PeerMailbox mailbox(
-      CudaDevice device, PeerPaths paths, PeerLedger ledger, PeerLayout layout) {
-    try {
-      return new PeerMailbox(device, paths, ledger, layout);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, paths); // which may have mapped some ranks' memory already
       throw e;
     }
   }
@@ -155,7 +145,7 @@ public final class PeerReducerProvider implements ReducerProvider {
   /** Rank 0 may know from an earlier run; otherwise all measure. */
   private static void tune(
       SyncContext context,
-      CudaDevice device,
+      GroupCommunicator communicator,
       PeerReducer reducer,
       PeerLayout layout,
       PeerTuning tuning,
@@ -164,10 +154,10 @@ public final class PeerReducerProvider implements ReducerProvider {
     if (group.size() == 1 || tuning.isForced()) {
       return;
     }
+    CudaDevice device = (CudaDevice) context.device();
     PeerTuningCache cache =
         new PeerTuningCache(
             context.settings(), device.name(), device.api().driverVersion(), group.size(), place);
-    GroupCommunicator communicator = new GroupCommunicator(group);
     long[] sizes = group.rank() == 0 ? cache.read(layout) : null;
     long[] known = sizes == null ? new long[2] : sizes;
     communicator.allReduce(LongBuffer.wrap(known), ReduceOp.MAX);

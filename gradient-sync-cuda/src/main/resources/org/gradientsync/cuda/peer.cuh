@@ -1130,7 +1130,10 @@ __device__ __forceinline__ bool is_broken(const Call& call) {
   return broken;
 }
 
-template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline__ void in_chunks(const Arguments& a) {
+// In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the
+// end, and a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of
+// that chunk, whose senders have collected chunk c: four slots are enough here, too.
+template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   await_turn(a);
   Call call(a);
@@ -1138,46 +1141,7 @@ template <class F, int FAMILY, bool WATCHED, int BATCH> __device__ __forceinline
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
   Tile<F, FAMILY, BATCH> tile(a);
-  int chunks = tile.chunks();
-  if (threadIdx.x >= WORKERS) {
-    carry_messages(call, chunks, &hopeless_at);
-  } else {
-    for (int c = 0; c <= chunks; c++) {
-      if (c < chunks) {
-        if constexpr (WATCHED) tile.inspect_all(c);
-        tile.contribute(c);
-        barrier_come(SENT + (c & 1));
-      }
-      if (c > 0) {
-        barrier_wait(RECEIVED + (c - 1 & 1));
-        if (hopeless_at < c) break; // the same for all workers: a later chunk's is for the next step
-        tile.reduce(c - 1);
-      }
-    }
-    call.failed = hopeless_at < chunks;
-  }
-  leave_together<WATCHED>(call);
-}
-
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH>(a);
-}
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>>(a);
-}
-
-// The flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the end, and
-// a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of that
-// chunk, whose senders have collected chunk c: four slots are enough here, too.
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
-  __shared__ volatile int hopeless_at;
-  await_turn(a);
-  Call call(a);
-  if (is_broken(call)) return;
-  if (threadIdx.x == 0) hopeless_at = INT_MAX;
-  __syncthreads();
-  Tile<F, FAMILY, WIDE_BATCH_OF<F>> tile(a);
-  int chunks = tile.chunks(), flags = chunks + 2;
+  int chunks = tile.chunks(), flags = STAGED ? chunks + 2 : chunks;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);
   } else {
@@ -1189,16 +1153,30 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
       if (c < flags) barrier_come(SENT + (c & 1));
       if (c > 0) {
         barrier_wait(RECEIVED + (c - 1 & 1));
-        if (hopeless_at < c) break;
-        if (c - 1 < chunks) tile.reduce_to_staging(c - 1);
-        if (c >= 3) {
-          for (int k = 1; k < a.ranks; k++) tile.collect(after(a, k), c - 3);
+        if (hopeless_at < c) break; // the same for all workers: a later chunk's is for the next step
+        if constexpr (STAGED) {
+          if (c - 1 < chunks) tile.reduce_to_staging(c - 1);
+          if (c >= 3) {
+            for (int k = 1; k < a.ranks; k++) tile.collect(after(a, k), c - 3);
+          }
+        } else {
+          tile.reduce(c - 1);
         }
       }
     }
     call.failed = hopeless_at < flags;
   }
   leave_together<WATCHED>(call);
+}
+
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH, false>(a);
+}
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>, false>(a);
+}
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>, true>(a);
 }
 
 #define KERNEL(way, threads, blocks, type, format, family, watched) \

@@ -178,12 +178,12 @@ final class FakeGpu {
     return null;
   }
 
-  private synchronized long[] allocationOf(long address) {
+  private synchronized long allocationOf(long address) {
     Map.Entry<Long, Long> entry = allocations.floorEntry(address);
     if (entry == null || entry.getKey() + entry.getValue() <= address) {
       throw new CudaException("cuMemGetAddressRange failed: X (1)", INVALID_VALUE);
     }
-    return new long[] {entry.getKey(), entry.getValue()};
+    return entry.getKey();
   }
 
   private <T> T take(Supplier<T> make, String kind) {

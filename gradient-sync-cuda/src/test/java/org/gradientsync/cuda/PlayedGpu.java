@@ -289,9 +289,7 @@ public final class PlayedGpu implements AutoCloseable {
       case "deviceAddress":
         return next += 1 << 20;
       case "allocationOf":
-        return new long[] {
-          memory.floorKey((long) a[0]), memory.floorEntry((long) a[0]).getValue().bytes
-        };
+        return memory.floorKey((long) a[0]);
       case "allocationId":
         return (long) a[0];
       case "exportMemory":

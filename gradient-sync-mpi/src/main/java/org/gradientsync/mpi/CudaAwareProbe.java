@@ -63,6 +63,7 @@ final class CudaAwareProbe {
     long seconds = Math.max(1, Math.min(SECONDS, othersWait.toSeconds() / 2));
     Path java = Path.of(System.getProperty("java.home"), "bin", "java");
     Path output = null;
+    Process child = null;
     try {
       output = new TemporaryFiles("probe").createFile(".log");
       ProcessBuilder builder =
@@ -76,9 +77,8 @@ final class CudaAwareProbe {
               .redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
               .redirectOutput(output.toFile());
       forgetJob(builder.environment());
-      Process child = builder.start();
+      child = builder.start();
       if (!child.waitFor(seconds, TimeUnit.SECONDS)) {
-        child.destroyForcibly();
         return Availability.no("a trial process did not end within " + seconds + " s");
       }
       return child.exitValue() == 0
@@ -91,6 +91,9 @@ final class CudaAwareProbe {
       Thread.currentThread().interrupt();
       return Availability.no("interrupted during the trial");
     } finally {
+      if (child != null) {
+        child.destroyForcibly(); // if it has not ended
+      }
       if (output != null) {
         output.toFile().delete();
       }

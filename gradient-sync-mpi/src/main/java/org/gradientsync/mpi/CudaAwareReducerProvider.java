@@ -65,7 +65,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       throw e;
     }
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
-    JobEnd.before("cuda", context.device()::makeCurrent);
+    JobEnd.prepareWith(context.device()::makeCurrent);
     return reducer;
   }
 

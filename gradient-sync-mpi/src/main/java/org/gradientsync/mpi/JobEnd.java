@@ -4,8 +4,6 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
@@ -22,7 +20,8 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final long LOOK_NANOS = 100_000;
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
-  private static final Map<String, Runnable> BEFORE_END = new ConcurrentHashMap<>();
+
+  private static volatile Runnable beforeEnd = () -> {};
 
   private final OpenMpi mpi;
   private final Group world;
@@ -34,9 +33,9 @@ final class JobEnd implements UncaughtExceptionHandler {
     this.previous = previous;
   }
 
-  /** Runs on the thread that ends MPI, just before; the last one for each key. */
-  static void before(String what, Runnable preparation) {
-    BEFORE_END.put(what, preparation);
+  /** Runs on the thread that ends MPI, just before; the last one that was given. */
+  static void prepareWith(Runnable preparation) {
+    beforeEnd = preparation;
   }
 
   static void install(OpenMpi mpi, Group world) {
@@ -58,7 +57,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   if (!mpi.isOwner()) {
                     return;
                   }
-                  BEFORE_END.values().forEach(Runnable::run);
+                  beforeEnd.run();
                   // Where a rank was lost, it may never come; without limit this process would
                   // hang.
                   if (!mpi.finish(sound ? null : LIMIT)) {

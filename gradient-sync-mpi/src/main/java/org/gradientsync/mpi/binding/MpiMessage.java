@@ -1,6 +1,8 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import mpi.MPIException;
 import mpi.Prequest;
 import org.gradientsync.spi.Message;
@@ -9,6 +11,12 @@ import org.gradientsync.spi.Message;
 public final class MpiMessage implements Message {
   /** How often a message that has been given up is driven on, so that a short one still leaves. */
   private static final int LAST_TESTS = 100;
+
+  /**
+   * The memory of messages that were given up in the middle. MPI may still use it, so it must not
+   * be collected. Seldom: short ones are on their way at once.
+   */
+  private static final Deque<ByteBuffer> UNFINISHED = new ArrayDeque<>();
 
   private final Object lock;
   private final Prequest request;
@@ -81,7 +89,7 @@ public final class MpiMessage implements Message {
         }
         request.free();
         if (active) {
-          Unfinished.keep(memory);
+          UNFINISHED.add(memory); // all messages have the same lock
         }
       } catch (MPIException e) {
         throw OpenMpi.failed("free", e);
