@@ -34,9 +34,12 @@ final class CallLog {
     return calls[at];
   }
 
-  /** The last call has ended on this rank. */
+  /** The last call has ended on this rank, and with it those that it is a part of. */
   void finished() {
-    ended[last(0)] = System.nanoTime();
+    long now = System.nanoTime();
+    for (int back = 0; back < Math.min(count, LENGTH) && ended[last(back)] == 0; back++) {
+      ended[last(back)] = now;
+    }
   }
 
   /** The last call has been given to a device, and ends there. */

@@ -73,6 +73,7 @@ public final class CompressedReducer implements Reducer {
       // The inner meetings are about pieces of the 16-bit type, which are no buffers of the user's.
       group.meetForAllReduce(buffer, op);
       if (buffer.count() == 0) {
+        group.finished(); // otherwise the last piece is its end
         return;
       }
       try {

@@ -151,6 +151,28 @@ class CompressedReducerTest {
   }
 
   @Test
+  void whatHasEndedIsLoggedAsEnded() {
+    run(
+        2,
+        (group, device, inner) -> {
+          try (CompressedReducer reducer = bfloat16(inner, group, device)) {
+            for (int count : new int[] {0, 10, 2 * PIECE + 1}) {
+              try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
+                reduceAndCheck(reducer, buffer, group);
+              }
+              CallLog log = group.calls().log();
+              assertFalse(log.isRunning());
+              assertTrue(log.lastFinished().contains("[" + (count <= PIECE ? count : 1) + "]"));
+              List<String> lines = log.lines();
+              assertTrue(
+                  lines.stream().noneMatch(line -> line.contains("has not ended")),
+                  lines::toString);
+            }
+          }
+        });
+  }
+
+  @Test
   void whatWasPreparedEndsWithTheBufferOrALargerScratch() {
     run(
         2,
