@@ -114,7 +114,7 @@ class WarningsTest {
       lines = logged.text().lines().toList();
     }
     String warning = only(lines);
-    assertContains(warning, "rank 1 has failed", "[rank-0]", "java.lang.ArithmeticException: mine");
+    assertContains(warning, "rank 1 failed: ", "[rank-0]", "java.lang.ArithmeticException: mine");
   }
 
   @Test

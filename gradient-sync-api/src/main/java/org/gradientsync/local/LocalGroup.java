@@ -1,13 +1,15 @@
 package org.gradientsync.local;
 
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.gradientsync.RankLostException;
 
 /** What the ranks of one {@link LocalRanks#run} share. */
 final class LocalGroup {
+  /** Instead of a rank: the thread that waits for all of them. */
+  static final int CALLER = -1;
+
   private final Mailbox[][] mailboxes;
-  private final AtomicReferenceArray<Throwable> failures;
-  private volatile boolean anyFailed;
+  private int failed; // a rank or CALLER
+  private volatile Throwable cause; // or null
 
   LocalGroup(int ranks) {
     mailboxes = new Mailbox[ranks][ranks];
@@ -16,7 +18,6 @@ final class LocalGroup {
         row[i] = new Mailbox();
       }
     }
-    failures = new AtomicReferenceArray<>(ranks);
   }
 
   int size() {
@@ -27,26 +28,30 @@ final class LocalGroup {
     return mailboxes[sender][receiver];
   }
 
-  /** Ends the waiting of the others. */
-  void fail(int rank, Throwable cause) {
-    failures.set(rank, cause);
-    anyFailed = true;
+  /** Ends the waiting of all; the first failure counts. Takes no memory: there may be none left. */
+  synchronized void fail(int who, Throwable thrown) {
+    if (cause == null) {
+      failed = who;
+      cause = thrown;
+    }
   }
 
   /**
    * Called by a rank that waits for another.
    *
-   * @throws RankLostException if any rank has failed: the job is over, whoever it waits for
+   * @throws RankLostException if anything has failed: the job is over, whoever it waits for
    */
-  void requireAlive(int waitedFor) {
-    if (!anyFailed) {
-      return;
+  void requireAlive() {
+    Throwable thrown = cause;
+    if (thrown != null) {
+      throw new RankLostException(describe(failed, thrown), thrown);
     }
-    for (int rank = 0; rank < failures.length(); rank++) {
-      Throwable failure = failures.get(rank);
-      if (failure != null) {
-        throw new RankLostException("rank " + rank + " failed: " + failure, failure);
-      }
-    }
+  }
+
+  /** Who has failed, and how. */
+  static String describe(int who, Throwable thrown) {
+    return who == CALLER
+        ? "the thread that called LocalRanks.run was interrupted"
+        : "rank " + who + " failed: " + thrown;
   }
 }

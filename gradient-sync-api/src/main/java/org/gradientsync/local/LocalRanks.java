@@ -51,6 +51,7 @@ public final class LocalRanks {
    * @throws GradientSyncException if a rank threw: the first exception if it is itself a {@link
    *     GradientSyncException}, otherwise one with the rank in its message and the first exception
    *     as cause. The other ranks' waiting ends at once, and their threads are interrupted.
+   *     Likewise if the calling thread is interrupted, unless all ranks finish all the same.
    * @throws IllegalArgumentException if the number of ranks is out of range
    */
   public static void run(int ranks, RankTask task) {

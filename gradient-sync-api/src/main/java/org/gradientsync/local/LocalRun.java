@@ -11,7 +11,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
- * that failed. To note that takes no memory, of which there may be none left.
+ * that failed, or that the wait was interrupted before. To note that takes no memory, of which
+ * there may be none left.
  */
 final class LocalRun {
   private static final long LOOK_MILLIS = 1000;
@@ -22,7 +23,7 @@ final class LocalRun {
   private final LocalGroup group;
   private final Thread[] threads;
   private final boolean[] succeeded;
-  private int failed; // the first rank that did
+  private int failed; // the first rank that did, or LocalGroup.CALLER
   private volatile Throwable cause; // or null
 
   LocalRun(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
@@ -47,18 +48,25 @@ final class LocalRun {
     } finally {
       hook.remove();
     }
+    int rank = firstWithoutResult();
+    if (rank == threads.length) {
+      return; // also if none has heeded that this thread was interrupted
+    }
     if (cause instanceof GradientSyncException e) {
       throw e; // names its rank itself
     }
-    if (cause != null) {
-      throw new GradientSyncException("rank " + failed + " failed: " + cause, cause);
-    }
-    for (int rank = 0; rank < threads.length; rank++) {
-      if (!succeeded[rank]) {
-        throw new GradientSyncException(
+    throw cause != null
+        ? new GradientSyncException(LocalGroup.describe(failed, cause), cause)
+        : new GradientSyncException(
             "rank ended without a result: rank=" + rank + "; see what its thread has printed");
-      }
+  }
+
+  private int firstWithoutResult() {
+    int rank = 0;
+    while (rank < threads.length && succeeded[rank]) {
+      rank++;
     }
+    return rank;
   }
 
   private void start() {
@@ -99,15 +107,15 @@ final class LocalRun {
   }
 
   /** The first one counts. */
-  private synchronized void note(int rank, Throwable thrown) {
+  private synchronized void note(int who, Throwable thrown) {
     if (cause == null) {
-      failed = rank;
+      failed = who;
       cause = thrown;
     }
   }
 
-  private void endOthers(int rank, Throwable thrown) {
-    group.fail(rank, thrown);
+  private void endOthers(int who, Throwable thrown) {
+    group.fail(who, thrown);
     for (Thread other : threads) {
       if (other != Thread.currentThread()) {
         other.interrupt();
@@ -131,7 +139,8 @@ final class LocalRun {
           }
         } catch (InterruptedException e) {
           interrupted = true;
-          endOthers(0, e);
+          note(LocalGroup.CALLER, e);
+          endOthers(LocalGroup.CALLER, e);
         }
       }
     }
@@ -143,9 +152,8 @@ final class LocalRun {
   /** Nobody else is told before all have ended, and these may compute for a long time. */
   private void warnOfThoseThatGoOn() {
     log.warn(
-        "rank {} has failed, and these have not noticed, as they make no calls: {}; {}",
-        failed,
-        Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList(),
-        "" + cause);
+        "{}; these have not noticed, as they make no calls: {}",
+        LocalGroup.describe(failed, cause),
+        Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList());
   }
 }

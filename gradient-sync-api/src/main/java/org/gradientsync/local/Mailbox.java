@@ -72,7 +72,7 @@ final class Mailbox {
       if (!waiting) {
         return true;
       }
-      group.requireAlive(peer);
+      group.requireAlive();
       return false;
     }
 

@@ -3,6 +3,7 @@ package org.gradientsync.local;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,6 +12,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 import org.gradientsync.DataType;
@@ -261,19 +263,59 @@ class LocalRanksTest {
   }
 
   @Test
-  void interruptingTheCallerEndsTheRun() throws InterruptedException {
-    Thread caller =
-        new Thread(
-            () -> {
-              assertThrows(
-                  GradientSyncException.class,
-                  () -> LocalRanks.run(2, sync -> Thread.sleep(Long.MAX_VALUE)));
-              assertTrue(Thread.currentThread().isInterrupted());
+  void interruptingTheCallerEndsTheRunAndBlamesNoRank() throws Exception {
+    String interrupted = "the thread that called LocalRanks.run was interrupted";
+    String[] lost = new String[1];
+    GradientSyncException e =
+        runInterrupted(
+            sync -> {
+              if (sync.rank() == 1) {
+                Thread.sleep(Long.MAX_VALUE);
+              }
+              lost[0] = assertThrows(RankLostException.class, sync::barrier).getMessage();
             });
+    assertEquals(interrupted, e.getMessage());
+    assertInstanceOf(InterruptedException.class, e.getCause());
+    assertTrue(
+        lost[0].startsWith("rank 1 (thread=rank-1) is lost: " + interrupted + ", rank=0"), lost[0]);
+  }
+
+  @Test
+  void ranksThatFinishWhenTheCallerIsInterruptedHaveFinished() throws Exception {
+    assertNull(
+        runInterrupted(
+            sync -> {
+              while (!Thread.currentThread().isInterrupted()) {
+                Thread.onSpinWait();
+              }
+            }));
+  }
+
+  /** Runs two ranks on a thread that is interrupted, and returns what it throws. */
+  private static GradientSyncException runInterrupted(LocalRanks.RankTask task) throws Exception {
+    CountDownLatch begun = new CountDownLatch(2);
+    FutureTask<GradientSyncException> run =
+        new FutureTask<>(
+            () -> {
+              GradientSyncException thrown = null;
+              try {
+                LocalRanks.run(
+                    2,
+                    sync -> {
+                      begun.countDown();
+                      task.run(sync);
+                    });
+              } catch (GradientSyncException e) {
+                thrown = e;
+              }
+              assertTrue(Thread.interrupted());
+              return thrown;
+            });
+    Thread caller = new Thread(run);
     caller.start();
+    begun.await();
     caller.interrupt();
-    caller.join();
-    assertFalse(caller.isAlive());
+    return run.get();
   }
 
   @Test
