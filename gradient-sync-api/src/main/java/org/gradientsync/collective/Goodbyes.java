@@ -5,6 +5,7 @@ import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
 
 /**
  * Word from the other ranks of a group that they leave it, or have given up a call and make no
@@ -130,10 +131,6 @@ final class Goodbyes implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
-    for (Message receive : receives) {
-      if (receive != null) {
-        receive.close();
-      }
-    }
+    Resources.closeAll(receives);
   }
 }

@@ -18,6 +18,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
@@ -680,17 +681,14 @@ public final class Group implements AutoCloseable {
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
     }
-    goodbyes.close();
-    if (reports != null) {
-      reports.close();
-    }
-    meetings.close();
-    contexts.closed(this, context, broken == null);
-    contexts.standOff().forget(key);
-    if (context == 0) {
-      contexts.standOff().close();
-      transport.close();
-    }
+    Resources.closeAll( // a message that cannot be ended does not keep the rest
+        goodbyes,
+        reports,
+        meetings,
+        () -> contexts.closed(this, context, broken == null),
+        () -> contexts.standOff().forget(key),
+        isWorld() ? contexts.standOff() : null,
+        isWorld() ? transport : null);
   }
 
   /**

@@ -12,6 +12,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
 
 /**
  * How the ranks of a group come together for their calls: all of them, or two. The group's lock is
@@ -285,9 +286,6 @@ final class Meetings implements AutoCloseable {
   /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */
   @Override
   public void close() {
-    messages.close();
-    if (carrier != null) {
-      carrier.close();
-    }
+    Resources.closeAll(messages, carrier);
   }
 }

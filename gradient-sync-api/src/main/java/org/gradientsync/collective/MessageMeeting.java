@@ -3,6 +3,7 @@ package org.gradientsync.collective;
 import java.nio.ByteBuffer;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
 
 /** Meets by sending every other rank a message. Works wherever there is a transport. */
 final class MessageMeeting implements Meeting {
@@ -81,11 +82,6 @@ final class MessageMeeting implements Meeting {
 
   @Override
   public void close() {
-    for (int peer = 0; peer < calls.length; peer++) {
-      if (peer != rank) {
-        receives[peer].close();
-        sends[peer].close();
-      }
-    }
+    Resources.closeAll(() -> Resources.closeAll(receives), () -> Resources.closeAll(sends));
   }
 }
