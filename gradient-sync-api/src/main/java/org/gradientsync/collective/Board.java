@@ -56,7 +56,7 @@ final class Board implements Meeting {
             memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
       }
       for (int counter = 0; counter <= ABANDONED; counter++) {
-        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE, peer);
+        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
       }
     }
   }

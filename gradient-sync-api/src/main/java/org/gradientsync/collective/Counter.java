@@ -23,7 +23,6 @@ public final class Counter implements Message {
 
   private final ByteBuffer memory;
   private final int offset;
-  private final int rank;
   private long expected;
 
   /**
@@ -31,12 +30,10 @@ public final class Counter implements Message {
    *
    * @param memory direct memory in native byte order
    * @param offset where it lies, a multiple of 8
-   * @param rank the rank that sets it
    */
-  public Counter(ByteBuffer memory, int offset, int rank) {
+  public Counter(ByteBuffer memory, int offset) {
     this.memory = memory;
     this.offset = offset;
-    this.rank = rank;
   }
 
   /**
@@ -57,11 +54,6 @@ public final class Counter implements Message {
   public Counter expect(long value) {
     expected = value;
     return this;
-  }
-
-  @Override
-  public int peer() {
-    return rank;
   }
 
   @Override

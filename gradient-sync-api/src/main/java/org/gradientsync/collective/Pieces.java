@@ -52,11 +52,6 @@ final class Pieces {
     }
 
     @Override
-    public int peer() {
-      return inner.peer();
-    }
-
-    @Override
     public void start() {
       if (sends) {
         run.copyTo(bounce);

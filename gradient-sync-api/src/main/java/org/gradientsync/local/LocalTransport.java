@@ -52,12 +52,12 @@ final class LocalTransport implements Transport {
 
   @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
-    return group.mailbox(rank, peer).new Letter(group, memory, peer, tag, true);
+    return group.mailbox(rank, peer).new Letter(group, memory, tag, true);
   }
 
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
-    return group.mailbox(peer, rank).new Letter(group, memory, peer, tag, false);
+    return group.mailbox(peer, rank).new Letter(group, memory, tag, false);
   }
 
   @Override

@@ -18,23 +18,16 @@ final class Mailbox {
   final class Letter implements Message {
     private final LocalGroup group;
     private final ByteBuffer memory;
-    private final int peer;
     private final int tag;
     private final boolean sends;
     private Letter next;
     private volatile boolean waiting;
 
-    Letter(LocalGroup group, ByteBuffer memory, int peer, int tag, boolean sends) {
+    Letter(LocalGroup group, ByteBuffer memory, int tag, boolean sends) {
       this.group = group;
       this.memory = memory;
-      this.peer = peer;
       this.tag = tag;
       this.sends = sends;
-    }
-
-    @Override
-    public int peer() {
-      return peer;
     }
 
     @Override

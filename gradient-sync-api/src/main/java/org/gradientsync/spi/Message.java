@@ -9,13 +9,6 @@ package org.gradientsync.spi;
  */
 public interface Message extends AutoCloseable {
   /**
-   * The rank at the other end.
-   *
-   * @return a rank of the transport
-   */
-  int peer();
-
-  /**
    * Begins the transfer and returns at once. The memory belongs to the message until it has
    * finished.
    */

@@ -17,11 +17,6 @@ class OtherWorld implements Transport {
     }
 
     @Override
-    public int peer() {
-      return inner.peer();
-    }
-
-    @Override
     public void start() {
       inner.start();
     }

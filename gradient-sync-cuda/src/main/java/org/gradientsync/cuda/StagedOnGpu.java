@@ -126,7 +126,7 @@ final class StagedOnGpu implements AutoCloseable {
         }
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
-        counters[owner][counter] = new Counter(memory, counter * Counter.LINE, owner);
+        counters[owner][counter] = new Counter(memory, counter * Counter.LINE);
       }
     }
   }

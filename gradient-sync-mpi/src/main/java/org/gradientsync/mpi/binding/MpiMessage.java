@@ -35,11 +35,6 @@ public final class MpiMessage implements Message {
   }
 
   @Override
-  public int peer() {
-    return peer;
-  }
-
-  @Override
   public void start() {
     synchronized (lock) {
       if (active) {
