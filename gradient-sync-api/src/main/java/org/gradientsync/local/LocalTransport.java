@@ -1,8 +1,6 @@
 package org.gradientsync.local;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.host.HostDevice;
-import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -41,13 +39,6 @@ final class LocalTransport implements Transport {
   @Override
   public String placeOf(int other) {
     return "thread=rank-" + other;
-  }
-
-  @Override
-  public Availability carries(String deviceKind) {
-    return deviceKind.equals(HostDevice.KIND)
-        ? Availability.yes()
-        : Availability.no("threads of one JVM copy host memory only: device=" + deviceKind);
   }
 
   @Override

@@ -74,15 +74,6 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Whether messages may use a kind of device's memory in place, and not only the host's. A backend
-   * says yes only after having tried.
-   *
-   * @param deviceKind {@link org.gradientsync.Device#kind()}
-   * @return usable or why not
-   */
-  Availability carries(String deviceKind);
-
-  /**
    * Prepares sending.
    *
    * @param memory a direct buffer; all of it from index 0 to its capacity is sent

@@ -2,7 +2,6 @@ package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -54,11 +53,6 @@ class OtherWorld implements Transport {
   @Override
   public int nodeOf(int rank) {
     return inner.nodeOf(rank);
-  }
-
-  @Override
-  public Availability carries(String deviceKind) {
-    return inner.carries(deviceKind);
   }
 
   @Override

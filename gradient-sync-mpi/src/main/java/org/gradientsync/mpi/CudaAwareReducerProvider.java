@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import java.util.function.Supplier;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
@@ -23,8 +24,17 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
   private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
   private static final int TRIAL = 1000;
 
+  private final Supplier<Availability> mpi; // whether it takes device memory
+
   /** For the service loader. */
-  public CudaAwareReducerProvider() {}
+  public CudaAwareReducerProvider() {
+    this(CudaAwareness::ask);
+  }
+
+  /** For tests: an MPI that says what they like. */
+  CudaAwareReducerProvider(Supplier<Availability> mpi) {
+    this.mpi = mpi;
+  }
 
   @Override
   public String name() {
@@ -46,7 +56,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       return Availability.no(
           "the ranks were not started by mpirun: launcher=" + context.group().transport().name());
     }
-    return context.group().transport().carries(kind);
+    return mpi.get();
   }
 
   @Override

@@ -2,7 +2,6 @@ package org.gradientsync.mpi;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.mpi.binding.OpenMpi;
-import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -50,15 +49,6 @@ final class MpiTransport implements Transport {
   @Override
   public boolean takesOtherThreads() {
     return mpi.isOwner();
-  }
-
-  @Override
-  public Availability carries(String deviceKind) {
-    return switch (deviceKind) {
-      case "host" -> Availability.yes();
-      case "cuda" -> CudaAwareness.ask();
-      default -> Availability.no("MPI carries no such memory: device=" + deviceKind);
-    };
   }
 
   @Override
