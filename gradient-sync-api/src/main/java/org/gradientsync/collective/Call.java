@@ -124,12 +124,19 @@ final class Call {
    * @param enqueued how many calls this rank has enqueued on its device that did not meet on the
    *     host, or a negative number if it cannot tell
    * @param notFinite the index of an element that is not a number, or a negative number
-   * @param name the buffer's, as {@link AbstractDeviceBuffer#nameBytes} gives it
+   * @param buffer whose name is added, or null
    */
-  static void writeOwn(ByteBuffer target, long enqueued, long notFinite, byte[] name) {
+  static void writeOwn(
+      ByteBuffer target, long enqueued, long notFinite, AbstractDeviceBuffer buffer) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, notFinite);
-    target.put(NAME, name, 0, NAME_BYTES);
+    if (buffer != null) {
+      target.put(NAME, buffer.nameBytes(), 0, NAME_BYTES);
+      return;
+    }
+    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
+      target.putLong(i, 0);
+    }
   }
 
   static String name(ByteBuffer call) {

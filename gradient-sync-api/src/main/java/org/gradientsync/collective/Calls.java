@@ -23,14 +23,15 @@ final class Calls {
   }
 
   /** Notes a call in which the ranks meet. Allocates nothing, but for a thread's first call. */
-  void meets(Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+  void meets(
+      Call.Kind kind, int element, long count, ReduceOp op, int root, AbstractDeviceBuffer buffer) {
     met++;
-    begin(number(), kind, element, count, op, root, name);
+    begin(number(), kind, element, count, op, root, buffer);
   }
 
   /** Notes a call with single other ranks, which has the number of the last one that met. */
-  void pairs(Call.Kind kind, int element, long count, int tag, byte[] name) {
-    begin(number(), kind, element, count, null, tag, name);
+  void pairs(Call.Kind kind, int element, long count, int tag) {
+    begin(number(), kind, element, count, null, tag, null);
   }
 
   /** See {@link Group#enqueues}. */
@@ -45,15 +46,21 @@ final class Calls {
         buffer.count(),
         op,
         op == null ? root : Call.NO_ROOT,
-        ((AbstractDeviceBuffer) buffer).nameBytes());
+        (AbstractDeviceBuffer) buffer);
     log.enqueued();
   }
 
   private void begin(
-      long number, Call.Kind kind, int element, long count, ReduceOp op, int root, byte[] name) {
+      long number,
+      Call.Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root,
+      AbstractDeviceBuffer buffer) { // or null
     ByteBuffer call = log.next();
     Call.write(call, number, kind, element, count, op, root);
-    Call.writeOwn(call, enqueued, -1, name);
+    Call.writeOwn(call, enqueued, -1, buffer);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       contexts.calledBy(Thread.currentThread());

@@ -10,6 +10,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -24,8 +25,6 @@ final class Meetings implements AutoCloseable {
 
   /** Instead of a memory's id, for elements that have come with the call. */
   private static final long BEHIND_THE_CALL = -2;
-
-  private static final byte[] NO_NAME = new byte[AbstractDeviceBuffer.NAME_BYTES];
 
   private final Group group;
   private final Members members;
@@ -60,12 +59,13 @@ final class Meetings implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, NOWHERE, 0, null, null);
+    meet(kind, element, count, op, root, null, null);
   }
 
   /** As above, for a call about a buffer. */
   void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
-    meet(kind, buffer, op, root, NOWHERE, 0);
+    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
+    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, null);
   }
 
   /**
@@ -75,22 +75,7 @@ final class Meetings implements AutoCloseable {
    */
   void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, Cargo cargo) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    int element = Call.element(buffer.type());
-    long where = cargo == null ? NOWHERE : BEHIND_THE_CALL;
-    meet(kind, element, buffer.count(), op, Call.NO_ROOT, where, 0, own, cargo);
-  }
-
-  /** As above, telling the others where the buffer lies. */
-  void meet(
-      Call.Kind kind,
-      DeviceBuffer buffer,
-      ReduceOp op,
-      int root,
-      long memoryId,
-      long memoryOffset) {
-    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    int element = Call.element(buffer.type());
-    meet(kind, element, buffer.count(), op, root, memoryId, memoryOffset, own, null);
+    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, cargo);
   }
 
   private void meet(
@@ -99,21 +84,18 @@ final class Meetings implements AutoCloseable {
       long count,
       ReduceOp op,
       int root,
-      long memoryId,
-      long memoryOffset,
       AbstractDeviceBuffer buffer, // or null
       Cargo cargo) {
     group.requireUsable();
-    byte[] name = buffer == null ? NO_NAME : buffer.nameBytes();
     pair = false;
     long found = notFinite;
     notFinite = -1;
-    calls.meets(kind, element, count, op, root, name);
+    calls.meets(kind, element, count, op, root, buffer);
     long sequence = calls.met();
     ByteBuffer own = meeting.own(sequence);
     Call.write(own, calls.number(), kind, element, count, op, root);
-    Call.writePlace(own, memoryId, memoryOffset);
-    Call.writeOwn(own, calls.enqueued(), found, name);
+    writePlace(own, buffer, cargo);
+    Call.writeOwn(own, calls.enqueued(), found, buffer);
     meeting.load(cargo);
     meeting.come(sequence);
     boolean same = true;
@@ -149,6 +131,17 @@ final class Meetings implements AutoCloseable {
         : new MismatchedCallException(CallTable.ofMismatch(meeting, rank, size));
   }
 
+  /** Where the others find this rank's elements. */
+  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer, Cargo cargo) {
+    if (cargo != null) {
+      Call.writePlace(call, BEHIND_THE_CALL, 0);
+    } else if (buffer instanceof HostBuffer host) {
+      Call.writePlace(call, host.memoryId(), host.memoryOffset());
+    } else {
+      Call.writePlace(call, NOWHERE, 0);
+    }
+  }
+
   /**
    * Notes what this rank is doing with single others, for the messages of exceptions.
    *
@@ -159,7 +152,7 @@ final class Meetings implements AutoCloseable {
     group.requireUsable();
     pair = true;
     pairs.begin(destination, source, tag);
-    calls.pairs(kind, element, count, tag, NO_NAME);
+    calls.pairs(kind, element, count, tag);
   }
 
   /** How far this rank has come with single others. */

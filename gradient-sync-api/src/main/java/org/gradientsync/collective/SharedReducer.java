@@ -79,9 +79,7 @@ final class SharedReducer implements Reducer {
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     HostBuffer own = (HostBuffer) buffer;
     synchronized (group) {
-      group
-          .meetings()
-          .meet(Call.Kind.ALL_REDUCE, own, op, Call.NO_ROOT, own.memoryId(), own.memoryOffset());
+      group.meetForAllReduce(own, op);
       if (group.size() == 1 || own.count() == 0) {
         group.finished();
         return;
