@@ -15,13 +15,14 @@ import org.gradientsync.collective.HelpingThread;
  * the other ranks wait for averages that this one does not make.
  */
 final class CommunicationThread implements AutoCloseable {
-  private final ArrayDeque<Lane> turns = new ArrayDeque<>(); // one for each work that waits
+  private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
+  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // of what waits
   private final int rank;
   private final Thread thread;
   private long handedOver;
   private long carriedOut;
-  private Throwable failure; // that was the end of all lanes
-  private long failed; // the ticket of the work that did
+  private Throwable endOfAll; // what was the end of all lanes, or null
+  private long endedAt; // the ticket of the work that failed
   private volatile Thread caller; // that has handed over last
   private boolean closed;
 
@@ -40,7 +41,6 @@ final class CommunicationThread implements AutoCloseable {
 
   /** The work of one caller. */
   final class Lane {
-    private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
     private Throwable failure; // of this lane's work
     private long failed;
 
@@ -54,7 +54,17 @@ final class CommunicationThread implements AutoCloseable {
      * @throws IllegalStateException if the thread is closed
      */
     long hand(Runnable work) {
-      return CommunicationThread.this.hand(this, work);
+      synchronized (CommunicationThread.this) {
+        if (closed) {
+          throw new IllegalStateException(
+              "sync is closed: rank=" + rank + "; close buckets before their sync");
+        }
+        caller = Thread.currentThread();
+        waiting.add(work);
+        lanes.add(this);
+        CommunicationThread.this.notifyAll();
+        return ++handedOver;
+      }
     }
 
     /**
@@ -63,7 +73,20 @@ final class CommunicationThread implements AutoCloseable {
      * @throws RuntimeException what that work, or an earlier one, threw
      */
     void await(long ticket) {
-      CommunicationThread.this.await(this, ticket);
+      synchronized (CommunicationThread.this) {
+        settle(ticket);
+        if (failure != null && ticket >= failed) {
+          // its trace is this thread's, which says nothing of who waited
+          failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
+          if (failure instanceof Error e) {
+            throw e;
+          }
+          throw (RuntimeException) failure;
+        }
+        if (endOfAll != null && ticket >= endedAt) {
+          throw broken();
+        }
+      }
     }
 
     /** Waits for work that was handed over, whatever becomes of it. */
@@ -77,7 +100,12 @@ final class CommunicationThread implements AutoCloseable {
      * so, and other lanes' work that was handed over before has ended, too.
      */
     void abandon(long ticket) {
-      CommunicationThread.this.abandon(this, ticket);
+      synchronized (CommunicationThread.this) {
+        if (carriedOut < ticket && failure == null) {
+          giveUp();
+        }
+        settle(ticket);
+      }
     }
   }
 
@@ -86,41 +114,13 @@ final class CommunicationThread implements AutoCloseable {
     return new Lane();
   }
 
-  private synchronized long hand(Lane lane, Runnable work) {
-    if (closed) {
-      throw new IllegalStateException(
-          "sync is closed: rank=" + rank + "; close buckets before their sync");
-    }
-    caller = Thread.currentThread();
-    lane.waiting.add(work);
-    turns.add(lane);
-    handedOver++;
-    notifyAll();
-    return handedOver;
-  }
-
-  private synchronized void await(Lane lane, long ticket) {
-    settle(ticket);
-    if (lane.failure != null && ticket >= lane.failed) {
-      // its trace is this thread's, which says nothing of who waited
-      lane.failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
-      if (lane.failure instanceof Error e) {
-        throw e;
-      }
-      throw (RuntimeException) lane.failure;
-    }
-    if (failure != null && ticket >= failed) {
-      throw broken();
-    }
-  }
-
   private IllegalStateException broken() {
     return new IllegalStateException(
         "sync is broken by an earlier failure in gradient buckets, rank="
             + rank
             + ": "
-            + failure.getMessage(),
-        failure);
+            + endOfAll.getMessage(),
+        endOfAll);
   }
 
   private synchronized void settle(long ticket) {
@@ -148,7 +148,7 @@ final class CommunicationThread implements AutoCloseable {
       return;
     }
     settle(handedOver);
-    if (failure != null) {
+    if (endOfAll != null) {
       throw broken();
     }
   }
@@ -159,21 +159,21 @@ final class CommunicationThread implements AutoCloseable {
       Lane lane;
       boolean over;
       synchronized (this) {
-        while (turns.isEmpty()) {
+        while (waiting.isEmpty()) {
           if (closed) {
             return;
           }
           try {
             wait();
           } catch (InterruptedException e) {
-            if (!turns.isEmpty()) {
+            if (!waiting.isEmpty()) {
               thread.interrupt(); // meant for what has just been handed over
             }
           }
         }
-        lane = turns.remove();
-        work = lane.waiting.remove();
-        over = failure != null || lane.failure != null;
+        lane = lanes.remove();
+        work = waiting.remove();
+        over = endOfAll != null || lane.failure != null;
       }
       Throwable thrown = null;
       try {
@@ -192,7 +192,7 @@ final class CommunicationThread implements AutoCloseable {
             fail(thrown, carriedOut);
           }
         }
-        if (turns.isEmpty()) {
+        if (waiting.isEmpty()) {
           Thread.interrupted(); // was meant for what is done now
         }
         notifyAll();
@@ -208,19 +208,10 @@ final class CommunicationThread implements AutoCloseable {
 
   /** The first failure counts. */
   private void fail(Throwable thrown, long from) {
-    if (failure == null) {
-      failure = thrown;
-      failed = from;
+    if (endOfAll == null) {
+      endOfAll = thrown;
+      endedAt = from;
     }
-  }
-
-  private void abandon(Lane lane, long ticket) {
-    synchronized (this) {
-      if (carriedOut < ticket && lane.failure == null) {
-        giveUp();
-      }
-    }
-    settle(ticket);
   }
 
   /** The work that is under way, and all that waits. */
