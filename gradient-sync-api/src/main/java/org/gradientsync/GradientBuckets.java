@@ -7,7 +7,6 @@ import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
@@ -157,7 +156,7 @@ public final class GradientBuckets implements AutoCloseable {
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
-    Agreement.requireAll((GroupCommunicator) sync.communicator(), reason);
+    Agreement.requireAll(sync.communicator(), reason);
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
         sync.register(bucket.averaged);

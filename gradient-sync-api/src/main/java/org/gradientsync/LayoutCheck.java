@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import org.gradientsync.collective.ShortText;
 
 /** Makes sure that all ranks have the same parameters, before any gradient is averaged. */
 final class LayoutCheck {
@@ -109,9 +110,7 @@ final class LayoutCheck {
     throw new MismatchedCallException(text.toString());
   }
 
-  /** What a stranger gave: nothing in it may break a line or steer a terminal. */
   private static String inOneLine(String text) {
-    return text.substring(0, Math.min(text.length(), MOST_CHARACTERS))
-        .replaceAll("\\p{Cntrl}", "?");
+    return ShortText.oneLine(text.substring(0, Math.min(text.length(), MOST_CHARACTERS)));
   }
 }

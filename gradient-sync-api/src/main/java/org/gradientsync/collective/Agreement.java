@@ -1,8 +1,7 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
+import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 
 /** Lets ranks that set something up together find out whether it has worked on all of them. */
@@ -15,16 +14,16 @@ public final class Agreement {
    * Throws on all ranks, with the same text, if one of them cannot go on. Collective.
    *
    * @param communicator the ranks
-   * @param reason why this rank cannot, or an empty text; what is beyond 400 bytes is cut off
+   * @param reason why this rank cannot, or an empty text; told in one line of at most 400 bytes
    * @throws UnavailableException with the reason of the first rank that has one
    */
-  public static void requireAll(GroupCommunicator communicator, String reason) {
-    byte[] own = Arrays.copyOf(reason.getBytes(StandardCharsets.UTF_8), REASON_BYTES);
+  public static void requireAll(Communicator communicator, String reason) {
+    ByteBuffer own = ByteBuffer.allocate(REASON_BYTES);
+    ShortText.put(own, 0, REASON_BYTES, reason);
     ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());
-    communicator.allGather(ByteBuffer.wrap(own), all);
+    communicator.allGather(own, all);
     for (int rank = 0; rank < communicator.size(); rank++) {
-      String text =
-          new String(all.array(), rank * REASON_BYTES, REASON_BYTES, StandardCharsets.UTF_8).trim();
+      String text = ShortText.get(all, rank * REASON_BYTES, REASON_BYTES);
       if (!text.isEmpty()) {
         throw new UnavailableException(text + " (rank " + rank + ")");
       }

@@ -7,7 +7,6 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
-import java.nio.charset.StandardCharsets;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -140,10 +139,7 @@ final class Call {
   }
 
   static String name(ByteBuffer call) {
-    byte[] bytes = new byte[NAME_BYTES];
-    call.get(NAME, bytes);
-    // another rank's bytes: nothing in them may break a line or steer a terminal
-    return new String(bytes, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", "?");
+    return ShortText.get(call, NAME, NAME_BYTES);
   }
 
   static long notFinite(ByteBuffer call) {

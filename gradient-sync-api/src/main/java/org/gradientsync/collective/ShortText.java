@@ -4,21 +4,43 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Text in a piece of a message: cut to what fits there, and read as something of a stranger's. */
-final class ShortText {
+/** Text in a piece of memory: cut to what fits there, and read as something of a stranger's. */
+public final class ShortText {
   private ShortText() {}
 
-  /** Writes as much as fits into so many bytes, and zeros behind it. */
-  static void put(ByteBuffer memory, int at, int bytes, String text) {
+  /**
+   * Writes as much as fits, and zeros behind it.
+   *
+   * @param memory written to
+   * @param at the first byte, an absolute index
+   * @param bytes how many there are
+   * @param text any text
+   */
+  public static void put(ByteBuffer memory, int at, int bytes, String text) {
     memory.put(at, Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), bytes));
   }
 
-  /** What {@link #put} has written, in one line. */
-  static String get(ByteBuffer memory, int at, int bytes) {
+  /**
+   * What {@link #put} has written, in one line.
+   *
+   * @param memory read from
+   * @param at the first byte, an absolute index
+   * @param bytes how many there are
+   * @return what {@link #oneLine} makes of it
+   */
+  public static String get(ByteBuffer memory, int at, int bytes) {
     byte[] text = new byte[bytes];
     memory.get(at, text);
-    return new String(text, StandardCharsets.UTF_8)
-        .trim()
-        .replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");
+    return oneLine(new String(text, StandardCharsets.UTF_8).trim());
+  }
+
+  /**
+   * A stranger's text, in which nothing can break a line or steer a terminal.
+   *
+   * @param text any text
+   * @return as long, with blanks instead of what has no place in a line
+   */
+  public static String oneLine(String text) {
+    return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");
   }
 }

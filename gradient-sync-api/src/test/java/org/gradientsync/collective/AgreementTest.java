@@ -3,6 +3,7 @@ package org.gradientsync.collective;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -13,7 +14,7 @@ class AgreementTest {
     LocalRanks.run(
         3,
         sync -> {
-          GroupCommunicator ranks = (GroupCommunicator) sync.communicator();
+          Communicator ranks = sync.communicator();
           Agreement.requireAll(ranks, "");
           String reason = sync.rank() == 0 ? "" : "no room, asked by " + sync.rank();
           UnavailableException e =
@@ -24,11 +25,25 @@ class AgreementTest {
   }
 
   @Test
+  void aReasonIsToldInOneLine() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          String reason = sync.rank() == 0 ? "" : "no\nroom\u2028at\u001b[2J all";
+          UnavailableException e =
+              assertThrows(
+                  UnavailableException.class,
+                  () -> Agreement.requireAll(sync.communicator(), reason));
+          assertEquals("no room at [2J all (rank 1)", e.getMessage());
+        });
+  }
+
+  @Test
   void aLongReasonIsCutOff() {
     LocalRanks.run(
         2,
         sync -> {
-          GroupCommunicator ranks = (GroupCommunicator) sync.communicator();
+          Communicator ranks = sync.communicator();
           UnavailableException e =
               assertThrows(
                   UnavailableException.class, () -> Agreement.requireAll(ranks, "x".repeat(1000)));

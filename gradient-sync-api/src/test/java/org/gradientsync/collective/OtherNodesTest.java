@@ -77,15 +77,6 @@ class OtherNodesTest {
     return (last - first) / 1e3;
   }
 
-  @Test
-  void textOfOthersIsCutAndHasNoControlCharacters() {
-    ByteBuffer memory = ByteBuffer.allocate(16);
-    ShortText.put(memory, 4, 8, "a\n\u001b[2Jbcdefgh");
-    assertEquals("a  [2Jbc", ShortText.get(memory, 4, 8));
-    assertEquals(0, memory.getInt(0));
-    assertEquals(0, memory.getInt(12));
-  }
-
   private void lose(int ranks, IntUnaryOperator nodeOf, Set<Integer> stuck, int dead) {
     lose(ranks, nodeOf, stuck, dead, nodeOf);
   }

@@ -796,13 +796,13 @@ public abstract class BucketsContract {
               "rank " + last + ": norm FLOAT32[1]");
           differ(sync, odd ? count.subList(0, 5) : MODEL, "first=2 (low)"); // both at once
           List<Parameter> name = new ArrayList<>(FLOATS);
-          name.set(4, new Parameter("x\nrank 9", DataType.FLOAT32, 500)); // breaks no line
+          name.set(4, new Parameter("x\n\u2028rank 9", DataType.FLOAT32, 500)); // breaks no line
           differ(
               sync,
               odd ? name : FLOATS,
-              odd ? "first=4 (x?rank 9)" : "first=4 (e)",
+              odd ? "first=4 (x  rank 9)" : "first=4 (e)",
               "rank 0: e FLOAT32[500]",
-              "rank " + last + ": x?rank 9 FLOAT32[500]");
+              "rank " + last + ": x  rank 9 FLOAT32[500]");
           try (GradientBuckets buckets = small(sync, MODEL).build()) { // and the sync still works
             step(sync, buckets, MODEL, 0);
             assertAverages(sync, buckets, MODEL, 0);

@@ -4,9 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ShortText;
 
 /**
  * How far each rank has come, for the others' hosts to read: the kernels only know of each other
@@ -69,15 +68,12 @@ final class PeerProgress {
 
   /** What this rank does, as others are to read it. */
   void say(String text) {
-    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-    memory.of(rank).put(TEXT, Arrays.copyOf(bytes, TEXT_BYTES));
+    ShortText.put(memory.of(rank), TEXT, TEXT_BYTES, text);
   }
 
   /** What a rank has said last, or how far it has come. */
   String textOf(int peer) {
-    byte[] bytes = new byte[TEXT_BYTES];
-    memory.of(peer).get(TEXT, bytes);
-    String text = new String(bytes, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", "?");
+    String text = ShortText.get(memory.of(peer), TEXT, TEXT_BYTES);
     return (text.isEmpty() ? "" : text + ", ") + "enqueued=" + enqueuedBy(peer);
   }
 

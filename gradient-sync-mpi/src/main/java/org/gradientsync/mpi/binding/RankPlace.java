@@ -1,9 +1,8 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Instant;
-import java.util.Arrays;
+import org.gradientsync.collective.ShortText;
 
 /**
  * Where a rank runs, as the ranks tell each other at the start.
@@ -16,6 +15,8 @@ import java.util.Arrays;
 record RankPlace(String host, long process, long started) {
   static final int BYTES = 128;
 
+  private static final int HOST = 2 * Long.BYTES; // behind the two numbers
+
   /** This process. */
   static RankPlace own(String host) {
     return new RankPlace(host, ProcessHandle.current().pid(), started(ProcessHandle.current()));
@@ -26,12 +27,9 @@ record RankPlace(String host, long process, long started) {
   }
 
   byte[] encode() {
-    byte[] name = host.getBytes(StandardCharsets.UTF_8);
-    return ByteBuffer.allocate(BYTES)
-        .putLong(process)
-        .putLong(started)
-        .put(Arrays.copyOf(name, BYTES - 2 * Long.BYTES))
-        .array();
+    ByteBuffer bytes = ByteBuffer.allocate(BYTES).putLong(process).putLong(started);
+    ShortText.put(bytes, HOST, BYTES - HOST, host);
+    return bytes.array();
   }
 
   /** What {@link #encode} made. */
@@ -39,10 +37,7 @@ record RankPlace(String host, long process, long started) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
     long started = from.getLong();
-    byte[] name = new byte[BYTES - 2 * Long.BYTES];
-    from.get(name);
-    String host = new String(name, StandardCharsets.UTF_8).trim().replaceAll("\\p{Cntrl}", "?");
-    return new RankPlace(host, process, started);
+    return new RankPlace(ShortText.get(from, offset + HOST, BYTES - HOST), process, started);
   }
 
   /** Whether the process can be seen from here and is alive. */

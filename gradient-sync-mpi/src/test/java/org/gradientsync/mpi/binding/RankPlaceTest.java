@@ -1,0 +1,22 @@
+package org.gradientsync.mpi.binding;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.junit.jupiter.api.Test;
+
+class RankPlaceTest {
+  @Test
+  void whatIsToldIsUnderstoodAndInOneLine() {
+    byte[] two = new byte[2 * RankPlace.BYTES];
+    byte[] told = new RankPlace("a\u2028b", 7, 11).encode();
+    System.arraycopy(told, 0, two, RankPlace.BYTES, RankPlace.BYTES);
+    assertEquals(new RankPlace("a b", 7, 11), RankPlace.decode(two, RankPlace.BYTES));
+  }
+
+  @Test
+  void aLongHostNameIsCutOff() {
+    byte[] told = new RankPlace("h".repeat(200), 7, 11).encode();
+    assertEquals(RankPlace.BYTES, told.length);
+    assertEquals(new RankPlace("h".repeat(112), 7, 11), RankPlace.decode(told, 0));
+  }
+}
