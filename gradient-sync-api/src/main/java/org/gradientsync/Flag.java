@@ -1,5 +1,6 @@
 package org.gradientsync;
 
+import java.nio.ByteBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
 import org.gradientsync.spi.Resources;
@@ -53,23 +54,14 @@ final class Flag implements AutoCloseable {
 
   /** Waits for the average, and tells whether any rank had data. */
   boolean isRaised() {
-    switch (place.type()) {
-      case FLOAT16, BFLOAT16 -> {
-        short[] bits = new short[1];
-        place.copyTo(bits);
-        return bits[0] != 0;
-      }
-      case FLOAT32 -> {
-        float[] average = new float[1];
-        place.copyTo(average);
-        return average[0] != 0;
-      }
-      default -> {
-        double[] average = new double[1];
-        place.copyTo(average);
-        return average[0] != 0;
+    ByteBuffer average = ByteBuffer.allocate(place.type().sizeInBytes());
+    place.copyTo(average);
+    while (average.hasRemaining()) {
+      if (average.get() != 0) {
+        return true;
       }
     }
+    return false;
   }
 
   @Override
