@@ -588,8 +588,8 @@ public final class GradientSync implements AutoCloseable {
     /**
      * Lets each {@link GradientSync#allReduce} look for NaN and infinities in this rank's elements
      * before they are added to the others'. System property {@code gradientsync.finite}: {@code
-     * true} or {@code false}. Off if not set; then they pass through, and all ranks get them. The
-     * same on all ranks.
+     * true} or {@code false}. Off if not set; then they pass through, and all ranks get them. What
+     * becomes infinite only in the sum, or on a 16-bit wire, is not found. The same on all ranks.
      *
      * <p>With reducers that block the host, every rank gets a {@link NotFiniteException} that names
      * the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU looks
