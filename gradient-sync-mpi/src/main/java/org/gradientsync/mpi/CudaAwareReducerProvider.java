@@ -1,16 +1,15 @@
 package org.gradientsync.mpi;
 
+import java.time.Duration;
+import java.util.function.Function;
 import java.util.function.Supplier;
-import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
-import org.gradientsync.GradientSyncException;
-import org.gradientsync.ReduceOp;
-import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
+import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.NodeMeeting;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
@@ -22,18 +21,19 @@ import org.gradientsync.spi.SyncContext;
  */
 public final class CudaAwareReducerProvider implements ReducerProvider {
   private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
-  private static final int TRIAL = 1000;
 
   private final Supplier<Availability> mpi; // whether it takes device memory
+  private final Function<Duration, Availability> process; // whether that is so
 
   /** For the service loader. */
   public CudaAwareReducerProvider() {
-    this(CudaAwareness::ask);
+    this(CudaAwareness::ask, CudaAwareProbe::run);
   }
 
-  /** For tests: an MPI that says what they like. */
-  CudaAwareReducerProvider(Supplier<Availability> mpi) {
+  /** For tests: an MPI that says, and a process that shows, what they like. */
+  CudaAwareReducerProvider(Supplier<Availability> mpi, Function<Duration, Availability> process) {
     this.mpi = mpi;
+    this.process = process;
   }
 
   @Override
@@ -61,47 +61,28 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    GroupCommunicator communicator = new GroupCommunicator(context.group());
-    boolean first = communicator.rank() == 0;
-    Availability probe = first ? CudaAwareProbe.run(communicator.timeout()) : Availability.yes();
-    agree(communicator, probe.reason());
-    NodeMeeting.begin(context.group(), context.settings(), false);
-    Reducer reducer =
-        new PointToPointReducer(name(), context.group(), context.device(), CHUNK_BYTES);
-    try {
-      agree(communicator, tryOut(reducer, context));
-    } catch (UnavailableException e) {
-      reducer.close();
-      throw e;
+    Group group = context.group();
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    boolean first = group.rank() == 0;
+    agree(communicator, first ? process.apply(group.timeout()).reason() : "");
+    try (CudaAwareTrial trial = new CudaAwareTrial(group);
+        Reducer reducer = reducer(trial.group(), context.device())) {
+      agree(communicator, trial.prepare(context.device()));
+      agree(communicator, trial.run(reducer));
     }
+    NodeMeeting.begin(group, context.settings(), false);
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
     JobEnd.prepareWith(context.device()::makeCurrent);
-    return reducer;
+    return reducer(group, context.device());
+  }
+
+  private Reducer reducer(Group group, BackendDevice device) {
+    return new PointToPointReducer(name(), group, device, CHUNK_BYTES);
   }
 
   /** Throws on all ranks if one has a failure to report. */
   private static void agree(GroupCommunicator communicator, String failure) {
     Agreement.requireAll(
         communicator, failure.isEmpty() ? "" : "a trial with device memory failed: " + failure);
-  }
-
-  private static String tryOut(Reducer reducer, SyncContext context) {
-    int[] values = new int[TRIAL];
-    for (int i = 0; i < TRIAL; i++) {
-      values[i] = context.group().rank() + i;
-    }
-    try (DeviceBuffer buffer = context.device().allocate(DataType.INT32, TRIAL)) {
-      buffer.copyFrom(values);
-      reducer.allReduce(buffer, ReduceOp.MAX);
-      buffer.copyTo(values);
-    } catch (GradientSyncException e) {
-      return e.getMessage();
-    }
-    for (int i = 0; i < TRIAL; i++) {
-      if (values[i] != context.group().size() - 1 + i) {
-        return "wrong values came back";
-      }
-    }
-    return "";
   }
 }

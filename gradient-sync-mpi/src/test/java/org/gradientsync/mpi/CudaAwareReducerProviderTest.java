@@ -47,7 +47,7 @@ class CudaAwareReducerProviderTest {
   private Availability availability() {
     Group group = mock(Group.class);
     when(group.transport()).thenReturn(transport);
-    return new CudaAwareReducerProvider(() -> mpi)
+    return new CudaAwareReducerProvider(() -> mpi, timeout -> Availability.yes())
         .availability(new SyncContext(group, device, new Settings(Map.of())));
   }
 }
