@@ -10,11 +10,12 @@ import org.gradientsync.spi.WorkQueue;
 final class BucketSet implements AutoCloseable {
   final BucketLayout layout;
   final Bucket[] buckets;
-  final DeviceBuffer[] gradients;
 
   /** What tells whether any rank has data, or null. */
   final Flag flag;
 
+  private final List<Parameter> parameters;
+  private final DeviceBuffer[] gradients;
   private final Resources resources = new Resources();
 
   /**
@@ -32,6 +33,7 @@ final class BucketSet implements AutoCloseable {
       int number,
       UnaryOperator<DeviceBuffer> decoration) {
     this.layout = layout;
+    this.parameters = parameters;
     buckets = new Bucket[layout.buckets.size()];
     gradients = new DeviceBuffer[parameters.size()];
     try {
@@ -39,11 +41,10 @@ final class BucketSet implements AutoCloseable {
         WorkQueue queue = queues.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
         buckets[i] = resources.add(new Bucket(sync, place, compute, queue, decoration));
-        name(i, parameters, number);
+        name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {
-        DeviceBuffer flat = buckets[layout.bucketOf[i]].flat;
-        gradients[i] = flat.slice(layout.offsetOf[i], parameters.get(i).count());
+        gradients[i] = view(i);
       }
       if (layout.flagOffset < 0) {
         flag = null;
@@ -61,7 +62,7 @@ final class BucketSet implements AutoCloseable {
    * By what errors call a bucket, and the ranks tell it from others: its number, and its first and
    * last parameter. Which of the sync's bucket sets it is comes first, but for the first one.
    */
-  private void name(int bucket, List<Parameter> parameters, int number) {
+  private void name(int bucket, int number) {
     int[] members = buckets[bucket].parameters;
     String first = parameters.get(members[0]).name();
     String last = parameters.get(members[members.length - 1]).name();
@@ -71,7 +72,21 @@ final class BucketSet implements AutoCloseable {
             + (members.length > 1 ? " to " + last : "");
     AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;
     BucketLayout places = layout; // all that errors need, long after this is closed
-    averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, parameters));
+    List<Parameter> names = parameters;
+    averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, names));
+  }
+
+  private DeviceBuffer view(int parameter) {
+    long count = parameters.get(parameter).count();
+    return bucketOf(parameter).flat.slice(layout.offsetOf[parameter], count);
+  }
+
+  /** Where a parameter's gradient goes: a new view, if a caller has closed the one it got. */
+  DeviceBuffer gradient(int parameter) {
+    if (gradients[parameter].isClosed() && !bucketOf(parameter).flat.isClosed()) {
+      gradients[parameter] = view(parameter);
+    }
+    return gradients[parameter];
   }
 
   /** Begins a step. */

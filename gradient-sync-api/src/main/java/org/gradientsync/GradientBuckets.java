@@ -178,10 +178,11 @@ public final class GradientBuckets implements AutoCloseable {
    * writes them.
    *
    * @param parameter its number in the list, from 0
-   * @return a view, which ends with {@link #rebuild} or {@link #close}; not to be closed
+   * @return a view, which ends with {@link #rebuild} or {@link #close}; if it is closed before, the
+   *     next call makes another
    */
   public DeviceBuffer gradient(int parameter) {
-    return set.gradients[requireParameter(parameter)];
+    return set.gradient(requireParameter(parameter));
   }
 
   /**
@@ -460,7 +461,7 @@ public final class GradientBuckets implements AutoCloseable {
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.has(i)) {
         if (!readiness.hasKept(i)) {
-          set.gradients[i].fillZero();
+          set.gradient(i).fillZero();
         }
         ready(i);
       }

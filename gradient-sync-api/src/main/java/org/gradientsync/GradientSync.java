@@ -91,6 +91,8 @@ public final class GradientSync implements AutoCloseable {
    * @return a sync that the caller closes
    * @throws UnavailableException if nothing can work here, or what a system property asks for
    *     cannot
+   * @throws RankLostException if a rank does not come in time, or has ended; no sync can be created
+   *     any more then
    */
   public static GradientSync create() {
     return builder().create();
@@ -670,6 +672,8 @@ public final class GradientSync implements AutoCloseable {
      *
      * @return a sync that the caller closes
      * @throws UnavailableException if what was asked for cannot work here, on every rank alike
+     * @throws RankLostException if a rank does not come in time, or has ended; no sync can be
+     *     created any more then
      */
     public GradientSync create() {
       return new Selection(new Settings(chosen)).create(world);

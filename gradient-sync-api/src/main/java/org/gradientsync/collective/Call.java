@@ -28,6 +28,7 @@ final class Call {
     HOST_ALL_REDUCE("communicator.allReduce"),
     GATHER("communicator.gather"),
     SCATTER("communicator.scatter"),
+    CREATE("GradientSync.create"),
     SPLIT("communicator.split"),
     SEND("communicator.send"),
     RECEIVE("communicator.receive");

@@ -82,7 +82,8 @@ final class Division {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    group.meetings().meet(Call.Kind.SPLIT, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    Call.Kind kind = group.isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // what the user called
+    group.meetings().meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
     group.finished();
     return all;

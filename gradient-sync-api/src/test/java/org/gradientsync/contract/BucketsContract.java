@@ -613,6 +613,35 @@ public abstract class BucketsContract {
         });
   }
 
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void aGradientThatACallerClosesIsGivenAgain(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync, FLOATS).overlap(overlap).missing(Missing.ZERO).build()) {
+            for (int step = 0; step < 3; step++) {
+              for (int i = 0; i < FLOATS.size() - 1; i++) {
+                write(sync, buckets, FLOATS, i, step);
+                buckets.gradient(i).close();
+                buckets.ready(i);
+              }
+              DeviceBuffer last = buckets.gradient(FLOATS.size() - 1);
+              last.close(); // and it is missing, so that it is filled with zeros
+              buckets.finish();
+              for (int i = 0; i < FLOATS.size() - 1; i++) {
+                assertAverage(sync, buckets, FLOATS, i, step);
+              }
+              assertTrue(last.isClosed());
+              float[] zeros = new float[(int) last.count()];
+              buckets.gradient(FLOATS.size() - 1).copyTo(zeros);
+              assertArrayEquals(new float[zeros.length], zeros);
+            }
+          }
+        });
+  }
+
   /** Whether a rank uses a parameter in a step: in step 3 no rank uses any. */
   private static boolean has(int rank, int parameter, int step) {
     return step != 3 && parameter != 1 + step && (rank + parameter + step) % 3 != 0;

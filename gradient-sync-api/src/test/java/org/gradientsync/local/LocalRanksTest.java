@@ -124,6 +124,28 @@ class LocalRanksTest {
   }
 
   @Test
+  void aSyncThatNotAllRanksCreate() {
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          if (sync.rank() == 0) {
+            GradientSync.Builder options = GradientSync.builder().timeout(Duration.ofMillis(200));
+            RankLostException late = assertThrows(RankLostException.class, options::create);
+            assertTrue(late.getMessage().contains("rank 1 (thread=rank-1)"), late.getMessage());
+            assertTrue(late.getMessage().contains("GradientSync.create()"), late.getMessage());
+            RankLostException next =
+                assertThrows(RankLostException.class, () -> GradientSync.create().close());
+            assertTrue(
+                next.getMessage().contains("broken by an earlier failure"), next.getMessage());
+            over.countDown();
+          }
+          over.await();
+          sync.barrier(); // what they have goes on
+        });
+  }
+
+  @Test
   void createElsewhereIsAloneAndWorks() {
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 2)) {
