@@ -15,11 +15,14 @@ import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
@@ -29,6 +32,7 @@ public final class CudaDevice implements BackendDevice {
   /** The kind of this device. */
   public static final String KIND = "cuda";
 
+  private static final Logger log = LoggerFactory.getLogger(CudaDevice.class);
   private static final int POLLS = 1000;
   private static final long CHECK_NANOS = 100_000_000;
 
@@ -417,12 +421,34 @@ public final class CudaDevice implements BackendDevice {
     makeCurrent();
     if (!waitWatches.isEmpty()) {
       poll(of, event);
-    } else if (event == null) {
+    } else {
+      awaitByDriver(of, event);
+    }
+    watches.forEach(Runnable::run); // an iterator would be garbage
+  }
+
+  /**
+   * As {@link #await}, for what is given back then: it is over when this returns, whatever those
+   * who look around have thrown. That has broken their groups, whose next calls say so.
+   */
+  void awaitEnd(CUstream of, CUevent event) {
+    makeCurrent();
+    try {
+      if (!waitWatches.isEmpty()) {
+        poll(of, event);
+      }
+    } catch (GradientSyncException e) {
+      log.debug("waiting for {} before memory is given back", this, e);
+    }
+    awaitByDriver(of, event);
+  }
+
+  private void awaitByDriver(CUstream of, CUevent event) {
+    if (event == null) {
       api.awaitStream(of);
     } else {
       api.awaitEvent(event);
     }
-    watches.forEach(Runnable::run); // an iterator would be garbage
   }
 
   private void poll(CUstream of, CUevent event) {

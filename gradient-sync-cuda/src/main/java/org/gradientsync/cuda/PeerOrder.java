@@ -6,7 +6,7 @@ import jcuda.driver.CUstream;
 
 /**
  * Keeps the kernels of all ranks in the order of the calls, whatever the calls' streams. Its user
- * has a lock. But for the first call on a stream nothing allocates.
+ * has a lock, but for {@link #isDone}. But for the first call on a stream nothing allocates.
  */
 final class PeerOrder implements AutoCloseable {
   private final CudaDevice device;
@@ -19,7 +19,7 @@ final class PeerOrder implements AutoCloseable {
    */
   private final Set<CudaStream> handed = new HashSet<>();
 
-  private CudaStream last;
+  private volatile CudaStream last;
 
   /** Whether {@link #ordered} stands behind the last call on another stream. */
   private boolean left;
@@ -59,8 +59,8 @@ final class PeerOrder implements AutoCloseable {
     handover.enqueued(plan);
   }
 
-  /** Keeps the order when a stream goes. */
-  void streamCloses(CudaStream stream) {
+  /** Keeps the order when a stream goes, which {@link #isDone} does not ask from then on. */
+  synchronized void streamCloses(CudaStream stream) {
     boolean hasHandedOver = handed.remove(stream);
     if (stream == last) {
       ordered.record(stream);
@@ -89,18 +89,22 @@ final class PeerOrder implements AutoCloseable {
       }
     }
     if (last != null) {
-      api.awaitStream(last.handle());
+      device.awaitEnd(last.handle(), null);
     } else if (left) {
-      api.awaitEvent(ordered.handle());
+      device.awaitEnd(null, ordered.handle());
     }
   }
 
-  /** Whether all calls are known to be done, as long as nothing has failed. */
-  boolean isDone() {
-    if (last == null || last.isClosed()) {
+  /**
+   * Whether all calls are known to be done, as long as nothing has failed. For any thread: others
+   * may make calls and close streams.
+   */
+  synchronized boolean isDone() {
+    CudaStream asked = last;
+    if (asked == null || asked.isClosed()) {
       return false;
     }
-    CUstream handle = last.handle();
+    CUstream handle = asked.handle();
     return !device.api().isCapturing(handle) && device.api().isDone(handle);
   }
 

@@ -23,6 +23,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
@@ -617,6 +618,68 @@ class PeerReducerTest {
           order.verify(api).streamWaitsFor(same(rank.device().stream().handle()), any());
           order.verify(api).launch(any(), same(rank.device().stream().handle()));
           other.close(); // after its stream
+        });
+  }
+
+  /**
+   * Another thread may close the stream of the last call while this one asks whether it is done.
+   */
+  @Test
+  void aStreamIsNotDestroyedWhileItIsAsked() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CudaStream stream = rank.device().createStream();
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
+          reducer.allReduce(other, ReduceOp.SUM);
+          CUstream handle = stream.handle();
+          Thread closer = new Thread(stream::close);
+          AtomicReference<Boolean> destroyed = new AtomicReference<>();
+          when(api.isDone(same(handle)))
+              .then(
+                  asked -> {
+                    closer.start();
+                    while (closer.isAlive() && closer.getState() != Thread.State.BLOCKED) {
+                      Thread.onSpinWait();
+                    }
+                    destroyed.set(!closer.isAlive());
+                    return true;
+                  });
+          rank.device().stream().await(); // and finds that all calls are done
+          closer.join();
+          assertEquals(false, destroyed.get());
+          verify(api).destroyStream(same(handle));
+          other.close();
+        });
+  }
+
+  @Test
+  void closingABufferLooksAroundWhileItsCallsAreNotDone() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          CUstream handle = rank.device().stream().handle();
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5);
+          reducer.register(other);
+          reducer.allReduce(other, ReduceOp.SUM);
+          rank.everybody().barrier();
+          if (rank.rank() == 0) {
+            when(api.isDone(same(handle))).thenReturn(false);
+            clearInvocations(api);
+            Thread.currentThread().interrupt();
+            other.close();
+            assertTrue(Thread.interrupted());
+            verify(api, atLeastOnce()).awaitStream(same(handle)); // before the memory goes
+            when(api.isDone(same(handle))).thenReturn(true);
+            RankLostException e =
+                assertThrows(
+                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
+          } else {
+            other.close();
+          }
         });
   }
 
