@@ -4,6 +4,7 @@ import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.function.IntSupplier;
 import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
@@ -30,7 +31,10 @@ import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
 
-/** The driver through JCuda. */
+/**
+ * The driver through JCuda. Where JCuda throws exceptions, see {@link DriverCode}, they are turned
+ * into codes; calls that are made again and again do so without a lambda, which can be garbage.
+ */
 final class JCudaApi implements CudaApi {
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
@@ -40,27 +44,27 @@ final class JCudaApi implements CudaApi {
 
   /** Made once JCuda's natives have been loaded; see {@link CudaLibrary}. */
   JCudaApi() {
-    check(JCudaDriver.cuInit(0), "cuInit");
+    check(() -> JCudaDriver.cuInit(0), "cuInit");
   }
 
   @Override
   public int driverVersion() {
     int[] version = new int[1];
-    check(JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion");
+    check(() -> JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion");
     return version[0];
   }
 
   @Override
   public int deviceCount() {
     int[] count = new int[1];
-    check(JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
+    check(() -> JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
     return count[0];
   }
 
   @Override
   public String deviceName(int ordinal) {
     byte[] name = new byte[256];
-    check(JCudaDriver.cuDeviceGetName(name, name.length, device(ordinal)), "cuDeviceGetName");
+    check(() -> JCudaDriver.cuDeviceGetName(name, name.length, device(ordinal)), "cuDeviceGetName");
     int length = 0;
     while (length < name.length && name[length] != 0) {
       length++;
@@ -71,7 +75,7 @@ final class JCudaApi implements CudaApi {
   @Override
   public String pciAddress(int ordinal) {
     String[] id = new String[1];
-    check(JCudaDriver.cuDeviceGetPCIBusId(id, 32, device(ordinal)), "cuDeviceGetPCIBusId");
+    check(() -> JCudaDriver.cuDeviceGetPCIBusId(id, 32, device(ordinal)), "cuDeviceGetPCIBusId");
     return id[0].trim().toLowerCase(Locale.ROOT);
   }
 
@@ -90,7 +94,7 @@ final class JCudaApi implements CudaApi {
   public CUcontext retainContext(int ordinal) {
     CUcontext context = new CUcontext();
     check(
-        JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
+        () -> JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
         "cuDevicePrimaryCtxRetain",
         "device",
         ordinal);
@@ -99,26 +103,30 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void useContext(CUcontext context) {
-    check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    try {
+      check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuCtxSetCurrent");
+    }
   }
 
   @Override
   public long allocate(long bytes) {
     Address address = new Address();
-    check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", "bytes", bytes);
+    check(() -> JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", "bytes", bytes);
     return address.value();
   }
 
   @Override
   public void free(long address) {
-    check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+    check(() -> JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
   }
 
   @Override
   public long[] memoryInfo() {
     long[] free = new long[1];
     long[] total = new long[1];
-    check(JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo");
+    check(() -> JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo");
     return new long[] {free[0], total[0]};
   }
 
@@ -126,20 +134,23 @@ final class JCudaApi implements CudaApi {
   public int deviceOf(long address) {
     int[] ordinal = new int[1];
     int result =
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(ordinal),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-            pointer(address));
+        DriverCode.of(
+            () ->
+                JCudaDriver.cuPointerGetAttribute(
+                    Pointer.to(ordinal),
+                    CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                    pointer(address)));
     if (result == NOT_CUDA_MEMORY) {
       return -1;
     }
     check(result, "cuPointerGetAttribute");
     int[] type = new int[1];
     check(
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(type),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-            pointer(address)),
+        () ->
+            JCudaDriver.cuPointerGetAttribute(
+                Pointer.to(type),
+                CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                pointer(address)),
         "cuPointerGetAttribute");
     return type[0] == 2 ? ordinal[0] : -1; // CU_MEMORYTYPE_DEVICE
   }
@@ -147,7 +158,7 @@ final class JCudaApi implements CudaApi {
   @Override
   public void fillZero(long address, long bytes, CUstream stream) {
     check(
-        JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
+        () -> JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
         "cuMemsetD8Async",
         "bytes",
         bytes);
@@ -165,29 +176,30 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream) {
-    check(
-        JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream),
-        "cuMemcpyHtoDAsync",
-        "bytes",
-        bytes);
+    try {
+      check(JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream), "cuMemcpyHtoDAsync", bytes);
+    } catch (jcuda.CudaException e) {
+      check(DriverCode.of(e), "cuMemcpyHtoDAsync", bytes);
+    }
   }
 
   @Override
   public void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream) {
-    check(
-        JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream),
-        "cuMemcpyDtoHAsync",
-        "bytes",
-        bytes);
+    try {
+      check(JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream), "cuMemcpyDtoHAsync", bytes);
+    } catch (jcuda.CudaException e) {
+      check(DriverCode.of(e), "cuMemcpyDtoHAsync", bytes);
+    }
   }
 
   @Override
   public void pageLock(ByteBuffer memory) {
     check(
-        JCudaDriver.cuMemHostRegister(
-            Pointer.to(memory),
-            memory.capacity(),
-            JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE | JCudaDriver.CU_MEMHOSTREGISTER_DEVICEMAP),
+        () ->
+            JCudaDriver.cuMemHostRegister(
+                Pointer.to(memory),
+                memory.capacity(),
+                JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE | JCudaDriver.CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister",
         "bytes",
         memory.capacity());
@@ -195,14 +207,14 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void pageUnlock(ByteBuffer memory) {
-    check(JCudaDriver.cuMemHostUnregister(Pointer.to(memory)), "cuMemHostUnregister");
+    check(() -> JCudaDriver.cuMemHostUnregister(Pointer.to(memory)), "cuMemHostUnregister");
   }
 
   @Override
   public CUstream createStream() {
     CUstream stream = new CUstream();
     check(
-        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+        () -> JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate");
     return stream;
   }
@@ -213,45 +225,53 @@ final class JCudaApi implements CudaApi {
     int[] leastUrgent = new int[1];
     int[] mostUrgent = new int[1];
     check(
-        JCudaDriver.cuCtxGetStreamPriorityRange(leastUrgent, mostUrgent),
+        () -> JCudaDriver.cuCtxGetStreamPriorityRange(leastUrgent, mostUrgent),
         "cuCtxGetStreamPriorityRange");
     check(
-        JCudaDriver.cuStreamCreateWithPriority(
-            stream, CUstream_flags.CU_STREAM_NON_BLOCKING, mostUrgent[0]),
+        () ->
+            JCudaDriver.cuStreamCreateWithPriority(
+                stream, CUstream_flags.CU_STREAM_NON_BLOCKING, mostUrgent[0]),
         "cuStreamCreateWithPriority");
     return stream;
   }
 
   @Override
   public void destroyStream(CUstream stream) {
-    check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+    check(() -> JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
   }
 
   @Override
   public void awaitStream(CUstream stream) {
-    check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    try {
+      check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuStreamSynchronize");
+    }
   }
 
   @Override
   public boolean isDone(CUstream stream) {
-    int result = JCudaDriver.cuStreamQuery(stream);
-    if (result == NOT_READY) {
-      return false;
+    try {
+      return isDone(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
+    } catch (jcuda.CudaException e) {
+      return isDone(DriverCode.of(e), "cuStreamQuery");
     }
-    check(result, "cuStreamQuery");
-    return true;
   }
 
   @Override
   public CUcontext contextOf(CUstream stream) {
     CUcontext context = new CUcontext();
-    check(JCudaDriver.cuStreamGetCtx(stream, context), "cuStreamGetCtx");
+    check(() -> JCudaDriver.cuStreamGetCtx(stream, context), "cuStreamGetCtx");
     return context;
   }
 
   @Override
   public void streamWaitsFor(CUstream stream, CUevent event) {
-    check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+    try {
+      check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuStreamWaitEvent");
+    }
   }
 
   @Override
@@ -262,49 +282,60 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void streamWaitsFor(CUstream stream, CUdeviceptr address, long atLeast) {
-    check(
-        JCudaDriver.cuStreamWaitValue64(
-            stream, address, atLeast, CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ),
-        "cuStreamWaitValue64");
+    try {
+      check(
+          JCudaDriver.cuStreamWaitValue64(
+              stream, address, atLeast, CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ),
+          "cuStreamWaitValue64");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuStreamWaitValue64");
+    }
   }
 
   @Override
   public CUevent createEvent(boolean timing) {
     CUevent event = new CUevent();
     int flags = timing ? CUevent_flags.CU_EVENT_DEFAULT : CUevent_flags.CU_EVENT_DISABLE_TIMING;
-    check(JCudaDriver.cuEventCreate(event, flags), "cuEventCreate");
+    check(() -> JCudaDriver.cuEventCreate(event, flags), "cuEventCreate");
     return event;
   }
 
   @Override
   public void destroyEvent(CUevent event) {
-    check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+    check(() -> JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
   }
 
   @Override
   public void record(CUevent event, CUstream stream) {
-    check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+    try {
+      check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuEventRecord");
+    }
   }
 
   @Override
   public void awaitEvent(CUevent event) {
-    check(JCudaDriver.cuEventSynchronize(event), "cuEventSynchronize");
+    try {
+      check(JCudaDriver.cuEventSynchronize(event), "cuEventSynchronize");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuEventSynchronize");
+    }
   }
 
   @Override
   public boolean isDone(CUevent event) {
-    int result = JCudaDriver.cuEventQuery(event);
-    if (result == NOT_READY) {
-      return false;
+    try {
+      return isDone(JCudaDriver.cuEventQuery(event), "cuEventQuery");
+    } catch (jcuda.CudaException e) {
+      return isDone(DriverCode.of(e), "cuEventQuery");
     }
-    check(result, "cuEventQuery");
-    return true;
   }
 
   @Override
   public float milliseconds(CUevent start, CUevent end) {
     float[] milliseconds = new float[1];
-    check(JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime");
+    check(() -> JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime");
     return milliseconds[0];
   }
 
@@ -315,30 +346,27 @@ final class JCudaApi implements CudaApi {
     options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
     byte[] text = (ptx + "\0").getBytes(StandardCharsets.US_ASCII);
-    int result = JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options);
+    int result =
+        DriverCode.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
     if (result != CUresult.CUDA_SUCCESS) {
-      throw new CudaException(
-          "cuModuleLoadDataEx failed: "
-              + CUresult.stringFor(result)
-              + " ("
-              + result
-              + "), log="
-              + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER),
-          result);
+      throw failed(
+          result,
+          "cuModuleLoadDataEx",
+          ", log=" + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER));
     }
     return module;
   }
 
   @Override
   public void unloadModule(CUmodule module) {
-    check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+    check(() -> JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
   }
 
   @Override
   public CUfunction function(CUmodule module, String name) {
     CUfunction function = new CUfunction();
     check(
-        JCudaDriver.cuModuleGetFunction(function, module, name),
+        () -> JCudaDriver.cuModuleGetFunction(function, module, name),
         "cuModuleGetFunction",
         "name",
         name);
@@ -353,20 +381,24 @@ final class JCudaApi implements CudaApi {
       int sharedBytes,
       CUstream stream,
       Pointer arguments) {
-    check(
-        JCudaDriver.cuLaunchKernel(
-            function,
-            grid[0],
-            grid[1],
-            grid[2],
-            block[0],
-            block[1],
-            block[2],
-            sharedBytes,
-            stream,
-            arguments,
-            null),
-        "cuLaunchKernel");
+    try {
+      check(
+          JCudaDriver.cuLaunchKernel(
+              function,
+              grid[0],
+              grid[1],
+              grid[2],
+              block[0],
+              block[1],
+              block[2],
+              sharedBytes,
+              stream,
+              arguments,
+              null),
+          "cuLaunchKernel");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuLaunchKernel");
+    }
   }
 
   @Override
@@ -395,30 +427,35 @@ final class JCudaApi implements CudaApi {
   @Override
   public void beginCapture(CUstream stream) {
     check(
-        JCudaDriver.cuStreamBeginCapture(
-            stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        () ->
+            JCudaDriver.cuStreamBeginCapture(
+                stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
         "cuStreamBeginCapture");
   }
 
   @Override
   public CUgraph endCapture(CUstream stream) {
     CUgraph graph = new CUgraph();
-    check(JCudaDriver.cuStreamEndCapture(stream, graph), "cuStreamEndCapture");
+    check(() -> JCudaDriver.cuStreamEndCapture(stream, graph), "cuStreamEndCapture");
     return graph;
   }
 
   @Override
   public boolean isCapturing(CUstream stream) {
-    int[] status = number.get();
-    check(JCudaDriver.cuStreamIsCapturing(stream, status), "cuStreamIsCapturing");
-    return status[0] != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE;
+    try {
+      int[] status = number.get();
+      check(JCudaDriver.cuStreamIsCapturing(stream, status), "cuStreamIsCapturing");
+      return status[0] != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE;
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuStreamIsCapturing");
+    }
   }
 
   @Override
   public int captureMode(int mode) {
     int[] exchanged = {mode};
     check(
-        JCudaDriver.cuThreadExchangeStreamCaptureMode(exchanged),
+        () -> JCudaDriver.cuThreadExchangeStreamCaptureMode(exchanged),
         "cuThreadExchangeStreamCaptureMode");
     return exchanged[0];
   }
@@ -426,37 +463,43 @@ final class JCudaApi implements CudaApi {
   @Override
   public long nodes(CUgraph graph) {
     long[] count = new long[1];
-    check(JCudaDriver.cuGraphGetNodes(graph, null, count), "cuGraphGetNodes");
+    check(() -> JCudaDriver.cuGraphGetNodes(graph, null, count), "cuGraphGetNodes");
     return count[0];
   }
 
   @Override
   public void destroyGraph(CUgraph graph) {
-    check(JCudaDriver.cuGraphDestroy(graph), "cuGraphDestroy");
+    check(() -> JCudaDriver.cuGraphDestroy(graph), "cuGraphDestroy");
   }
 
   @Override
   public CUgraphExec instantiate(CUgraph graph) {
     CUgraphExec ready = new CUgraphExec();
-    check(JCudaDriver.cuGraphInstantiate(ready, graph, 0), "cuGraphInstantiate");
+    check(() -> JCudaDriver.cuGraphInstantiate(ready, graph, 0), "cuGraphInstantiate");
     return ready;
   }
 
   @Override
   public void launch(CUgraphExec graph, CUstream stream) {
-    check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");
+    try {
+      check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");
+    } catch (jcuda.CudaException e) {
+      throw failed(e, "cuGraphLaunch");
+    }
   }
 
   @Override
   public void destroyGraph(CUgraphExec graph) {
-    check(JCudaDriver.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
+    check(() -> JCudaDriver.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
   }
 
   @Override
   public long allocationOf(long address) {
     Address base = new Address();
     long[] size = new long[1];
-    check(JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)), "cuMemGetAddressRange");
+    check(
+        () -> JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)),
+        "cuMemGetAddressRange");
     return base.value();
   }
 
@@ -464,8 +507,11 @@ final class JCudaApi implements CudaApi {
   public long allocationId(long address) {
     long[] id = new long[1];
     check(
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(id), CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer(address)),
+        () ->
+            JCudaDriver.cuPointerGetAttribute(
+                Pointer.to(id),
+                CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                pointer(address)),
         "cuPointerGetAttribute");
     return id[0];
   }
@@ -474,7 +520,7 @@ final class JCudaApi implements CudaApi {
   public boolean canAccessPeer(int ordinal, int peer) {
     int[] can = new int[1];
     check(
-        JCudaDriver.cuDeviceCanAccessPeer(can, device(ordinal), device(peer)),
+        () -> JCudaDriver.cuDeviceCanAccessPeer(can, device(ordinal), device(peer)),
         "cuDeviceCanAccessPeer",
         "peer",
         peer);
@@ -485,11 +531,12 @@ final class JCudaApi implements CudaApi {
   public boolean hasNativeLink(int ordinal, int peer) {
     int[] value = new int[1];
     check(
-        JCudaDriver.cuDeviceGetP2PAttribute(
-            value,
-            CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-            device(ordinal),
-            device(peer)),
+        () ->
+            JCudaDriver.cuDeviceGetP2PAttribute(
+                value,
+                CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                device(ordinal),
+                device(peer)),
         "cuDeviceGetP2PAttribute",
         "peer",
         peer);
@@ -498,7 +545,7 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void enablePeerAccess(CUcontext peer) {
-    int result = JCudaDriver.cuCtxEnablePeerAccess(peer, 0);
+    int result = DriverCode.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
     if (result != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
       check(result, "cuCtxEnablePeerAccess");
     }
@@ -507,7 +554,7 @@ final class JCudaApi implements CudaApi {
   @Override
   public byte[] exportMemory(long address) {
     CUipcMemHandle handle = new CUipcMemHandle();
-    check(JCudaDriver.cuIpcGetMemHandle(handle, pointer(address)), "cuIpcGetMemHandle");
+    check(() -> JCudaDriver.cuIpcGetMemHandle(handle, pointer(address)), "cuIpcGetMemHandle");
     return reserved(handle).clone();
   }
 
@@ -517,8 +564,9 @@ final class JCudaApi implements CudaApi {
     System.arraycopy(bytes, 0, reserved(handle), 0, HANDLE_BYTES);
     Address address = new Address();
     check(
-        JCudaDriver.cuIpcOpenMemHandle(
-            address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+        () ->
+            JCudaDriver.cuIpcOpenMemHandle(
+                address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
         "cuIpcOpenMemHandle");
     return address.value();
   }
@@ -539,14 +587,14 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void closeImport(long address) {
-    check(JCudaDriver.cuIpcCloseMemHandle(pointer(address)), "cuIpcCloseMemHandle");
+    check(() -> JCudaDriver.cuIpcCloseMemHandle(pointer(address)), "cuIpcCloseMemHandle");
   }
 
   @Override
   public long deviceAddress(ByteBuffer pageLocked) {
     Address address = new Address();
     check(
-        JCudaDriver.cuMemHostGetDevicePointer(address, Pointer.to(pageLocked), 0),
+        () -> JCudaDriver.cuMemHostGetDevicePointer(address, Pointer.to(pageLocked), 0),
         "cuMemHostGetDevicePointer");
     return address.value();
   }
@@ -555,7 +603,7 @@ final class JCudaApi implements CudaApi {
   public int blocksPerMultiprocessor(CUfunction function, int threads) {
     int[] blocks = new int[1];
     check(
-        JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
+        () -> JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     return blocks[0];
   }
@@ -563,7 +611,7 @@ final class JCudaApi implements CudaApi {
   private static int attribute(int attribute, int ordinal) {
     int[] value = new int[1];
     check(
-        JCudaDriver.cuDeviceGetAttribute(value, attribute, device(ordinal)),
+        () -> JCudaDriver.cuDeviceGetAttribute(value, attribute, device(ordinal)),
         "cuDeviceGetAttribute",
         "attribute",
         attribute);
@@ -572,33 +620,47 @@ final class JCudaApi implements CudaApi {
 
   private static CUdevice device(int ordinal) {
     CUdevice device = new CUdevice();
-    check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", "device", ordinal);
+    check(() -> JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", "device", ordinal);
     return device;
+  }
+
+  private static boolean isDone(int result, String call) {
+    if (result != NOT_READY) {
+      check(result, call);
+    }
+    return result != NOT_READY;
+  }
+
+  private static void check(IntSupplier makes, String call) {
+    check(DriverCode.of(makes), call);
+  }
+
+  private static void check(IntSupplier makes, String call, String key, Object value) {
+    int result = DriverCode.of(makes);
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw failed(result, call, ", " + key + "=" + value);
+    }
+  }
+
+  private static void check(int result, String call, long bytes) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw failed(result, call, ", bytes=" + bytes);
+    }
   }
 
   private static void check(int result, String call) {
     if (result != CUresult.CUDA_SUCCESS) {
-      throw new CudaException(
-          call + " failed: " + CUresult.stringFor(result) + " (" + result + ")", result);
+      throw failed(result, call, "");
     }
   }
 
-  private static void check(int result, String call, String key, long value) {
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(result, call, key, value);
-    }
+  private static CudaException failed(jcuda.CudaException thrown, String call) {
+    return failed(DriverCode.of(thrown), call, "");
   }
 
-  private static void check(int result, String call, String key, String value) {
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(result, call, key, value);
-    }
-  }
-
-  private static CudaException failed(int result, String call, String key, Object value) {
+  private static CudaException failed(int result, String call, String detail) {
     return new CudaException(
-        call + " failed: " + CUresult.stringFor(result) + " (" + result + "), " + key + "=" + value,
-        result);
+        call + " failed: " + CUresult.stringFor(result) + " (" + result + ")" + detail, result);
   }
 
   /** JCuda keeps the number behind an address to subclasses. */
