@@ -473,7 +473,7 @@ public final class Group implements AutoCloseable {
 
   private List<String> report(String why) {
     return RankReport.of(
-        Watched.line(members.placeOf(rank()), why, wait.state(), calls.log(), calls.caller()),
+        RankReport.summary(members.placeOf(rank()), why, wait.state(), calls.log(), calls.caller()),
         calls.log().lines(),
         contexts.states(this, states));
   }

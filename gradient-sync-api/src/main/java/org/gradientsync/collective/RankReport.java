@@ -35,9 +35,60 @@ final class RankReport {
   private RankReport() {}
 
   /**
+   * The first line, which sums the report up for all who do not want to read it.
+   *
+   * @param place where the rank runs
+   * @param why what made it write a report, or an empty text if others asked for it
+   * @param waiting for whom it waits in which call, or an empty text
+   * @param calls its calls
+   * @param caller the thread that made the last one, or null
+   */
+  static String summary(String place, String why, String waiting, CallLog calls, Thread caller) {
+    StringBuilder line = new StringBuilder(at(place));
+    if (!why.isEmpty()) {
+      line.append(why).append(": ");
+    }
+    if (!waiting.isEmpty()) {
+      line.append(waiting).append(", last finished ").append(calls.lastFinished());
+    } else {
+      line.append(
+          calls.isEmpty()
+              ? "has made no call"
+              : String.format(
+                  Locale.ROOT,
+                  "%s since %.1f s, last finished %s",
+                  calls.isRunning() ? "in " + calls.current() : "is in no call",
+                  calls.sinceLast() / 1e9,
+                  calls.lastFinished()));
+      Thread thread = !calls.isRunning() && caller instanceof HelpingThread h ? h.helps() : caller;
+      if (thread != null) {
+        line.append(", thread \"").append(thread.getName()).append('"').append(at(thread));
+      }
+    }
+    return line.toString();
+  }
+
+  /** How a line begins that tells of a rank at a place, which may be an empty text. */
+  static String at(String place) {
+    return place.isEmpty() ? "" : "(" + place + ") ";
+  }
+
+  /** The innermost frame that is not the JDK's: the user's own code, if it is there. */
+  private static String at(Thread thread) {
+    StackTraceElement[] frames = thread.getStackTrace();
+    for (StackTraceElement frame : frames) {
+      String module = frame.getModuleName();
+      if (module == null || !module.startsWith("java.")) {
+        return " at " + frame;
+      }
+    }
+    return frames.length > 0 ? " at " + frames[0] : " has ended";
+  }
+
+  /**
    * Collects.
    *
-   * @param summary the first line
+   * @param summary the first line, as {@link #summary} makes it
    * @param calls the group's last calls
    * @param states what the device, the reducer and others say of themselves
    */

@@ -198,7 +198,7 @@ final class Reports implements AutoCloseable {
   }
 
   private String at(int peer, String text) {
-    return Watched.at(group.members().placeOf(peer)) + text;
+    return RankReport.at(group.members().placeOf(peer)) + text;
   }
 
   private void ask(List<Integer> node, String text) {
