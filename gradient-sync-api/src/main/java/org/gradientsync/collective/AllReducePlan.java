@@ -62,11 +62,10 @@ final class AllReducePlan implements AutoCloseable {
     contributions = new DeviceBuffer[chunks][];
     sources = new DeviceBuffer[size];
     for (int chunk = 0; chunk < chunks; chunk++) {
-      long ownFirst = shards.first(rank, chunk);
-      int ownLength = (int) shards.length(rank, chunk);
+      long ownLength = shards.length(rank, chunk);
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
-        contributions[chunk][rank] = buffer.slice(ownFirst, ownLength);
+        contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
       }
       for (int peer = 0; peer < size; peer++) {
         if (peer == rank) {
@@ -76,17 +75,15 @@ final class AllReducePlan implements AutoCloseable {
           long slot = (long) (chunk % DEPTH * size + peer) * shards.chunk();
           contributions[chunk][peer] = scratch.slice(slot, ownLength);
           scatterReceives[chunk][peer] =
-              Pieces.receiver(group, scratch, slot, ownLength, peer, Group.SCATTER);
+              Pieces.message(group, contributions[chunk][peer], peer, Group.SCATTER, false);
           gatherSends[chunk][peer] =
-              Pieces.sender(group, buffer, ownFirst, ownLength, peer, Group.GATHER);
+              Pieces.message(group, contributions[chunk][rank], peer, Group.GATHER, true);
         }
-        long first = shards.first(peer, chunk);
-        int length = (int) shards.length(peer, chunk);
+        long length = shards.length(peer, chunk);
         if (length > 0) {
-          scatterSends[chunk][peer] =
-              Pieces.sender(group, buffer, first, length, peer, Group.SCATTER);
-          gatherReceives[chunk][peer] =
-              Pieces.receiver(group, buffer, first, length, peer, Group.GATHER);
+          DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
+          scatterSends[chunk][peer] = Pieces.message(group, piece, peer, Group.SCATTER, true);
+          gatherReceives[chunk][peer] = Pieces.message(group, piece, peer, Group.GATHER, false);
         }
       }
     }

@@ -15,26 +15,13 @@ import org.gradientsync.spi.Message;
 final class Pieces {
   private Pieces() {}
 
-  static Message sender(
-      Group group, DeviceBuffer buffer, long first, int count, int peer, int channel) {
-    ByteBuffer memory = ((AbstractDeviceBuffer) buffer).nativeView(first, count);
-    if (memory != null) {
-      return group.sender(memory, peer, channel);
-    }
-    ByteBuffer bounce = HostBuffers.allocate(count * buffer.type().sizeInBytes());
-    Message inner = group.sender(bounce, peer, channel);
-    return new Bounced(inner, buffer.slice(first, count), bounce, true);
-  }
-
-  static Message receiver(
-      Group group, DeviceBuffer buffer, long first, int count, int peer, int channel) {
-    ByteBuffer memory = ((AbstractDeviceBuffer) buffer).nativeView(first, count);
-    if (memory != null) {
-      return group.receiver(memory, peer, channel);
-    }
-    ByteBuffer bounce = HostBuffers.allocate(count * buffer.type().sizeInBytes());
-    Message inner = group.receiver(bounce, peer, channel);
-    return new Bounced(inner, buffer.slice(first, count), bounce, false);
+  /** Prepares sending a run's elements to a rank, or receiving them from it. */
+  static Message message(Group group, DeviceBuffer run, int peer, int channel, boolean sends) {
+    ByteBuffer view = ((AbstractDeviceBuffer) run).nativeView(0, run.count());
+    ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
+    Message message =
+        sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);
+    return view != null ? message : new Bounced(message, run, memory, sends);
   }
 
   private static final class Bounced implements Message {

@@ -12,6 +12,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
@@ -114,35 +115,31 @@ public final class PointToPointReducer implements Reducer {
       group.members().require(root, "root");
       group.meetForBroadcast(buffer, root);
       device.await(buffer);
-      int most = (int) (BROADCAST_BYTES / buffer.type().sizeInBytes());
+      long most = BROADCAST_BYTES / buffer.type().sizeInBytes();
       for (long first = 0; first < buffer.count(); first += most) {
-        broadcastPiece(buffer, first, (int) Math.min(most, buffer.count() - first), root);
+        broadcastPiece(buffer.slice(first, Math.min(most, buffer.count() - first)), root);
       }
       group.finished();
     }
   }
 
-  private void broadcastPiece(DeviceBuffer buffer, long first, int count, int root) {
-    List<Message> messages = new ArrayList<>();
+  private void broadcastPiece(DeviceBuffer piece, int root) {
+    boolean sends = root == group.rank();
+    Message[] messages = new Message[group.size()];
     try {
-      for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && (root == group.rank() || root == peer)) {
-          Message message =
-              root == peer
-                  ? Pieces.receiver(group, buffer, first, count, peer, Group.DATA)
-                  : Pieces.sender(group, buffer, first, count, peer, Group.DATA);
-          messages.add(message);
-          message.start();
+      for (int peer = 0; peer < messages.length; peer++) {
+        if (peer != group.rank() && (sends || peer == root)) {
+          messages[peer] = Pieces.message(group, piece, peer, Group.DATA, sends);
+          messages[peer].start();
         }
       }
-      int next = 0;
-      for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && (root == group.rank() || root == peer)) {
-          group.await(messages.get(next++), peer);
+      for (int peer = 0; peer < messages.length; peer++) {
+        if (messages[peer] != null) {
+          group.await(messages[peer], peer);
         }
       }
     } finally {
-      messages.forEach(Message::close);
+      Resources.closeAll(messages);
     }
   }
 
