@@ -6,7 +6,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.spi.DeviceProvider;
-import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -22,7 +21,6 @@ final class UnknownSettings {
 
   static void warn(Settings settings, int rank) {
     Set<String> known = new TreeSet<>(Settings.NAMES);
-    ServiceLoader.load(Launcher.class).forEach(p -> known.addAll(p.settings()));
     ServiceLoader.load(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
     ServiceLoader.load(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
     for (String name : settings.names()) {

@@ -206,19 +206,6 @@ public final class Group implements AutoCloseable {
    *
    * @param color which new group this rank joins; none if negative
    * @param key orders the ranks in it
-   * @param newTimeout how long the new group's calls wait for another rank
-   * @return the new group, or null
-   */
-  public Group split(int color, int key, Duration newTimeout) {
-    return split(color, key, new Patience(newTimeout, patience.late(), patience.reports()));
-  }
-
-  /**
-   * Divides the group. Collective. The rules are those of {@link
-   * org.gradientsync.Communicator#split}.
-   *
-   * @param color which new group this rank joins; none if negative
-   * @param key orders the ranks in it
    * @param newPatience how long the new group's calls wait for another rank
    * @return the new group, or null
    */

@@ -1,6 +1,5 @@
 package org.gradientsync.spi;
 
-import java.util.Set;
 import org.gradientsync.collective.Group;
 
 /**
@@ -23,16 +22,6 @@ public interface Launcher {
    * @return true if {@link #connect} is the way to the other ranks
    */
   boolean launched();
-
-  /**
-   * The settings that it reads, besides {@link Settings#NAMES}; a warning tells of those that
-   * nobody does.
-   *
-   * @return names without the prefix {@code gradientsync.}
-   */
-  default Set<String> settings() {
-    return Set.of();
-  }
 
   /**
    * Joins the job, or returns what an earlier call in this process made. It lives until the JVM

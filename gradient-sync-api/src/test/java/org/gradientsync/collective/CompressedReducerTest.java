@@ -18,9 +18,9 @@ import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.verifyNoMoreInteractions;
 import static org.mockito.Mockito.withSettings;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -30,7 +30,9 @@ import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -42,6 +44,7 @@ import org.mockito.stubbing.Answer;
 @Timeout(60)
 class CompressedReducerTest {
   private static final int PIECE = 100; // elements, not a power of two
+  private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
 
   /** Notes what the reducer within is given. */
   private static final class Noted implements Reducer {
@@ -84,7 +87,7 @@ class CompressedReducerTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           HostDevice device = new HostDevice();
-          try (Group group = world.split(0, sync.rank(), Duration.ofSeconds(20))) {
+          try (Group group = world.split(0, sync.rank(), PATIENCE)) {
             task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));
             sync.barrier();
           } finally {

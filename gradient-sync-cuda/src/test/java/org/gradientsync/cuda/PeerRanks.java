@@ -1,16 +1,18 @@
 package org.gradientsync.cuda;
 
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.collective.Group;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 
 /** Ranks that are threads, each with a fake GPU of its own. */
 final class PeerRanks {
+  private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
+
   private PeerRanks() {}
 
   /** What one rank has: ranks to test with, and all ranks, which no test breaks. */
@@ -40,7 +42,7 @@ final class PeerRanks {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           FakeGpu gpu = new FakeGpu();
-          try (Group group = world.split(0, sync.rank(), Duration.ofSeconds(20));
+          try (Group group = world.split(0, sync.rank(), PATIENCE);
               CudaDevice device = gpu.open(sync.rank() % 2)) {
             task.run(new Rank(group, sync.communicator(), gpu, device));
             sync.barrier();
