@@ -34,7 +34,9 @@ abstract class Accumulator {
   abstract Buffer incoming();
 
   /** Begins with the first rank's block. */
-  abstract void begin(int count);
+  void begin(int count) {
+    // the block is in its place
+  }
 
   /** Combines with the incoming block of a rank that is neither the first nor the last. */
   void combineNext(ReduceOp op, int count) {
@@ -45,7 +47,10 @@ abstract class Accumulator {
   abstract void combine(ReduceOp op, int count);
 
   /** Combines with the incoming block of the last rank, and finishes the result. */
-  abstract Buffer finish(ReduceOp op, int ranks, int count);
+  Buffer finish(ReduceOp op, int ranks, int count) {
+    combine(op, count);
+    return first();
+  }
 
   /**
    * Whether any block finished since the last such call may hold a NaN that is not the canonical

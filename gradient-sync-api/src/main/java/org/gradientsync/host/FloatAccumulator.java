@@ -24,11 +24,6 @@ class FloatAccumulator extends Accumulator {
   }
 
   @Override
-  void begin(int count) {
-    // the block is in its place
-  }
-
-  @Override
   void combine(ReduceOp op, int count) {
     switch (op) {
       case SUM, AVERAGE -> {

@@ -22,11 +22,6 @@ final class LongAccumulator extends Accumulator {
   }
 
   @Override
-  void begin(int count) {
-    // the block is in its place
-  }
-
-  @Override
   void combine(ReduceOp op, int count) {
     switch (op) {
       case SUM -> {
@@ -51,11 +46,5 @@ final class LongAccumulator extends Accumulator {
       }
       default -> throw new IllegalArgumentException("not defined for integers: op=" + op);
     }
-  }
-
-  @Override
-  Buffer finish(ReduceOp op, int ranks, int count) {
-    combine(op, count);
-    return result;
   }
 }

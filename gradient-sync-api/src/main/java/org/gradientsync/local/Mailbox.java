@@ -9,8 +9,7 @@ import org.gradientsync.spi.Message;
  * Whoever starts second copies, so a message is finished as soon as both sides have started it.
  */
 final class Mailbox {
-  private Letter firstSend;
-  private Letter firstReceive;
+  private Letter first; // sends and receives: none of them fits another
 
   /**
    * One prepared message; linked into its mailbox while it waits, so starting allocates nothing.
@@ -38,9 +37,8 @@ final class Mailbox {
           throw new IllegalStateException("message has been started already: tag=" + tag);
         }
         waiting = true;
-        counterpart = takeCounterpart();
+        counterpart = takeCounterpartOrAppend();
         if (counterpart == null) {
-          append();
           return;
         }
       }
@@ -74,42 +72,32 @@ final class Mailbox {
       // What has been sent stays sent, as in a network: a goodbye is for those who look later.
       if (!sends) {
         synchronized (Mailbox.this) {
-          remove(null, firstReceive, false);
+          remove();
         }
       }
     }
 
-    private Letter takeCounterpart() {
+    private Letter takeCounterpartOrAppend() {
       Letter before = null;
-      for (Letter l = sends ? firstReceive : firstSend; l != null; before = l, l = l.next) {
-        if (l.tag == tag) {
-          unlink(before, l, !sends);
+      for (Letter l = first; l != null; before = l, l = l.next) {
+        if (l.sends != sends && l.tag == tag) {
+          unlink(before, l);
           return l;
         }
+      }
+      if (before == null) {
+        first = this;
+      } else {
+        before.next = this;
       }
       return null;
     }
 
-    private void append() {
-      Letter last = sends ? firstSend : firstReceive;
-      if (last == null) {
-        if (sends) {
-          firstSend = this;
-        } else {
-          firstReceive = this;
-        }
-        return;
-      }
-      while (last.next != null) {
-        last = last.next;
-      }
-      last.next = this;
-    }
-
-    private void remove(Letter before, Letter from, boolean inSends) {
-      for (Letter b = before, l = from; l != null; b = l, l = l.next) {
+    private void remove() {
+      Letter before = null;
+      for (Letter l = first; l != null; before = l, l = l.next) {
         if (l == this) {
-          unlink(b, l, inSends);
+          unlink(before, l);
           waiting = false;
           return;
         }
@@ -117,13 +105,11 @@ final class Mailbox {
     }
   }
 
-  private void unlink(Letter before, Letter letter, boolean inSends) {
-    if (before != null) {
-      before.next = letter.next;
-    } else if (inSends) {
-      firstSend = letter.next;
+  private void unlink(Letter before, Letter letter) {
+    if (before == null) {
+      first = letter.next;
     } else {
-      firstReceive = letter.next;
+      before.next = letter.next;
     }
     letter.next = null;
   }
