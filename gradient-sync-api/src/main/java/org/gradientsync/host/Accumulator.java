@@ -11,8 +11,8 @@ import org.gradientsync.ReduceOp;
  */
 abstract class Accumulator {
   /**
-   * Elements in a block: two arrays of the widest type take 16 KiB, half of a small first-level
-   * cache.
+   * Elements in a block: two arrays of the widest type take 16 KiB, and the third, which watches
+   * for NaN, 8; a small first-level cache has 32.
    */
   static final int BLOCK = 1024;
 
