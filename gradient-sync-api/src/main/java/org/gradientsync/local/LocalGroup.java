@@ -1,5 +1,6 @@
 package org.gradientsync.local;
 
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 
 /** What the ranks of one {@link LocalRanks#run} share. */
@@ -10,6 +11,7 @@ final class LocalGroup {
   private final Mailbox[][] mailboxes;
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
+  private volatile boolean over; // all are told, when the one that failed has closed its sync
 
   LocalGroup(int ranks) {
     mailboxes = new Mailbox[ranks][ranks];
@@ -28,12 +30,34 @@ final class LocalGroup {
     return mailboxes[sender][receiver];
   }
 
-  /** Ends the waiting of all; the first failure counts. Takes no memory: there may be none left. */
-  synchronized void fail(int who, Throwable thrown) {
+  /**
+   * Notes a failure, of which the first one counts. Takes no memory: there may be none left.
+   *
+   * @return whether it is this one's that counts
+   */
+  synchronized boolean note(int who, Throwable thrown) {
     if (cause == null) {
       failed = who;
       cause = thrown;
     }
+    return failed == who;
+  }
+
+  /** What was thrown first, or null. */
+  Throwable cause() {
+    return cause;
+  }
+
+  /** What has been noted, for whoever waits for the ranks. */
+  GradientSyncException failure() {
+    return failed == CALLER
+        ? new GradientSyncException("the thread that called LocalRanks.run was interrupted", cause)
+        : new GradientSyncException("rank " + failed + " failed: " + cause, cause);
+  }
+
+  /** Ends the waiting of all, because of what has been noted. */
+  void end() {
+    over = true;
   }
 
   /**
@@ -42,16 +66,8 @@ final class LocalGroup {
    * @throws RankLostException if anything has failed: the job is over, whoever it waits for
    */
   void requireAlive() {
-    Throwable thrown = cause;
-    if (thrown != null) {
-      throw new RankLostException(describe(failed, thrown), thrown);
+    if (over) {
+      throw new RankLostException(failure().getMessage(), cause);
     }
-  }
-
-  /** Who has failed, and how. */
-  static String describe(int who, Throwable thrown) {
-    return who == CALLER
-        ? "the thread that called LocalRanks.run was interrupted"
-        : "rank " + who + " failed: " + thrown;
   }
 }

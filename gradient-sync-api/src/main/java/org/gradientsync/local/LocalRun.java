@@ -11,8 +11,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
- * that failed, or that the wait was interrupted before. To note that takes no memory, of which
- * there may be none left.
+ * that failed, or that the wait was interrupted before.
  */
 final class LocalRun {
   private static final long LOOK_MILLIS = 1000;
@@ -23,8 +22,6 @@ final class LocalRun {
   private final LocalGroup group;
   private final Thread[] threads;
   private final boolean[] succeeded;
-  private int failed; // the first rank that did, or LocalGroup.CALLER
-  private volatile Throwable cause; // or null
 
   LocalRun(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     this.options = options;
@@ -52,11 +49,11 @@ final class LocalRun {
     if (rank == threads.length) {
       return; // also if none has heeded that this thread was interrupted
     }
-    if (cause instanceof GradientSyncException e) {
+    if (group.cause() instanceof GradientSyncException e) {
       throw e; // names its rank itself
     }
-    throw cause != null
-        ? new GradientSyncException(LocalGroup.describe(failed, cause), cause)
+    throw group.cause() != null
+        ? group.failure()
         : new GradientSyncException(
             "rank ended without a result: rank=" + rank + "; see what its thread has printed");
   }
@@ -74,8 +71,8 @@ final class LocalRun {
       try {
         threads[rank].start();
       } catch (OutOfMemoryError e) { // there may be no more threads
-        note(rank, e);
-        endOthers(rank, e);
+        group.note(rank, e);
+        endOthers();
         return;
       }
     }
@@ -86,9 +83,8 @@ final class LocalRun {
       carryOut(rank);
       succeeded[rank] = true;
     } catch (Throwable e) {
-      note(rank, e);
-      if (failed == rank) {
-        endOthers(rank, e);
+      if (group.note(rank, e)) {
+        endOthers();
       }
     }
   }
@@ -100,22 +96,14 @@ final class LocalRun {
       try {
         task.run(sync);
       } catch (Throwable e) {
-        note(rank, e); // before closing, which may throw, too, and hide it
+        group.note(rank, e); // before closing, which may throw, too, and hide it
         throw e;
       }
     }
   }
 
-  /** The first one counts. */
-  private synchronized void note(int who, Throwable thrown) {
-    if (cause == null) {
-      failed = who;
-      cause = thrown;
-    }
-  }
-
-  private void endOthers(int who, Throwable thrown) {
-    group.fail(who, thrown);
+  private void endOthers() {
+    group.end();
     for (Thread other : threads) {
       if (other != Thread.currentThread()) {
         other.interrupt();
@@ -133,14 +121,14 @@ final class LocalRun {
           if (!thread.isAlive()) {
             break;
           }
-          looks += cause != null ? 1 : 0;
+          looks += group.cause() != null ? 1 : 0;
           if (looks == 2) {
             warnOfThoseThatGoOn();
           }
         } catch (InterruptedException e) {
           interrupted = true;
-          note(LocalGroup.CALLER, e);
-          endOthers(LocalGroup.CALLER, e);
+          group.note(LocalGroup.CALLER, e);
+          endOthers();
         }
       }
     }
@@ -153,7 +141,7 @@ final class LocalRun {
   private void warnOfThoseThatGoOn() {
     log.warn(
         "{}; these have not noticed, as they make no calls: {}",
-        LocalGroup.describe(failed, cause),
+        group.failure().getMessage(),
         Arrays.stream(threads).filter(Thread::isAlive).map(Thread::getName).toList());
   }
 }
