@@ -9,7 +9,6 @@ import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.mock;
 
-import java.time.Duration;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.gradientsync.GradientSyncException;
@@ -31,7 +30,6 @@ import org.junit.jupiter.api.Test;
  */
 class CudaAwareTrialTest {
   private static final int RANKS = 3;
-  private static final Duration TIMEOUT = Duration.ofMinutes(2);
 
   @Test
   void onePassesIt() {
@@ -79,7 +77,7 @@ class CudaAwareTrialTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           try (BackendDevice host = new HostDevice();
-              Group group = world.split(0, world.rank(), TIMEOUT)) {
+              Group group = world.split(0, world.rank(), world.patience())) {
             BackendDevice device = mock(BackendDevice.class, delegatesTo(host));
             if (group.rank() == 1) {
               faultOfRank1.accept(device);
