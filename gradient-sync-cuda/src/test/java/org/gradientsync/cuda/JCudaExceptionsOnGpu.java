@@ -1,0 +1,86 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import jcuda.driver.JCudaDriver;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** In a program that lets JCuda throw exceptions, as JCuda's own samples do. */
+@Timeout(60)
+class JCudaExceptionsOnGpu {
+  private static final long MUCH = 1L << 48;
+  private static final long CLOCKS = 500_000_000;
+
+  @BeforeEach
+  void letThrow() {
+    JCudaDriver.setExceptionsEnabled(true);
+  }
+
+  @AfterEach
+  void asItWas() {
+    JCudaDriver.setExceptionsEnabled(false);
+  }
+
+  @Test
+  void whatIsNotDoneIsNoError() throws IOException {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
+        InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx");
+        CudaModule module =
+            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+        CudaBuffer buffer = device.allocate(DataType.INT32, 100);
+        CudaEvent event = device.createEvent(false)) {
+      module.kernel("slow").launch(device.stream(), Grid.of(1, 128), buffer, 100, CLOCKS);
+      event.record(device.stream());
+      assertFalse(event.isDone());
+      assertFalse(device.api().isDone(device.stream().handle()));
+      event.await();
+      assertTrue(event.isDone());
+    }
+  }
+
+  @Test
+  void anErrorKeepsItsCode() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      CudaException e =
+          assertThrows(CudaException.class, () -> device.allocate(DataType.FLOAT64, MUCH));
+      assertEquals(CudaApi.OUT_OF_MEMORY, e.code());
+      assertTrue(e.getMessage().contains("free="), e.getMessage());
+      assertThrows(
+          IllegalArgumentException.class,
+          () -> device.wrap(DataType.INT32, 1 << 20, 8, device.stream()));
+    }
+  }
+
+  /** The ranks share a GPU if there is only one. */
+  @Test
+  void ranksAverage() {
+    for (String reducer : new String[] {"host-staged", "peer"}) {
+      LocalRanks.run(
+          2,
+          b -> b.device("cuda").reducer(reducer).set("peer.sharing", "on"),
+          sync -> {
+            try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
+              float own = sync.rank();
+              buffer.copyFrom(new float[] {own, 2 * own, 4});
+              sync.average(buffer);
+              float[] values = new float[3];
+              buffer.copyTo(values);
+              assertArrayEquals(new float[] {0.5f, 1, 4}, values);
+            }
+          });
+    }
+  }
+}
