@@ -67,6 +67,7 @@ final class PeerAutotune {
         CudaStream stream = device.createStream();
         CudaEvent start = device.createEvent(true);
         CudaEvent end = device.createEvent(true)) {
+      communicator.barrier(); // to make these can wait for kernels of a rank on the same GPU
       plan.enqueue(stream.handle());
       stream.await();
       for (int round = 0; round < ROUNDS; round++) {
