@@ -13,6 +13,8 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -73,6 +75,23 @@ class ExamplesOnGpu {
       assertEquals("0", row[8]);
       assertEquals("0", row[12]);
     }
+  }
+
+  /** docs/kernels-of-your-own.md. */
+  @Test
+  void thePagesProgramTrains() {
+    Assumptions.assumeTrue(CudaBlas.availability().usable(), CudaBlas.availability().reason());
+    String ptx = Kernels.ptx("kernels");
+    double[] alone = new double[1];
+    double[] together = new double[2];
+    LocalRanks.run(1, b -> b.device("cuda"), sync -> alone[0] = TrainOnGpus.train(sync, ptx, 1000));
+    LocalRanks.run(
+        2,
+        b -> b.device("cuda"),
+        sync -> together[sync.rank()] = TrainOnGpus.train(sync, ptx, 1000));
+    assertTrue(alone[0] > 0 && alone[0] < 0.03, "loss: " + alone[0]);
+    assertEquals(alone[0], together[0], alone[0] / 10); // the same rows, added in another order
+    assertEquals(together[0], together[1]);
   }
 
   @Test

@@ -4,7 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.util.HexFormat;
 import org.gradientsync.UnavailableException;
@@ -73,6 +76,16 @@ class GpuProgramsTest {
   @ParameterizedTest
   @ValueSource(strings = {"gradient", "mlp", "monte_carlo", "multiply", "square_and_shift"})
   void thePtxBelongsToItsSource(String name) throws Exception {
+    assertBelongsToItsSource(name);
+    assertFalse(Kernels.ptx(name).contains("fma.rn"), "Java does not fuse; bits are compared");
+  }
+
+  @Test
+  void thePagesPtxBelongsToItsSource() throws Exception {
+    assertBelongsToItsSource("kernels");
+  }
+
+  private static void assertBelongsToItsSource(String name) throws Exception {
     String ptx = Kernels.ptx(name);
     try (InputStream source = Kernels.class.getResourceAsStream(name + ".cu")) {
       byte[] hash = MessageDigest.getInstance("SHA-256").digest(source.readAllBytes());
@@ -80,7 +93,21 @@ class GpuProgramsTest {
           ptx.contains("// " + HexFormat.of().formatHex(hash)), "run script/compile-kernels");
     }
     assertTrue(ptx.contains(".version 7.8"));
-    assertFalse(ptx.contains("fma.rn"), "Java does not fuse, and the bits are compared");
+  }
+
+  /** docs/kernels-of-your-own.md, whose program ExamplesOnGpu runs. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "src/test/java/org/gradientsync/examples/TrainOnGpus.java",
+        "src/test/resources/org/gradientsync/examples/kernels.cu"
+      })
+  void thePageShowsWhatIsTested(String file) throws IOException {
+    String tested =
+        Files.readString(Path.of(file))
+            .replace("package org.gradientsync.examples", "package demo");
+    String page = Files.readString(Path.of("../docs/kernels-of-your-own.md"));
+    assertTrue(page.contains("\n" + tested + "```\n"), "not in the page as it is: " + file);
   }
 
   static void requireNoGpu() {
