@@ -87,11 +87,13 @@ public interface DeviceBuffer extends AutoCloseable {
    * Copies from a Java buffer: a {@code FloatBuffer} for FLOAT32, {@code DoubleBuffer} for FLOAT64,
    * {@code ShortBuffer} with the raw bits for FLOAT16 and BFLOAT16, {@code IntBuffer} for INT32,
    * {@code LongBuffer} for INT64, or for any type a {@code ByteBuffer} in native byte order. The
-   * source's position stays where it is, and the source may be changed when the call returns.
+   * source's position stays where it is, and the source may be changed when the call returns. On a
+   * GPU it waits where earlier copies still use the memory that all copies go by way of.
    *
    * @param source a buffer with exactly {@link #count()} elements between position and limit
    * @throws IllegalArgumentException if its type or length does not match
    * @throws IllegalStateException if this buffer is closed
+   * @throws GradientSyncException as {@link #copyTo(Buffer)}, if it has waited
    */
   void copyFrom(Buffer source);
 

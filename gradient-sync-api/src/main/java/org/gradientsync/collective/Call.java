@@ -2,13 +2,9 @@ package org.gradientsync.collective;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
-import java.nio.DoubleBuffer;
-import java.nio.FloatBuffer;
-import java.nio.IntBuffer;
-import java.nio.LongBuffer;
-import java.nio.ShortBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.host.HostElement;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /**
@@ -64,7 +60,7 @@ final class Call {
   private static final Kind[] KINDS = Kind.values();
   private static final ReduceOp[] OPS = ReduceOp.values();
   private static final DataType[] TYPES = DataType.values();
-  private static final String[] ELEMENTS = {"byte", "short", "float", "double", "int", "long"};
+  private static final HostElement[] ELEMENTS = HostElement.values();
   private static final int NONE = -1;
   private static final int FIRST_ELEMENT = 100;
 
@@ -77,21 +73,7 @@ final class Call {
 
   /** The element code of a Java buffer. */
   static int element(Buffer data) {
-    int index = 0;
-    if (data instanceof ByteBuffer) {
-      index = 0;
-    } else if (data instanceof ShortBuffer) {
-      index = 1;
-    } else if (data instanceof FloatBuffer) {
-      index = 2;
-    } else if (data instanceof DoubleBuffer) {
-      index = 3;
-    } else if (data instanceof IntBuffer) {
-      index = 4;
-    } else if (data instanceof LongBuffer) {
-      index = 5;
-    }
-    return FIRST_ELEMENT + index;
+    return FIRST_ELEMENT + HostElement.of(data).ordinal();
   }
 
   static void write(

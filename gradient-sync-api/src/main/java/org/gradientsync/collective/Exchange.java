@@ -4,6 +4,7 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.host.HostElement;
 import org.gradientsync.spi.Message;
 
 /**
@@ -72,25 +73,25 @@ final class Exchange {
       Message out = null;
       try {
         if (incomingCount > 0) {
-          int bytes = incomingCount * HostBuffers.elementSize(receive);
+          int bytes = incomingCount * HostElement.of(receive).size();
           incoming = atLeast(incoming, bytes);
           inBytes = part(incoming, bytes);
           in = group.receiver(inBytes, source, channel);
           in.start();
         }
         if (outgoingCount > 0) {
-          int bytes = outgoingCount * HostBuffers.elementSize(send);
+          int bytes = outgoingCount * HostElement.of(send).size();
           outgoing = atLeast(outgoing, bytes);
           ByteBuffer outBytes = part(outgoing, bytes);
           HostBuffers.copy(
-              send, sendFrom + sent, HostBuffers.viewLike(outBytes, send), 0, outgoingCount);
+              send, sendFrom + sent, HostElement.of(send).view(outBytes), 0, outgoingCount);
           out = group.sender(outBytes, destination, channel);
           out.start();
         }
         if (in != null) {
           group.await(in, source);
           HostBuffers.copy(
-              HostBuffers.viewLike(inBytes, receive),
+              HostElement.of(receive).view(inBytes),
               0,
               receive,
               receiveFrom + received,
@@ -113,7 +114,7 @@ final class Exchange {
   }
 
   private static int piece(Buffer data, int left) {
-    return Math.min(left, PIECE_BYTES / HostBuffers.elementSize(data));
+    return Math.min(left, PIECE_BYTES / HostElement.of(data).size());
   }
 
   private static ByteBuffer part(ByteBuffer memory, int bytes) {

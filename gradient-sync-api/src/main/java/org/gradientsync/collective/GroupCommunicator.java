@@ -12,6 +12,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.host.HostDevice;
+import org.gradientsync.host.HostElement;
 import org.gradientsync.spi.Message;
 
 /** The communicator that every backend gets for its transport. */
@@ -118,13 +119,12 @@ public final class GroupCommunicator implements Communicator {
   /** Reduces a copy of the source, and takes the target's part of it from an index on. */
   private void reduce(
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
-    long elements =
-        (long) source.remaining() * HostBuffers.elementSize(source) / type.sizeInBytes();
+    long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
     turn.run();
     try (DeviceBuffer copy = host.allocate(type, elements)) {
       copy.copyFrom(source);
       reducer.allReduce(copy, op, kind);
-      int perElement = type.sizeInBytes() / HostBuffers.elementSize(target);
+      int perElement = type.sizeInBytes() / HostElement.of(target).size();
       int count = target.remaining() / perElement;
       copy.slice(from / perElement, count).copyTo(target);
     }
@@ -425,7 +425,7 @@ public final class GroupCommunicator implements Communicator {
 
   private static void requireData(Buffer data, String role) {
     Objects.requireNonNull(data, role);
-    HostBuffers.elementSize(data);
+    HostElement.of(data).size();
   }
 
   private static void requireWritable(Buffer data, String role) {

@@ -26,7 +26,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     this.memory = memory;
     this.segments = new Buffer[memory.segments()];
     for (int i = 0; i < segments.length; i++) {
-      segments[i] = HostBuffers.view(memory.segment(i), type);
+      segments[i] = HostElement.of(type).view(memory.segment(i));
     }
   }
 
@@ -175,7 +175,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
 
   private Buffer typed(Buffer host) {
     return host instanceof ByteBuffer bytes
-        ? HostBuffers.view(bytes.slice().order(ByteOrder.nativeOrder()), type())
+        ? HostElement.of(type()).view(bytes.slice().order(ByteOrder.nativeOrder()))
         : host;
   }
 

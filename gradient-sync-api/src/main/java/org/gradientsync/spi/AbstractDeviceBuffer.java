@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.function.LongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.host.HostElement;
 
 /** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
 public abstract class AbstractDeviceBuffer implements DeviceBuffer {
@@ -346,18 +347,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     Objects.requireNonNull(host, role);
     requireOpen();
     boolean bytes = host instanceof ByteBuffer;
-    boolean fits =
-        bytes
-            || switch (type) {
-              case FLOAT16, BFLOAT16 -> host instanceof ShortBuffer;
-              case FLOAT32 -> host instanceof FloatBuffer;
-              case FLOAT64 -> host instanceof DoubleBuffer;
-              case INT32 -> host instanceof IntBuffer;
-              case INT64 -> host instanceof LongBuffer;
-            };
-    if (!fits) {
+    if (!bytes && HostElement.of(host) != HostElement.of(type)) {
       throw new IllegalArgumentException(
-          "element type does not match: " + role + "=" + elementName(host) + ", buffer=" + this);
+          "element type does not match: " + role + "=" + HostElement.of(host) + ", buffer=" + this);
     }
     long expected = bytes ? sizeInBytes() : count;
     if (host.remaining() != expected) {
@@ -372,20 +364,5 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
               + this
               + "; use slice() for a part");
     }
-  }
-
-  private static String elementName(Buffer host) {
-    if (host instanceof FloatBuffer) {
-      return "float";
-    } else if (host instanceof DoubleBuffer) {
-      return "double";
-    } else if (host instanceof ShortBuffer) {
-      return "short";
-    } else if (host instanceof IntBuffer) {
-      return "int";
-    } else if (host instanceof LongBuffer) {
-      return "long";
-    }
-    return "char";
   }
 }

@@ -6,7 +6,7 @@ import java.time.Duration;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.host.HostElement;
 
 /**
  * A communicator around a communicator, whose collectives go wrong where a test has planned it.
@@ -146,7 +146,7 @@ public final class FaultyCommunicator implements Communicator {
   }
 
   private static int perElement(Buffer data, DataType type) {
-    return type.sizeInBytes() / HostBuffers.elementSize(data); // more than one in a ByteBuffer
+    return type.sizeInBytes() / HostElement.of(data).size(); // more than one in a ByteBuffer
   }
 
   /** All but the last elements. */

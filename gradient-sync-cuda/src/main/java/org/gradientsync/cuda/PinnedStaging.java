@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import jcuda.Pointer;
 import org.gradientsync.host.HostBuffers;
+import org.gradientsync.host.HostElement;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -41,7 +42,7 @@ final class PinnedStaging implements AutoCloseable {
   synchronized void upload(Buffer source, CudaBuffer target) {
     device.makeCurrent();
     long bytes = target.sizeInBytes();
-    int size = HostBuffers.elementSize(source);
+    int size = HostElement.of(source).size();
     for (long at = 0; at < bytes; at += PIECE_BYTES) {
       int slot = (int) (at / PIECE_BYTES & 1);
       int length = (int) Math.min(PIECE_BYTES, bytes - at);
@@ -50,7 +51,7 @@ final class PinnedStaging implements AutoCloseable {
       HostBuffers.copy(
           source,
           source.position() + (int) (at / size),
-          HostBuffers.viewLike(piece, source),
+          HostElement.of(source).view(piece),
           0,
           length / size);
       device
@@ -67,7 +68,7 @@ final class PinnedStaging implements AutoCloseable {
   synchronized void download(CudaBuffer source, Buffer target) {
     device.makeCurrent();
     long bytes = source.sizeInBytes();
-    int size = HostBuffers.elementSize(target);
+    int size = HostElement.of(target).size();
     for (long at = 0; at < bytes + PIECE_BYTES; at += PIECE_BYTES) {
       if (at < bytes) {
         int slot = (int) (at / PIECE_BYTES & 1);
@@ -89,7 +90,7 @@ final class PinnedStaging implements AutoCloseable {
         int length = (int) Math.min(PIECE_BYTES, bytes - before);
         ByteBuffer piece = pieces[slot].slice(0, length).order(ByteOrder.nativeOrder());
         HostBuffers.copy(
-            HostBuffers.viewLike(piece, target),
+            HostElement.of(target).view(piece),
             0,
             target,
             target.position() + (int) (before / size),
