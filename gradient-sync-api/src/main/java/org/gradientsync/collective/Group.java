@@ -539,6 +539,17 @@ public final class Group implements AutoCloseable {
     return presence.isAlive(peer);
   }
 
+  /**
+   * Why another rank has left, closing the group or ending its process, as it has said itself. For
+   * any thread; takes no lock.
+   *
+   * @param peer another rank
+   * @return for example {@code it closed its side or ended}, or an empty text if it has not left
+   */
+  public String whyLeft(int peer) {
+    return presence.whyLeft(peer);
+  }
+
   boolean test(Message message, int peer) {
     try {
       return message.test();

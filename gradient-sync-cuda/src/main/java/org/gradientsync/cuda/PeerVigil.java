@@ -82,8 +82,14 @@ final class PeerVigil implements AutoCloseable {
         throw group.lost(
             group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU", null);
       }
-      if (progress.enqueuedBy(peer) < group.enqueued()) {
+      long enqueued = progress.enqueuedBy(peer);
+      if (peer != group.rank() && enqueued < group.enqueued()) {
         late.add(peer);
+        String left = enqueued < 0 ? "" : group.whyLeft(peer); // who does not count may have come
+        if (!left.isEmpty()) {
+          giveUp();
+          throw group.lost(group.name(peer) + " has left: " + left + ", before its GPU came", null);
+        }
       }
     }
     if (nanos > group.patience().lateNanos() && warnedAt != group.enqueued() && !late.isEmpty()) {

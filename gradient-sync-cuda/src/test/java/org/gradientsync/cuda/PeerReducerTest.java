@@ -842,6 +842,29 @@ class PeerReducerTest {
         });
   }
 
+  /** As a process does that ends beside its calls: its GPU says nothing to the others'. */
+  @Test
+  void aRankThatHasLeftIsNotWaitedForOnTheGpu() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          if (rank.rank() == 0) {
+            rank.group().close();
+          } else {
+            CUstream handle = rank.device().stream().handle();
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            when(rank.gpu().api.isDone(same(handle))).thenReturn(false);
+            RankLostException e =
+                assertThrows(RankLostException.class, () -> rank.device().stream().await());
+            assertTrue(
+                e.getMessage()
+                    .contains("rank 0 (thread=rank-0) has left: it closed its side or ended"),
+                e.getMessage());
+            when(rank.gpu().api.isDone(same(handle))).thenReturn(true);
+          }
+        });
+  }
+
   @Test
   void nothingGoesOnAfterARankHasLeft() {
     run(
