@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
+import java.util.SplittableRandom;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
@@ -43,6 +44,9 @@ public final class TrainOnGpus {
     this.sync = sync;
     gpu = (CudaDevice) sync.device();
     stream = gpu.stream();
+    if (ROWS % sync.size() != 0) { // or ranks would have different numbers of rows
+      throw new IllegalArgumentException("rows=" + ROWS + ", ranks=" + sync.size());
+    }
     rows = ROWS / sync.size();
     inputs = new float[rows * INPUTS];
     targets = new float[rows * OUTPUTS];
@@ -107,7 +111,7 @@ public final class TrainOnGpus {
         buckets.ready(0);
         buckets.finish(parameter -> updates[parameter].launch(stream));
 
-        if (step % 100 == 99) { // the only place where the CPU waits for the GPU
+        if (step % 100 == 99 || step == steps - 1) { // seldom: the CPU waits for the GPU here
           loss = loss(output);
           if (sync.rank() == 0) {
             System.out.printf("step %d, loss %.5f%n", step + 1, loss);
@@ -154,9 +158,10 @@ public final class TrainOnGpus {
   /** Where your data comes in: this rank's rows, which are every size-th one of the step's. */
   private void readBatch(int step) {
     for (int row = 0; row < rows; row++) {
-      Random random = new Random((long) step * ROWS + row * sync.size() + sync.rank());
+      SplittableRandom random =
+          new SplittableRandom((long) step * ROWS + row * sync.size() + sync.rank());
       for (int i = 0; i < INPUTS; i++) {
-        float x = 2 * random.nextFloat() - 1;
+        float x = (float) random.nextDouble(-1, 1);
         inputs[row * INPUTS + i] = x;
         targets[row * OUTPUTS + i] = (float) Math.sin(3 * x);
       }

@@ -425,7 +425,7 @@ public final class GroupCommunicator implements Communicator {
 
   private static void requireData(Buffer data, String role) {
     Objects.requireNonNull(data, role);
-    HostElement.of(data).size();
+    HostElement.of(data); // refuses what nobody can send
   }
 
   private static void requireWritable(Buffer data, String role) {

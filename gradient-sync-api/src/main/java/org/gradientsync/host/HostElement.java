@@ -10,7 +10,10 @@ import java.nio.ShortBuffer;
 import java.util.Locale;
 import org.gradientsync.DataType;
 
-/** What the buffers of {@code java.nio} hold, whose classes do not say it in one way. */
+/**
+ * What the buffers of {@code java.nio} hold, whose classes do not say it in one way. Ranks tell
+ * each other these by their places in this list.
+ */
 public enum HostElement {
   /** In a ByteBuffer, which may hold elements of any type. */
   BYTE(Byte.BYTES),

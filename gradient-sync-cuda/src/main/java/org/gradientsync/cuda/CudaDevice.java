@@ -21,8 +21,6 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
@@ -32,7 +30,6 @@ public final class CudaDevice implements BackendDevice {
   /** The kind of this device. */
   public static final String KIND = "cuda";
 
-  private static final Logger log = LoggerFactory.getLogger(CudaDevice.class);
   private static final int POLLS = 1000;
   private static final long CHECK_NANOS = 100_000_000;
 
@@ -428,19 +425,30 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * As {@link #await}, for what is given back then: it is over when this returns, whatever those
-   * who look around have thrown. That has broken their groups, whose next calls say so.
+   * As {@link #await}, for what is given back then: whatever those who look around throw, it is
+   * over when this returns or throws the first of that.
    */
   void awaitEnd(CUstream of, CUevent event) {
     makeCurrent();
-    try {
-      if (!waitWatches.isEmpty()) {
-        poll(of, event);
-      }
-    } catch (GradientSyncException e) {
-      log.debug("waiting for {} before memory is given back", this, e);
+    if (waitWatches.isEmpty()) {
+      awaitByDriver(of, event);
+      return;
     }
-    awaitByDriver(of, event);
+    GradientSyncException first = null;
+    boolean over = false;
+    while (!over) {
+      try {
+        poll(of, event);
+        over = true;
+      } catch (CudaException e) {
+        throw e; // the GPU does nothing any more
+      } catch (GradientSyncException e) {
+        first = first == null ? e : first;
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
   }
 
   private void awaitByDriver(CUstream of, CUevent event) {

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.function.IntSupplier;
 import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -62,13 +63,13 @@ final class JCublasApi implements BlasApi {
   @Override
   public cublasHandle create() {
     cublasHandle handle = new cublasHandle();
-    check(JCublas2.cublasCreate(handle), "cublasCreate");
+    check(code(() -> JCublas2.cublasCreate(handle)), "cublasCreate", "");
     return handle;
   }
 
   @Override
   public void destroy(cublasHandle handle) {
-    check(JCublas2.cublasDestroy(handle), "cublasDestroy");
+    check(code(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy", "");
   }
 
   @Override
@@ -79,22 +80,28 @@ final class JCublasApi implements BlasApi {
       same = new cudaStream_t(stream);
       streams.put(stream, same);
     }
-    check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
+    try {
+      check(JCublas2.cublasSetStream(handle, same), "cublasSetStream", "");
+    } catch (jcuda.CudaException e) {
+      check(code(e), "cublasSetStream", "");
+    }
   }
 
   @Override
   public void useWorkspace(cublasHandle handle, long address, long bytes) {
     check(
-        JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes),
+        code(() -> JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes)),
         "cublasSetWorkspace",
-        "bytes",
-        bytes);
+        ", bytes=" + bytes);
   }
 
   @Override
   public void useTf32(cublasHandle handle, boolean tf32) {
     int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
-    check(JCublas2.cublasSetMathMode(handle, mode), "cublasSetMathMode", "mode", mode);
+    check(
+        code(() -> JCublas2.cublasSetMathMode(handle, mode)),
+        "cublasSetMathMode",
+        ", mode=" + mode);
   }
 
   @Override
@@ -123,15 +130,20 @@ final class JCublasApi implements BlasApi {
     int opA = transposeA ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
     int opB = transposeB ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
     boolean single = type == DataType.FLOAT32;
-    int status =
-        single
-            ? JCublas2.cublasSgemm(
-                handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc)
-            : JCublas2.cublasDgemm(
-                handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc);
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSgemm(
+                  handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc)
+              : JCublas2.cublasDgemm(
+                  handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc);
+    } catch (jcuda.CudaException e) {
+      status = code(e);
+    }
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
       throw failed(
-          status, single ? "cublasSgemm" : "cublasDgemm", "m=" + m + ", n=" + n + ", k=" + k);
+          status, single ? "cublasSgemm" : "cublasDgemm", ", m=" + m + ", n=" + n + ", k=" + k);
     }
   }
 
@@ -141,13 +153,16 @@ final class JCublasApi implements BlasApi {
     Pointer alpha = own.alpha(type, factor);
     Pointer px = own.a(x);
     boolean single = type == DataType.FLOAT32;
-    check(
-        single
-            ? JCublas2.cublasSscal(handle, count, alpha, px, 1)
-            : JCublas2.cublasDscal(handle, count, alpha, px, 1),
-        single ? "cublasSscal" : "cublasDscal",
-        "count",
-        count);
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSscal(handle, count, alpha, px, 1)
+              : JCublas2.cublasDscal(handle, count, alpha, px, 1);
+    } catch (jcuda.CudaException e) {
+      status = code(e);
+    }
+    checkCount(status, single ? "cublasSscal" : "cublasDscal", count);
   }
 
   @Override
@@ -158,13 +173,16 @@ final class JCublasApi implements BlasApi {
     Pointer px = own.a(x);
     Pointer py = own.b(y);
     boolean single = type == DataType.FLOAT32;
-    check(
-        single
-            ? JCublas2.cublasSaxpy(handle, count, alpha, px, 1, py, 1)
-            : JCublas2.cublasDaxpy(handle, count, alpha, px, 1, py, 1),
-        single ? "cublasSaxpy" : "cublasDaxpy",
-        "count",
-        count);
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSaxpy(handle, count, alpha, px, 1, py, 1)
+              : JCublas2.cublasDaxpy(handle, count, alpha, px, 1, py, 1);
+    } catch (jcuda.CudaException e) {
+      status = code(e);
+    }
+    checkCount(status, single ? "cublasSaxpy" : "cublasDaxpy", count);
   }
 
   /**
@@ -231,22 +249,30 @@ final class JCublasApi implements BlasApi {
     }
   }
 
-  private static void check(int status, String call) {
+  /** Where JCublas throws exceptions; see {@link ReturnCode}. */
+  private static int code(jcuda.CudaException thrown) {
+    return ReturnCode.of(thrown, cublasStatus::stringFor);
+  }
+
+  /** For calls that may allocate. */
+  private static int code(IntSupplier call) {
+    return ReturnCode.of(call, cublasStatus::stringFor);
+  }
+
+  private static void checkCount(int status, String call, int count) {
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw new CudaException(
-          call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")", status);
+      throw failed(status, call, ", count=" + count);
     }
   }
 
-  private static void check(int status, String call, String key, long value) {
+  private static void check(int status, String call, String detail) {
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(status, call, key + "=" + value);
+      throw failed(status, call, detail);
     }
   }
 
   private static CudaException failed(int status, String call, String detail) {
     return new CudaException(
-        call + " failed: " + cublasStatus.stringFor(status) + " (" + status + "), " + detail,
-        status);
+        call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")" + detail, status);
   }
 }

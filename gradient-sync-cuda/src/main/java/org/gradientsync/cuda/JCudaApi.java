@@ -32,7 +32,7 @@ import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
 
 /**
- * The driver through JCuda. Where JCuda throws exceptions, see {@link DriverCode}, they are turned
+ * The driver through JCuda. Where JCuda throws exceptions, see {@link ReturnCode}, they are turned
  * into codes; calls that are made again and again do so without a lambda, which can be garbage.
  */
 final class JCudaApi implements CudaApi {
@@ -134,7 +134,7 @@ final class JCudaApi implements CudaApi {
   public int deviceOf(long address) {
     int[] ordinal = new int[1];
     int result =
-        DriverCode.of(
+        ReturnCode.of(
             () ->
                 JCudaDriver.cuPointerGetAttribute(
                     Pointer.to(ordinal),
@@ -157,11 +157,14 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void fillZero(long address, long bytes, CUstream stream) {
-    check(
-        () -> JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
-        "cuMemsetD8Async",
-        "bytes",
-        bytes);
+    try {
+      check(
+          JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
+          "cuMemsetD8Async",
+          bytes);
+    } catch (jcuda.CudaException e) {
+      check(ReturnCode.of(e), "cuMemsetD8Async", bytes);
+    }
   }
 
   @Override
@@ -179,7 +182,7 @@ final class JCudaApi implements CudaApi {
     try {
       check(JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream), "cuMemcpyHtoDAsync", bytes);
     } catch (jcuda.CudaException e) {
-      check(DriverCode.of(e), "cuMemcpyHtoDAsync", bytes);
+      check(ReturnCode.of(e), "cuMemcpyHtoDAsync", bytes);
     }
   }
 
@@ -188,7 +191,7 @@ final class JCudaApi implements CudaApi {
     try {
       check(JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream), "cuMemcpyDtoHAsync", bytes);
     } catch (jcuda.CudaException e) {
-      check(DriverCode.of(e), "cuMemcpyDtoHAsync", bytes);
+      check(ReturnCode.of(e), "cuMemcpyDtoHAsync", bytes);
     }
   }
 
@@ -254,7 +257,7 @@ final class JCudaApi implements CudaApi {
     try {
       return isDone(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
     } catch (jcuda.CudaException e) {
-      return isDone(DriverCode.of(e), "cuStreamQuery");
+      return isDone(ReturnCode.of(e), "cuStreamQuery");
     }
   }
 
@@ -328,7 +331,7 @@ final class JCudaApi implements CudaApi {
     try {
       return isDone(JCudaDriver.cuEventQuery(event), "cuEventQuery");
     } catch (jcuda.CudaException e) {
-      return isDone(DriverCode.of(e), "cuEventQuery");
+      return isDone(ReturnCode.of(e), "cuEventQuery");
     }
   }
 
@@ -347,7 +350,7 @@ final class JCudaApi implements CudaApi {
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
     byte[] text = (ptx + "\0").getBytes(StandardCharsets.US_ASCII);
     int result =
-        DriverCode.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
+        ReturnCode.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(
           result,
@@ -545,7 +548,7 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void enablePeerAccess(CUcontext peer) {
-    int result = DriverCode.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
+    int result = ReturnCode.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
     if (result != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
       check(result, "cuCtxEnablePeerAccess");
     }
@@ -632,11 +635,11 @@ final class JCudaApi implements CudaApi {
   }
 
   private static void check(IntSupplier makes, String call) {
-    check(DriverCode.of(makes), call);
+    check(ReturnCode.of(makes), call);
   }
 
   private static void check(IntSupplier makes, String call, String key, Object value) {
-    int result = DriverCode.of(makes);
+    int result = ReturnCode.of(makes);
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(result, call, ", " + key + "=" + value);
     }
@@ -655,7 +658,7 @@ final class JCudaApi implements CudaApi {
   }
 
   private static CudaException failed(jcuda.CudaException thrown, String call) {
-    return failed(DriverCode.of(thrown), call, "");
+    return failed(ReturnCode.of(thrown), call, "");
   }
 
   private static CudaException failed(int result, String call, String detail) {

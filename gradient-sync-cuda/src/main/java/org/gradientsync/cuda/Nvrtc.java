@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.Arrays;
+import java.util.function.IntSupplier;
 import jcuda.nvrtc.JNvrtc;
 import jcuda.nvrtc.nvrtcProgram;
 import jcuda.nvrtc.nvrtcResult;
@@ -60,11 +61,11 @@ final class Nvrtc {
     load();
     nvrtcProgram program = new nvrtcProgram();
     check(
-        JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null),
+        code(() -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null)),
         "nvrtcCreateProgram",
         "");
     try {
-      int result = JNvrtc.nvrtcCompileProgram(program, options.length, options);
+      int result = code(() -> JNvrtc.nvrtcCompileProgram(program, options.length, options));
       if (result != nvrtcResult.NVRTC_SUCCESS) {
         String[] log = {""};
         JNvrtc.nvrtcGetProgramLog(program, log);
@@ -74,11 +75,15 @@ final class Nvrtc {
             ", options=" + Arrays.toString(options) + ", log=" + log[0].strip());
       }
       String[] ptx = new String[1];
-      check(JNvrtc.nvrtcGetPTX(program, ptx), "nvrtcGetPTX", "");
+      check(code(() -> JNvrtc.nvrtcGetPTX(program, ptx)), "nvrtcGetPTX", "");
       return ptx[0];
     } finally {
       JNvrtc.nvrtcDestroyProgram(program);
     }
+  }
+
+  private static int code(IntSupplier call) {
+    return ReturnCode.of(call, nvrtcResult::stringFor);
   }
 
   private static void check(int result, String call, String detail) {

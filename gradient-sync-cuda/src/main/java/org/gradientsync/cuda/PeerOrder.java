@@ -2,7 +2,10 @@ package org.gradientsync.cuda;
 
 import java.util.HashSet;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 import jcuda.driver.CUstream;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Resources;
 
 /**
  * Keeps the kernels of all ranks in the order of the calls, whatever the calls' streams. Its user
@@ -78,21 +81,24 @@ final class PeerOrder implements AutoCloseable {
   /**
    * Waits for all calls so far; not for those in graphs of which nobody tells.
    *
-   * @param failed whether a kernel has found a failure
+   * @param failed whether a call has failed, asked when the last one is over
+   * @throws GradientSyncException what those have found who look around meanwhile
    */
-  void await(boolean failed) {
-    device.makeCurrent();
-    CudaApi api = device.api();
-    if (failed) {
-      for (CudaStream stream : handed) {
-        api.awaitStream(stream.handle());
-      }
-    }
-    if (last != null) {
-      device.awaitEnd(last.handle(), null);
-    } else if (left) {
-      device.awaitEnd(null, ordered.handle());
-    }
+  void await(BooleanSupplier failed) {
+    Resources.closeAll(
+        device::makeCurrent,
+        () -> {
+          if (last != null) {
+            device.awaitEnd(last.handle(), null);
+          } else if (left) {
+            device.awaitEnd(null, ordered.handle());
+          }
+        },
+        () -> {
+          if (failed.getAsBoolean()) {
+            handed.forEach(stream -> device.api().awaitStream(stream.handle()));
+          }
+        });
   }
 
   /**

@@ -388,7 +388,7 @@ final class PeerReducer implements Reducer {
   }
 
   private void awaitCalls() {
-    order.await(report.failure() != PeerReport.NONE);
+    order.await(() -> vigil.hasThrown() || report.failure() != PeerReport.NONE);
   }
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */

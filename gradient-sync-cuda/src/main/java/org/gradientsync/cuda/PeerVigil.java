@@ -82,11 +82,11 @@ final class PeerVigil implements AutoCloseable {
         throw group.lost(
             group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU", null);
       }
-      long enqueued = progress.enqueuedBy(peer);
-      if (peer != group.rank() && enqueued < group.enqueued()) {
+      if (peer != group.rank() && isLate(peer)) {
         late.add(peer);
-        String left = enqueued < 0 ? "" : group.whyLeft(peer); // who does not count may have come
-        if (!left.isEmpty()) {
+        String left = group.whyLeft(peer);
+        // Asked again, as it may have come since; and one that does not count may have come, too.
+        if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
           giveUp();
           throw group.lost(group.name(peer) + " has left: " + left + ", before its GPU came", null);
         }
@@ -101,6 +101,10 @@ final class PeerVigil implements AutoCloseable {
           group.names(late),
           group.currentCall());
     }
+  }
+
+  private boolean isLate(int peer) {
+    return progress.enqueuedBy(peer) < group.enqueued();
   }
 
   private void lookForMismatch() {

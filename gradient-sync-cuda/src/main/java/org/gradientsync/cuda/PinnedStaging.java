@@ -22,6 +22,9 @@ final class PinnedStaging implements AutoCloseable {
   private final CudaEvent[] done = new CudaEvent[2];
   private final Resources resources = new Resources();
 
+  /** Where the next upload begins: not where the last one ended, which may still be copied. */
+  private int next;
+
   PinnedStaging(CudaDevice device) {
     this.device = device;
     try {
@@ -44,7 +47,8 @@ final class PinnedStaging implements AutoCloseable {
     long bytes = target.sizeInBytes();
     int size = HostElement.of(source).size();
     for (long at = 0; at < bytes; at += PIECE_BYTES) {
-      int slot = (int) (at / PIECE_BYTES & 1);
+      int slot = next;
+      next = 1 - next;
       int length = (int) Math.min(PIECE_BYTES, bytes - at);
       done[slot].await();
       ByteBuffer piece = pieces[slot].slice(0, length).order(ByteOrder.nativeOrder());

@@ -10,10 +10,15 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import jcuda.driver.JCudaDriver;
+import jcuda.jcublas.JCublas2;
+import jcuda.jcublas.cublasHandle;
+import jcuda.nvrtc.JNvrtc;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -61,6 +66,38 @@ class JCudaExceptionsOnGpu {
       assertThrows(
           IllegalArgumentException.class,
           () -> device.wrap(DataType.INT32, 1 << 20, 8, device.stream()));
+    }
+  }
+
+  @Test
+  void aCompilerSaysWhatIsWrong() {
+    Availability compiler = CudaModule.compilerAvailability();
+    Assumptions.assumeTrue(compiler.usable(), compiler.reason());
+    JNvrtc.setExceptionsEnabled(true);
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      CudaException e =
+          assertThrows(CudaException.class, () -> device.compile("__global__ void f() { x; }"));
+      assertTrue(e.getMessage().contains("\"x\" is undefined"), e.getMessage());
+    } finally {
+      JNvrtc.setExceptionsEnabled(false);
+    }
+  }
+
+  @Test
+  void aProductThatCublasRefusesKeepsItsCode() {
+    Assumptions.assumeTrue(CudaBlas.availability().usable(), CudaBlas.availability().reason());
+    JCublasApi api = JCublasApi.load();
+    JCublas2.setExceptionsEnabled(true);
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      device.makeCurrent();
+      cublasHandle handle = api.create();
+      CudaException e =
+          assertThrows(CudaException.class, () -> api.scale(handle, DataType.FLOAT32, -1, 2, 0));
+      api.destroy(handle);
+      assertTrue(e.getMessage().startsWith("cublasSscal failed: CUBLAS_STATUS_"), e.getMessage());
+      assertEquals(e.getMessage().replaceAll(".*\\((\\d+)\\).*", "$1"), "" + e.code());
+    } finally {
+      JCublas2.setExceptionsEnabled(false);
     }
   }
 

@@ -9,6 +9,7 @@ import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
+import static org.mockito.Mockito.atLeast;
 import static org.mockito.Mockito.atLeastOnce;
 import static org.mockito.Mockito.clearInvocations;
 import static org.mockito.Mockito.doThrow;
@@ -23,6 +24,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
@@ -666,14 +668,18 @@ class PeerReducerTest {
           reducer.allReduce(other, ReduceOp.SUM);
           rank.everybody().barrier();
           if (rank.rank() == 0) {
-            when(api.isDone(same(handle))).thenReturn(false);
+            AtomicInteger asked = new AtomicInteger(); // since it was given up
+            when(api.isDone(same(handle)))
+                .then(i -> rank.group().isBroken() && asked.incrementAndGet() > 5);
             clearInvocations(api);
             Thread.currentThread().interrupt();
-            other.close();
+            RankLostException e = assertThrows(RankLostException.class, other::close);
+            assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
             assertTrue(Thread.interrupted());
-            verify(api, atLeastOnce()).awaitStream(same(handle)); // before the memory goes
-            when(api.isDone(same(handle))).thenReturn(true);
-            RankLostException e =
+            InOrder order = inOrder(api);
+            order.verify(api, atLeast(6)).isDone(same(handle)); // and then gives back
+            order.verify(api, atLeastOnce()).destroyGraph(any(CUgraphExec.class));
+            e =
                 assertThrows(
                     RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
             assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
@@ -839,6 +845,26 @@ class PeerReducerTest {
           reducer.broadcast(rank.rank() == 0 ? buffer : other, 0);
           assertEquals(3, graphs(rank));
           other.close();
+        });
+  }
+
+  @Test
+  void aRankThatCameAndLeftIsAwaited() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          rank.everybody().barrier();
+          if (rank.rank() == 0) {
+            rank.group().close();
+          } else {
+            CUstream handle = rank.device().stream().handle();
+            long end = System.nanoTime() + 500_000_000; // in which is looked around some times
+            when(rank.gpu().api.isDone(same(handle))).then(i -> System.nanoTime() - end > 0);
+            rank.device().stream().await();
+            assertFalse(rank.group().whyLeft(0).isEmpty());
+            assertFalse(rank.group().isBroken());
+          }
         });
   }
 
