@@ -63,13 +63,13 @@ final class JCublasApi implements BlasApi {
   @Override
   public cublasHandle create() {
     cublasHandle handle = new cublasHandle();
-    check(code(() -> JCublas2.cublasCreate(handle)), "cublasCreate", "");
+    check(code(() -> JCublas2.cublasCreate(handle)), "cublasCreate");
     return handle;
   }
 
   @Override
   public void destroy(cublasHandle handle) {
-    check(code(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy", "");
+    check(code(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy");
   }
 
   @Override
@@ -81,27 +81,28 @@ final class JCublasApi implements BlasApi {
       streams.put(stream, same);
     }
     try {
-      check(JCublas2.cublasSetStream(handle, same), "cublasSetStream", "");
+      check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
     } catch (jcuda.CudaException e) {
-      check(code(e), "cublasSetStream", "");
+      check(code(e), "cublasSetStream");
     }
   }
 
   @Override
   public void useWorkspace(cublasHandle handle, long address, long bytes) {
-    check(
-        code(() -> JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes)),
-        "cublasSetWorkspace",
-        ", bytes=" + bytes);
+    int status;
+    try {
+      status = JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes);
+    } catch (jcuda.CudaException e) {
+      status = code(e);
+    }
+    check(status, "cublasSetWorkspace", "bytes", bytes);
   }
 
   @Override
   public void useTf32(cublasHandle handle, boolean tf32) {
     int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
-    check(
-        code(() -> JCublas2.cublasSetMathMode(handle, mode)),
-        "cublasSetMathMode",
-        ", mode=" + mode);
+    int status = code(() -> JCublas2.cublasSetMathMode(handle, mode));
+    check(status, "cublasSetMathMode", "mode", mode);
   }
 
   @Override
@@ -162,7 +163,7 @@ final class JCublasApi implements BlasApi {
     } catch (jcuda.CudaException e) {
       status = code(e);
     }
-    checkCount(status, single ? "cublasSscal" : "cublasDscal", count);
+    check(status, single ? "cublasSscal" : "cublasDscal", "count", count);
   }
 
   @Override
@@ -182,7 +183,7 @@ final class JCublasApi implements BlasApi {
     } catch (jcuda.CudaException e) {
       status = code(e);
     }
-    checkCount(status, single ? "cublasSaxpy" : "cublasDaxpy", count);
+    check(status, single ? "cublasSaxpy" : "cublasDaxpy", "count", count);
   }
 
   /**
@@ -259,15 +260,15 @@ final class JCublasApi implements BlasApi {
     return ReturnCode.of(call, cublasStatus::stringFor);
   }
 
-  private static void checkCount(int status, String call, int count) {
+  private static void check(int status, String call) {
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(status, call, ", count=" + count);
+      throw failed(status, call, "");
     }
   }
 
-  private static void check(int status, String call, String detail) {
+  private static void check(int status, String call, String key, long value) {
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(status, call, detail);
+      throw failed(status, call, ", " + key + "=" + value);
     }
   }
 

@@ -92,9 +92,13 @@ class JCudaExceptionsOnGpu {
       device.makeCurrent();
       cublasHandle handle = api.create();
       CudaException e =
-          assertThrows(CudaException.class, () -> api.scale(handle, DataType.FLOAT32, -1, 2, 0));
+          assertThrows(
+              CudaException.class,
+              () ->
+                  api.multiply( // with rows that overlap
+                      handle, DataType.FLOAT32, false, false, 4, 4, 4, 1, 0, 1, 0, 1, 0, 0, 1));
       api.destroy(handle);
-      assertTrue(e.getMessage().startsWith("cublasSscal failed: CUBLAS_STATUS_"), e.getMessage());
+      assertTrue(e.getMessage().startsWith("cublasSgemm failed: CUBLAS_STATUS_"), e.getMessage());
       assertEquals(e.getMessage().replaceAll(".*\\((\\d+)\\).*", "$1"), "" + e.code());
     } finally {
       JCublas2.setExceptionsEnabled(false);
