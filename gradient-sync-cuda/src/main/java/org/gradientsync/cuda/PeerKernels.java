@@ -10,32 +10,46 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
 /**
- * The kernels of {@code peer.cuh} on one GPU: a module for each type, loaded when it is needed, and
- * another with those that look for what is not finite.
+ * The kernels of {@code peer.cuh} on one GPU, loaded when they are needed: for each type a module
+ * with those that add and one with the others, and the same for those that look for what is not
+ * finite.
  */
 final class PeerKernels implements AutoCloseable {
   /** From 8.0 on GPUs convert two floats at once, for which there are kernels of their own. */
   private static final int PACKS = 80;
 
   private final CudaDevice device;
+  private final boolean shared;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
-  PeerKernels(CudaDevice device) {
+  /**
+   * None are loaded yet.
+   *
+   * @param shared whether other ranks have the same GPU: loading waits there for kernels that may
+   *     be waiting for this rank's, so all of a type are loaded before any is launched
+   */
+  PeerKernels(CudaDevice device, boolean shared) {
     this.device = device;
+    this.shared = shared;
   }
 
   /**
    * A kernel.
    *
-   * @param op any operation for {@link PeerWay#BROADCAST}
-   * @param watched whether it looks for what is not finite, which broadcasts do not
+   * @param op one that adds for {@link PeerWay#BROADCAST}
+   * @param watched whether it looks for what is not finite; a broadcast does not, but comes from
+   *     the same module as those that do
    */
   CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
-    String family = op == ReduceOp.SUM || op == ReduceOp.AVERAGE ? "_ADDING" : "_OTHER";
+    String family = adds(op) ? "_ADDING" : "_OTHER";
     String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
-    String module = format.text() + (watched ? "_watched" : "") + (packs(format) ? "_80" : "");
+    String module =
+        format.text()
+            + (adds(op) ? "" : "_OTHER")
+            + (watched ? "_watched" : "")
+            + (packs(format) ? "_80" : "");
     return functions.computeIfAbsent(
         module + " " + name, key -> device.api().function(module(module), name));
   }
@@ -49,15 +63,26 @@ final class PeerKernels implements AutoCloseable {
         name, n -> device.api().loadModule(ReduceKernel.resource("peer_" + n + ".ptx")));
   }
 
-  /** Loads all kernels of a format, which the driver otherwise does when each is first used. */
-  void load(PeerFormat format, boolean watched) {
+  private static boolean adds(ReduceOp op) {
+    return op == ReduceOp.SUM || op == ReduceOp.AVERAGE;
+  }
+
+  /**
+   * Loads all kernels for an operation, which the driver otherwise does when each is first used.
+   */
+  void load(PeerFormat format, ReduceOp op, boolean watched) {
+    if (!shared || format.isNarrowed()) {
+      loadFamily(format, op, watched);
+    } else {
+      loadFamily(format, ReduceOp.SUM, watched);
+      loadFamily(format, ReduceOp.MAX, watched);
+    }
+  }
+
+  private void loadFamily(PeerFormat format, ReduceOp op, boolean watched) {
     for (PeerWay way : PeerWay.values()) {
-      if (way.takes(format)) {
-        boolean watches = watched && way != PeerWay.BROADCAST;
-        perProcessor(function(way, format, ReduceOp.SUM, watches), way);
-        if (!format.isNarrowed()) {
-          perProcessor(function(way, format, ReduceOp.MAX, watches), way);
-        }
+      if (way.takes(format) && (way != PeerWay.BROADCAST || adds(op))) {
+        perProcessor(function(way, format, op, watched), way);
       }
     }
   }

@@ -47,7 +47,7 @@ final class PeerPlanner implements AutoCloseable {
     this.rank = rank;
     this.ranks = ranks;
     this.timeoutNanos = timeoutNanos;
-    kernels = new PeerKernels(device);
+    kernels = new PeerKernels(device, tuning.sharesGpus());
     capture = device.createStream();
   }
 
@@ -73,14 +73,19 @@ final class PeerPlanner implements AutoCloseable {
     } else if (way == PeerWay.STREAM && registration.beside && tuning.takesWholeProcessors()) {
       way = PeerWay.WIDE;
     }
-    boolean watched = found != 0 && registration.type.isFloatingPoint();
-    return plan(registration, format, way, op, PeerTag.of(registration.number, op), 0, watched);
+    int tag = PeerTag.of(registration.number, op);
+    return plan(registration, format, way, op, tag, 0, isWatched(registration));
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
-    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, false);
+    boolean watched = isWatched(registration);
+    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, watched);
+  }
+
+  private boolean isWatched(PeerRegistration registration) {
+    return found != 0 && registration.type.isFloatingPoint();
   }
 
   /** What tells the others' kernels that this rank comes no more. */
@@ -102,7 +107,7 @@ final class PeerPlanner implements AutoCloseable {
       int tag,
       int root,
       boolean watched) {
-    kernels.load(format, watched);
+    kernels.load(format, op, watched);
     PeerWay way =
         chosen == PeerWay.TWO_SHOT && goesAtOnce(registration, format) ? PeerWay.AT_ONCE : chosen;
     CUfunction function = kernels.function(way, format, op, watched);

@@ -19,6 +19,7 @@ final class PeerTuning {
   private final PeerWay forced;
   private final int besideProcessors;
   private final boolean handsOver;
+  private final boolean sharesGpus;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
@@ -33,6 +34,7 @@ final class PeerTuning {
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     besideProcessors = besideProcessors(settings, ranks);
     handsOver = settings.isOn("peer.handover", true);
+    sharesGpus = settings.isOn("peer.sharing", false);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
     // two
     // are equal, if a crossing takes 1.4 us and a link 350 GB/s: a start, until it has been
@@ -102,6 +104,11 @@ final class PeerTuning {
       way = PeerWay.STREAM;
     }
     return way;
+  }
+
+  /** Whether several ranks may have the same GPU. */
+  boolean sharesGpus() {
+    return sharesGpus;
   }
 
   /** Whether kernels may be launched of which a processor holds one block only. */

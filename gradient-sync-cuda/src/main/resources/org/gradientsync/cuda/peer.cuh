@@ -1189,9 +1189,6 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
   KERNEL(at_once, 256, 2, type, format, family, watched) \
   KERNEL(stream, 512, 2, type, format, family, watched) \
   KERNEL(wide, 512, 1, type, format, family, watched)
-#define REDUCTIONS(type, format, watched) \
-  FAMILY(type, format, ADDING, watched) \
-  FAMILY(type, format, OTHER, watched)
 #define NARROWED(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \

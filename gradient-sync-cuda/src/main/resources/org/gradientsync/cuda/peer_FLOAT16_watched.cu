@@ -1,5 +1,6 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 
-REDUCTIONS(FLOAT16, Half, true)
+FAMILY(FLOAT16, Half, ADDING, true)
+BROADCAST(FLOAT16, Half)

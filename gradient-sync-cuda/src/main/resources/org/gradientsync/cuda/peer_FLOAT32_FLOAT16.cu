@@ -1,4 +1,4 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 

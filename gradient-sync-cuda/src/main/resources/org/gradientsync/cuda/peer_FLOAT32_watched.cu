@@ -1,5 +1,6 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 
-REDUCTIONS(FLOAT32, Plain<float>, true)
+FAMILY(FLOAT32, Plain<float>, ADDING, true)
+BROADCAST(FLOAT32, Plain<float>)

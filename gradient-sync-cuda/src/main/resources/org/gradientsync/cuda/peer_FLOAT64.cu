@@ -1,6 +1,6 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 
-REDUCTIONS(FLOAT64, Plain<double>, false)
+FAMILY(FLOAT64, Plain<double>, ADDING, false)
 BROADCAST(FLOAT64, Plain<double>)

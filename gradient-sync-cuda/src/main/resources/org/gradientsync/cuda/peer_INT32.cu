@@ -1,6 +1,6 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 
-REDUCTIONS(INT32, Plain<int>, false)
+FAMILY(INT32, Plain<int>, ADDING, false)
 BROADCAST(INT32, Plain<int>)

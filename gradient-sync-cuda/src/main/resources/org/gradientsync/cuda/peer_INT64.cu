@@ -1,6 +1,6 @@
-// Made for one type each, so that a program's start waits for the compiling of those that it uses alone.
+// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
 
 #include "peer.cuh"
 
-REDUCTIONS(INT64, Plain<long long>, false)
+FAMILY(INT64, Plain<long long>, ADDING, false)
 BROADCAST(INT64, Plain<long long>)

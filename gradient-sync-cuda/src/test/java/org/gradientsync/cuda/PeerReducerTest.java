@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.ArgumentMatchers.contains;
 import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
 import static org.mockito.Mockito.atLeast;
@@ -846,6 +847,29 @@ class PeerReducerTest {
           assertEquals(3, graphs(rank));
           other.close();
         });
+  }
+
+  /** A program's start waits for the driver's compiling; but a GPU of several ranks must not. */
+  @ParameterizedTest
+  @ValueSource(strings = {"on", "off"})
+  void kernelsAreLoadedForTheOperationsAskedFor(String sharing) {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          verify(api).loadModule(contains(".entry stream_FLOAT32_ADDING"));
+          verify(api, times(sharing.equals("on") ? 1 : 0))
+              .loadModule(contains(".entry stream_FLOAT32_OTHER"));
+          for (ReduceOp op : List.of(ReduceOp.MAX, ReduceOp.PROD, ReduceOp.AVERAGE)) {
+            reducer.allReduce(buffer, op);
+          }
+          verify(api).loadModule(contains(".entry stream_FLOAT32_ADDING"));
+          verify(api).loadModule(contains(".entry stream_FLOAT32_OTHER"));
+        },
+        "peer.tuning",
+        "off",
+        "peer.sharing",
+        sharing);
   }
 
   @Test
