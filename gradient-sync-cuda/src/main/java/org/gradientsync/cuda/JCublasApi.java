@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
-import java.util.function.IntSupplier;
 import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -22,6 +21,8 @@ import org.gradientsync.host.HostBuffers;
 
 /** cuBLAS through JCublas. */
 final class JCublasApi implements BlasApi {
+  private static final ReturnCode CODES = new ReturnCode(cublasStatus::stringFor);
+
   private static JCublasApi instance;
   private static UnavailableException failure;
 
@@ -63,13 +64,13 @@ final class JCublasApi implements BlasApi {
   @Override
   public cublasHandle create() {
     cublasHandle handle = new cublasHandle();
-    check(code(() -> JCublas2.cublasCreate(handle)), "cublasCreate");
+    check(CODES.of(() -> JCublas2.cublasCreate(handle)), "cublasCreate");
     return handle;
   }
 
   @Override
   public void destroy(cublasHandle handle) {
-    check(code(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy");
+    check(CODES.of(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy");
   }
 
   @Override
@@ -83,7 +84,7 @@ final class JCublasApi implements BlasApi {
     try {
       check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
     } catch (jcuda.CudaException e) {
-      check(code(e), "cublasSetStream");
+      check(CODES.of(e), "cublasSetStream");
     }
   }
 
@@ -93,7 +94,7 @@ final class JCublasApi implements BlasApi {
     try {
       status = JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes);
     } catch (jcuda.CudaException e) {
-      status = code(e);
+      status = CODES.of(e);
     }
     check(status, "cublasSetWorkspace", "bytes", bytes);
   }
@@ -101,7 +102,7 @@ final class JCublasApi implements BlasApi {
   @Override
   public void useTf32(cublasHandle handle, boolean tf32) {
     int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
-    int status = code(() -> JCublas2.cublasSetMathMode(handle, mode));
+    int status = CODES.of(() -> JCublas2.cublasSetMathMode(handle, mode));
     check(status, "cublasSetMathMode", "mode", mode);
   }
 
@@ -140,7 +141,7 @@ final class JCublasApi implements BlasApi {
               : JCublas2.cublasDgemm(
                   handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc);
     } catch (jcuda.CudaException e) {
-      status = code(e);
+      status = CODES.of(e);
     }
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
       throw failed(
@@ -161,7 +162,7 @@ final class JCublasApi implements BlasApi {
               ? JCublas2.cublasSscal(handle, count, alpha, px, 1)
               : JCublas2.cublasDscal(handle, count, alpha, px, 1);
     } catch (jcuda.CudaException e) {
-      status = code(e);
+      status = CODES.of(e);
     }
     check(status, single ? "cublasSscal" : "cublasDscal", "count", count);
   }
@@ -181,7 +182,7 @@ final class JCublasApi implements BlasApi {
               ? JCublas2.cublasSaxpy(handle, count, alpha, px, 1, py, 1)
               : JCublas2.cublasDaxpy(handle, count, alpha, px, 1, py, 1);
     } catch (jcuda.CudaException e) {
-      status = code(e);
+      status = CODES.of(e);
     }
     check(status, single ? "cublasSaxpy" : "cublasDaxpy", "count", count);
   }
@@ -248,16 +249,6 @@ final class JCublasApi implements BlasApi {
         throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
       }
     }
-  }
-
-  /** Where JCublas throws exceptions; see {@link ReturnCode}. */
-  private static int code(jcuda.CudaException thrown) {
-    return ReturnCode.of(thrown, cublasStatus::stringFor);
-  }
-
-  /** For calls that may allocate. */
-  private static int code(IntSupplier call) {
-    return ReturnCode.of(call, cublasStatus::stringFor);
   }
 
   private static void check(int status, String call) {

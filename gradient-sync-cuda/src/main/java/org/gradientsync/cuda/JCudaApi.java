@@ -36,6 +36,7 @@ import jcuda.driver.JITOptions;
  * into codes; calls that are made again and again do so without a lambda, which can be garbage.
  */
 final class JCudaApi implements CudaApi {
+  private static final ReturnCode CODES = new ReturnCode(CUresult::stringFor);
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
 
@@ -134,7 +135,7 @@ final class JCudaApi implements CudaApi {
   public int deviceOf(long address) {
     int[] ordinal = new int[1];
     int result =
-        ReturnCode.of(
+        CODES.of(
             () ->
                 JCudaDriver.cuPointerGetAttribute(
                     Pointer.to(ordinal),
@@ -163,7 +164,7 @@ final class JCudaApi implements CudaApi {
           "cuMemsetD8Async",
           bytes);
     } catch (jcuda.CudaException e) {
-      check(ReturnCode.of(e), "cuMemsetD8Async", bytes);
+      check(CODES.of(e), "cuMemsetD8Async", bytes);
     }
   }
 
@@ -182,7 +183,7 @@ final class JCudaApi implements CudaApi {
     try {
       check(JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream), "cuMemcpyHtoDAsync", bytes);
     } catch (jcuda.CudaException e) {
-      check(ReturnCode.of(e), "cuMemcpyHtoDAsync", bytes);
+      check(CODES.of(e), "cuMemcpyHtoDAsync", bytes);
     }
   }
 
@@ -191,7 +192,7 @@ final class JCudaApi implements CudaApi {
     try {
       check(JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream), "cuMemcpyDtoHAsync", bytes);
     } catch (jcuda.CudaException e) {
-      check(ReturnCode.of(e), "cuMemcpyDtoHAsync", bytes);
+      check(CODES.of(e), "cuMemcpyDtoHAsync", bytes);
     }
   }
 
@@ -257,7 +258,7 @@ final class JCudaApi implements CudaApi {
     try {
       return isDone(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
     } catch (jcuda.CudaException e) {
-      return isDone(ReturnCode.of(e), "cuStreamQuery");
+      return isDone(CODES.of(e), "cuStreamQuery");
     }
   }
 
@@ -331,7 +332,7 @@ final class JCudaApi implements CudaApi {
     try {
       return isDone(JCudaDriver.cuEventQuery(event), "cuEventQuery");
     } catch (jcuda.CudaException e) {
-      return isDone(ReturnCode.of(e), "cuEventQuery");
+      return isDone(CODES.of(e), "cuEventQuery");
     }
   }
 
@@ -349,8 +350,7 @@ final class JCudaApi implements CudaApi {
     options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
     byte[] text = (ptx + "\0").getBytes(StandardCharsets.US_ASCII);
-    int result =
-        ReturnCode.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
+    int result = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(
           result,
@@ -548,7 +548,7 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public void enablePeerAccess(CUcontext peer) {
-    int result = ReturnCode.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
+    int result = CODES.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
     if (result != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
       check(result, "cuCtxEnablePeerAccess");
     }
@@ -635,11 +635,11 @@ final class JCudaApi implements CudaApi {
   }
 
   private static void check(IntSupplier makes, String call) {
-    check(ReturnCode.of(makes), call);
+    check(CODES.of(makes), call);
   }
 
   private static void check(IntSupplier makes, String call, String key, Object value) {
-    int result = ReturnCode.of(makes);
+    int result = CODES.of(makes);
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(result, call, ", " + key + "=" + value);
     }
@@ -658,7 +658,7 @@ final class JCudaApi implements CudaApi {
   }
 
   private static CudaException failed(jcuda.CudaException thrown, String call) {
-    return failed(ReturnCode.of(thrown), call, "");
+    return failed(CODES.of(thrown), call, "");
   }
 
   private static CudaException failed(int result, String call, String detail) {

@@ -1,7 +1,6 @@
 package org.gradientsync.cuda;
 
 import java.util.Arrays;
-import java.util.function.IntSupplier;
 import jcuda.nvrtc.JNvrtc;
 import jcuda.nvrtc.nvrtcProgram;
 import jcuda.nvrtc.nvrtcResult;
@@ -11,6 +10,8 @@ import org.gradientsync.UnavailableException;
 final class Nvrtc {
   /** The newest that NVRTC 12.6 compiles for; newer GPUs run it all the same. */
   private static final int NEWEST_CAPABILITY = 90;
+
+  private static final ReturnCode CODES = new ReturnCode(nvrtcResult::stringFor);
 
   private static boolean loaded;
   private static UnavailableException failure;
@@ -61,11 +62,11 @@ final class Nvrtc {
     load();
     nvrtcProgram program = new nvrtcProgram();
     check(
-        code(() -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null)),
+        CODES.of(() -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null)),
         "nvrtcCreateProgram",
         "");
     try {
-      int result = code(() -> JNvrtc.nvrtcCompileProgram(program, options.length, options));
+      int result = CODES.of(() -> JNvrtc.nvrtcCompileProgram(program, options.length, options));
       if (result != nvrtcResult.NVRTC_SUCCESS) {
         String[] log = {""};
         JNvrtc.nvrtcGetProgramLog(program, log);
@@ -75,15 +76,11 @@ final class Nvrtc {
             ", options=" + Arrays.toString(options) + ", log=" + log[0].strip());
       }
       String[] ptx = new String[1];
-      check(code(() -> JNvrtc.nvrtcGetPTX(program, ptx)), "nvrtcGetPTX", "");
+      check(CODES.of(() -> JNvrtc.nvrtcGetPTX(program, ptx)), "nvrtcGetPTX", "");
       return ptx[0];
     } finally {
       JNvrtc.nvrtcDestroyProgram(program);
     }
-  }
-
-  private static int code(IntSupplier call) {
-    return ReturnCode.of(call, nvrtcResult::stringFor);
   }
 
   private static void check(int result, String call, String detail) {

@@ -1,44 +1,42 @@
 package org.gradientsync.cuda;
 
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.IntFunction;
 import java.util.function.IntSupplier;
-import jcuda.driver.CUresult;
 
 /**
- * What a call of JCuda's has returned, also where the program lets JCuda throw exceptions ({@code
- * JCudaDriver.setExceptionsEnabled(true)} and the like): that holds for the whole process, and the
- * exceptions have the codes' names only.
+ * What calls of one of JCuda's libraries have returned, also where the program lets it throw
+ * exceptions ({@code JCudaDriver.setExceptionsEnabled(true)} and the like): that holds for the
+ * whole process, and the exceptions have the codes' names only.
  */
 final class ReturnCode {
-  private static final int LARGEST = 999; // of the driver, of cuBLAS and of NVRTC: "unknown error"
+  private static final int LARGEST = 999; // of the driver: "unknown error"
 
-  private ReturnCode() {}
+  private final Map<String, Integer> byName = new HashMap<>();
 
-  /** Makes a call of the driver; for calls that may allocate. */
-  static int of(IntSupplier call) {
-    return of(call, CUresult::stringFor);
+  /**
+   * Codes.
+   *
+   * @param names what each is called in exceptions
+   */
+  ReturnCode(IntFunction<String> names) {
+    for (int code = 0; code <= LARGEST; code++) {
+      byName.put(names.apply(code), code);
+    }
   }
 
-  /** Makes a call. */
-  static int of(IntSupplier call, IntFunction<String> names) {
+  /** Makes a call; for calls that may allocate. */
+  int of(IntSupplier call) {
     try {
       return call.getAsInt();
     } catch (jcuda.CudaException e) {
-      return of(e, names);
+      return of(e);
     }
   }
 
-  /** The driver's code in what was thrown. */
-  static int of(jcuda.CudaException thrown) {
-    return of(thrown, CUresult::stringFor);
-  }
-
-  /** The code of that name, or {@link #LARGEST} if there is none. */
-  static int of(jcuda.CudaException thrown, IntFunction<String> names) {
-    int code = 0;
-    while (code < LARGEST && !names.apply(code).equals(thrown.getMessage())) {
-      code++;
-    }
-    return code;
+  /** The code in what was thrown; that of an unknown error if it is none that is known. */
+  int of(jcuda.CudaException thrown) {
+    return byName.getOrDefault(thrown.getMessage(), LARGEST);
   }
 }
