@@ -62,7 +62,8 @@ public final class LocalRanks {
    * {@link #run(int, RankTask)} with settings.
    *
    * @param ranks how many, from 1 to {@value #MAX_RANKS}
-   * @param options sets what each rank's sync is built with; called once for each rank
+   * @param options sets what each rank's sync is built with; called once for each rank, on its
+   *     thread, where {@link #current} tells which one it is
    * @param task what each rank does, on a thread of its own
    */
   public static void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {

@@ -91,8 +91,7 @@ final class LocalRun {
 
   private void carryOut(int rank) throws Exception {
     try (Group world = Group.world(new LocalTransport(group, rank));
-        GradientSync sync = options.apply(GradientSync.builder()).ranks(world).create()) {
-      LocalRanks.enter(world);
+        GradientSync sync = create(world)) {
       try {
         task.run(sync);
       } catch (Throwable e) {
@@ -100,6 +99,11 @@ final class LocalRun {
         throw e;
       }
     }
+  }
+
+  private GradientSync create(Group world) {
+    LocalRanks.enter(world); // first, so that the options may ask which rank this is
+    return options.apply(GradientSync.builder()).ranks(world).create();
   }
 
   private void endOthers() {

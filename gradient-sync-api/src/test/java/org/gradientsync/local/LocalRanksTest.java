@@ -124,6 +124,14 @@ class LocalRanksTest {
   }
 
   @Test
+  void optionsMayDifferByRank() {
+    LocalRanks.run(
+        3,
+        b -> b.timeout(Duration.ofMinutes(1 + LocalRanks.current().orElseThrow().rank())),
+        sync -> assertEquals(Duration.ofMinutes(1 + sync.rank()), sync.communicator().timeout()));
+  }
+
+  @Test
   void aSyncThatNotAllRanksCreate() {
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(

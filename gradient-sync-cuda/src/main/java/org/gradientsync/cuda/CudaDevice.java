@@ -45,7 +45,8 @@ public final class CudaDevice implements BackendDevice {
   private final List<Consumer<CudaStream>> streamWatches = new CopyOnWriteArrayList<>();
   private final List<LongConsumer> waitWatches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
-  private final ReduceKernel kernel;
+  private final Object loading = new Object();
+  private volatile ReduceKernel kernel; // loaded when it is asked for: the driver compiles it
   private FiniteCheck finite; // made when it is asked for
   private volatile boolean closed;
 
@@ -60,7 +61,6 @@ public final class CudaDevice implements BackendDevice {
     try {
       stream = parts.add(new CudaStream(this, api.createStream(), true));
       staging = parts.add(new PinnedStaging(this));
-      kernel = new ReduceKernel(this);
     } catch (RuntimeException | Error e) {
       parts.closeAfter(e);
       throw e;
@@ -259,19 +259,41 @@ public final class CudaDevice implements BackendDevice {
   @Override
   public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     CudaBuffer result = (CudaBuffer) target;
-    kernel.launch(result.stream(), sources, result, op);
+    kernel().launch(result.stream(), sources, result, op);
   }
 
   /** {@link #reduce} on another stream than the target's. */
   void reduceOn(CudaStream on, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
-    kernel.launch(on, sources, (CudaBuffer) target, op);
+    kernel().launch(on, sources, (CudaBuffer) target, op);
+  }
+
+  /**
+   * Loads what {@link #reduce} and {@link #convert} need, which their first call does otherwise.
+   */
+  void prepareToReduce() {
+    kernel();
+  }
+
+  private ReduceKernel kernel() {
+    ReduceKernel loaded = kernel;
+    if (loaded != null) {
+      return loaded;
+    }
+    synchronized (loading) {
+      if (kernel == null) {
+        requireOpen();
+        makeCurrent();
+        kernel = new ReduceKernel(this);
+      }
+      return kernel;
+    }
   }
 
   @Override
   public void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
     if (target.count() > 0) {
-      kernel.convert((CudaBuffer) source, (CudaBuffer) target);
+      kernel().convert((CudaBuffer) source, (CudaBuffer) target);
     }
   }
 

@@ -95,6 +95,7 @@ final class StagedOnGpu implements AutoCloseable {
     counters = new Counter[size][COUNTERS];
     plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers and views
     try {
+      device.prepareToReduce(); // if it cannot be loaded, there may be another reducer yet
       down = resources.add(device.createStream());
       up = resources.add(device.createStream());
       work = resources.add(device.createStream());

@@ -865,6 +865,7 @@ class PeerReducerTest {
           }
           verify(api).loadModule(contains(".entry stream_FLOAT32_ADDING"));
           verify(api).loadModule(contains(".entry stream_FLOAT32_OTHER"));
+          verify(api, never()).loadModule(contains(".entry reduce_FLOAT32_SUM")); // other reducers'
         },
         "peer.tuning",
         "off",
