@@ -197,7 +197,13 @@ public interface DeviceBuffer extends AutoCloseable {
    */
   boolean isClosed();
 
-  /** Gives the memory back, if this library allocated it. A second call does nothing. */
+  /**
+   * Gives the memory back, if this library allocated it. On a GPU it waits for what has been
+   * enqueued for this buffer. A second call does nothing.
+   *
+   * @throws GradientSyncException if a call of the sync turns out to have failed meanwhile; the
+   *     memory is given back all the same
+   */
   @Override
   void close();
 }
