@@ -25,6 +25,15 @@ public enum ReduceOp {
   PROD;
 
   /**
+   * Whether it adds: what alone may travel as another type.
+   *
+   * @return true for {@link #SUM} and {@link #AVERAGE}
+   */
+  public boolean adds() {
+    return this == SUM || this == AVERAGE;
+  }
+
+  /**
    * Refuses an operation that has no meaning for a type.
    *
    * @param type the element type it would be applied to

@@ -64,8 +64,7 @@ public final class CompressedReducer implements Reducer {
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    boolean adds = op == ReduceOp.SUM || op == ReduceOp.AVERAGE;
-    if (!adds || buffer.type() != DataType.FLOAT32 || group.size() == 1) {
+    if (!op.adds() || buffer.type() != DataType.FLOAT32 || group.size() == 1) {
       inner.allReduce(buffer, op);
       return;
     }

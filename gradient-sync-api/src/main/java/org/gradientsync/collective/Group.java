@@ -541,7 +541,7 @@ public final class Group implements AutoCloseable {
 
   /**
    * Why another rank has left, closing the group or ending its process, as it has said itself. For
-   * any thread; takes no lock.
+   * any thread; takes no group's lock.
    *
    * @param peer another rank
    * @return for example {@code it closed its side or ended}, or an empty text if it has not left

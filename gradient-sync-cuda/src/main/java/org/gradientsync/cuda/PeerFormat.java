@@ -17,8 +17,7 @@ record PeerFormat(DataType type, DataType wire) {
 
   /** What a reduction takes, if the sync asks for a wire type, which may be null. */
   static PeerFormat of(DataType type, ReduceOp op, DataType asked) {
-    boolean adds = op == ReduceOp.SUM || op == ReduceOp.AVERAGE;
-    return asked != null && type == DataType.FLOAT32 && adds
+    return asked != null && type == DataType.FLOAT32 && op.adds()
         ? new PeerFormat(type, asked)
         : plain(type);
   }

@@ -43,11 +43,11 @@ final class PeerKernels implements AutoCloseable {
    *     the same module as those that do
    */
   CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
-    String family = adds(op) ? "_ADDING" : "_OTHER";
+    String family = op.adds() ? "_ADDING" : "_OTHER";
     String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
     String module =
         format.text()
-            + (adds(op) ? "" : "_OTHER")
+            + (op.adds() ? "" : "_OTHER")
             + (watched ? "_watched" : "")
             + (packs(format) ? "_80" : "");
     return functions.computeIfAbsent(
@@ -61,10 +61,6 @@ final class PeerKernels implements AutoCloseable {
   private CUmodule module(String name) {
     return modules.computeIfAbsent(
         name, n -> device.api().loadModule(ReduceKernel.resource("peer_" + n + ".ptx")));
-  }
-
-  private static boolean adds(ReduceOp op) {
-    return op == ReduceOp.SUM || op == ReduceOp.AVERAGE;
   }
 
   /**
@@ -81,7 +77,7 @@ final class PeerKernels implements AutoCloseable {
 
   private void loadFamily(PeerFormat format, ReduceOp op, boolean watched) {
     for (PeerWay way : PeerWay.values()) {
-      if (way.takes(format) && (way != PeerWay.BROADCAST || adds(op))) {
+      if (way.takes(format) && (way != PeerWay.BROADCAST || op.adds())) {
         perProcessor(function(way, format, op, watched), way);
       }
     }
