@@ -47,16 +47,20 @@ final class CallLog {
     ended[last(0)] = ENQUEUED;
   }
 
-  /** Whether the last call was given to a device that may not have done it. */
-  boolean isEnqueued() {
-    return count > 0 && ended[last(0)] == ENQUEUED;
+  /** The number of the last call, if it was given to a device that may not have done it, or 0. */
+  long unsettled() {
+    long last = count;
+    return last > 0 && ended[at(last)] == ENQUEUED ? last : 0;
   }
 
-  /** The device has done all that was enqueued. */
-  void settled() {
+  /** The device has done all that was enqueued up to a call, which has this number. */
+  void settled(long call) {
     long now = System.nanoTime();
-    for (int back = 0; back < Math.min(count, LENGTH) && ended[last(back)] == ENQUEUED; back++) {
-      ended[last(back)] = now;
+    for (long done = call; done > Math.max(0, count - LENGTH); done--) {
+      if (ended[at(done)] != ENQUEUED) {
+        return;
+      }
+      ended[at(done)] = now;
     }
   }
 
@@ -134,6 +138,11 @@ final class CallLog {
   }
 
   private int last(int back) {
-    return (int) Math.floorMod(count - 1 - back, (long) LENGTH);
+    return at(count - back);
+  }
+
+  /** Where a call is that has this number, the first one 1; the last one where that is 0. */
+  private static int at(long call) {
+    return (int) Math.floorMod(call - 1, (long) LENGTH);
   }
 }

@@ -293,15 +293,19 @@ public final class Group implements AutoCloseable {
   /**
    * Whether something that {@link #enqueues} told of may not be done.
    *
-   * @return false if {@link #settled} came after it
+   * @return the number of the last call, for {@link #settled}; 0 if that came after it
    */
-  public boolean isUnsettled() {
-    return calls.log().isEnqueued();
+  public long unsettled() {
+    return calls.log().unsettled();
   }
 
-  /** Notes that the device has done all that {@link #enqueues} told of. */
-  public void settled() {
-    calls.log().settled();
+  /**
+   * Notes that the device has done what {@link #enqueues} told of.
+   *
+   * @param call the last one of what it has done, as {@link #unsettled} numbers it
+   */
+  public void settled(long call) {
+    calls.log().settled(call);
   }
 
   /** Says that from now on calls are made that nobody counts: those in graphs of the driver's. */

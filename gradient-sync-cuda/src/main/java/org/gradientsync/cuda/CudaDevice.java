@@ -8,8 +8,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
-import java.util.function.LongConsumer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
@@ -41,9 +39,7 @@ public final class CudaDevice implements BackendDevice {
   private final CudaStream stream;
   private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
   private final Map<Long, List<Lent>> lent = new ConcurrentHashMap<>();
-  private final List<Runnable> watches = new CopyOnWriteArrayList<>();
-  private final List<Consumer<CudaStream>> streamWatches = new CopyOnWriteArrayList<>();
-  private final List<LongConsumer> waitWatches = new CopyOnWriteArrayList<>();
+  private final List<DeviceWatch> watches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
   private final Object loading = new Object();
   private volatile ReduceKernel kernel; // loaded when it is asked for: the driver compiles it
@@ -393,43 +389,19 @@ public final class CudaDevice implements BackendDevice {
     return context;
   }
 
-  /**
-   * Has something look, each time that the host has waited for the device, whether all went well.
-   */
-  void watch(Runnable check) {
-    watches.add(check);
+  void watch(DeviceWatch watch) {
+    watches.add(watch);
   }
 
-  void unwatch(Runnable check) {
-    watches.remove(check);
-  }
-
-  /** Has something run before a stream of this device is closed. */
-  void watchStreams(Consumer<CudaStream> closing) {
-    streamWatches.add(closing);
-  }
-
-  void unwatchStreams(Consumer<CudaStream> closing) {
-    streamWatches.remove(closing);
+  void unwatch(DeviceWatch watch) {
+    watches.remove(watch);
   }
 
   /** To be called before a stream is closed. */
   void beforeClose(CudaStream closing) {
     List<AutoCloseable> all = new ArrayList<>();
-    streamWatches.forEach(w -> all.add(() -> w.accept(closing)));
+    watches.forEach(w -> all.add(() -> w.closes(closing)));
     Resources.closeAll(all);
-  }
-
-  /**
-   * Has something look around ten times a second while the host waits for the device; it is given
-   * the nanoseconds since the host began, and throws if waiting is in vain.
-   */
-  void watchWaits(LongConsumer waiting) {
-    waitWatches.add(waiting);
-  }
-
-  void unwatchWaits(LongConsumer waiting) {
-    waitWatches.remove(waiting);
   }
 
   /**
@@ -438,12 +410,12 @@ public final class CudaDevice implements BackendDevice {
    */
   void await(CUstream of, CUevent event) {
     makeCurrent();
-    if (!waitWatches.isEmpty()) {
+    if (!watches.isEmpty()) {
       poll(of, event);
     } else {
       awaitByDriver(of, event);
     }
-    watches.forEach(Runnable::run); // an iterator would be garbage
+    watches.forEach(DeviceWatch::hasWaited); // an iterator would be garbage
   }
 
   /**
@@ -452,7 +424,7 @@ public final class CudaDevice implements BackendDevice {
    */
   void awaitEnd(CUstream of, CUevent event) {
     makeCurrent();
-    if (waitWatches.isEmpty()) {
+    if (watches.isEmpty()) {
       awaitByDriver(of, event);
       return;
     }
@@ -496,8 +468,8 @@ public final class CudaDevice implements BackendDevice {
       }
       if (now - checked > CHECK_NANOS) {
         checked = now;
-        for (LongConsumer watch : waitWatches) {
-          watch.accept(now - start);
+        for (DeviceWatch watch : watches) {
+          watch.isWaiting(now - start);
         }
       }
       if (now - start > CHECK_NANOS) {

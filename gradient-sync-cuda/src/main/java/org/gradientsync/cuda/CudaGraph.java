@@ -90,6 +90,9 @@ public final class CudaGraph implements AutoCloseable {
       }
       device.makeCurrent();
       device.api().launch(graph, handle);
+      for (CudaStream.Replay replay : replays) {
+        replay.launched();
+      }
     } catch (CudaException e) {
       RuntimeException told = e;
       for (CudaStream.Replay replay : replays) {

@@ -17,7 +17,7 @@ import org.gradientsync.spi.WorkQueue;
 public final class CudaStream implements WorkQueue {
   /** A call that was captured: what else is to be done each time that its graph is launched. */
   interface Replay {
-    /** Held from {@link #check} until the graph is launched. */
+    /** Held from {@link #check} until {@link #launched} or {@link #failed}. */
     Object lock();
 
     /** The same for all replays with the same lock, and larger for locks to be taken later. */
@@ -31,11 +31,14 @@ public final class CudaStream implements WorkQueue {
     void check();
 
     /**
-     * It is launched now. Allocates nothing.
+     * It is launched next. Allocates nothing.
      *
      * @param stream where
      */
     void replays(CudaStream stream);
+
+    /** It has been launched. Allocates nothing. */
+    void launched();
 
     /** The driver has refused something of it; returns what to throw. */
     RuntimeException failed(CudaException e);

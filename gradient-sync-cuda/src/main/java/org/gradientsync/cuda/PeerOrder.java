@@ -24,6 +24,9 @@ final class PeerOrder implements AutoCloseable {
 
   private volatile CudaStream last;
 
+  /** The group's number of the last call that has been enqueued. */
+  private volatile long lastCall;
+
   /** Whether {@link #ordered} stands behind the last call on another stream. */
   private boolean left;
 
@@ -57,9 +60,19 @@ final class PeerOrder implements AutoCloseable {
     last = stream;
   }
 
-  /** What {@link #follow} was called for has been enqueued. */
-  void enqueued(PeerPlan plan) {
+  /**
+   * What {@link #follow} was called for has been enqueued.
+   *
+   * @param call its number, or that of the last of several, see {@link #lastCall}
+   */
+  void enqueued(PeerPlan plan, long call) {
     handover.enqueued(plan);
+    lastCall = call;
+  }
+
+  /** The number of the last call of which {@link #enqueued} was told. For any thread. */
+  long lastCall() {
+    return lastCall;
   }
 
   /** Keeps the order when a stream goes, which {@link #isDone} does not ask from then on. */

@@ -3,9 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.LongBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.StringJoiner;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Consumer;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -27,7 +25,7 @@ import org.slf4j.LoggerFactory;
  * each other's memory. After a buffer's first call, a call is one launch and nothing else: no
  * message, no wait, no allocation. The kernels themselves compare what the ranks ask for.
  */
-final class PeerReducer implements Reducer {
+final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
 
   private static final AtomicLong CREATED = new AtomicLong();
@@ -44,13 +42,12 @@ final class PeerReducer implements Reducer {
   private final PeerBudget.Share share;
   private final PlanCache<PeerRegistration> registrations;
   private final PeerNames names = new PeerNames();
+  private final PeerFailure failure;
   private final PeerOrder order;
   private final PeerLaunch goodbye;
   private final PeerProgress progress;
   private final PeerVigil vigil;
   private final PeerFinite finite; // or null
-  private final Runnable check = this::afterWaiting;
-  private final Consumer<CudaStream> streamCloses = this::streamCloses;
 
   /** Ended while graphs of the caller's may still hold their addresses. */
   private final List<PeerRegistration> captured = new ArrayList<>();
@@ -59,7 +56,7 @@ final class PeerReducer implements Reducer {
   private final long age = CREATED.incrementAndGet();
 
   private int lastNumber;
-  private boolean told;
+  private volatile boolean told;
   private boolean closing;
 
   PeerReducer(
@@ -85,11 +82,11 @@ final class PeerReducer implements Reducer {
     registrations = new PlanCache<>(group, this::end);
     goodbye = group.size() > 1 ? planner.goodbye() : null;
     order = new PeerOrder(device, mailbox);
+    failure = new PeerFailure(group, report, names);
     this.progress = progress;
     this.finite = finite;
     vigil = new PeerVigil(group, device, progress, report);
-    device.watch(check);
-    device.watchStreams(streamCloses);
+    device.watch(this);
   }
 
   @Override
@@ -333,7 +330,7 @@ final class PeerReducer implements Reducer {
     count(buffer, op, root);
     order.follow(stream, plan);
     plan.enqueue(handle);
-    order.enqueued(plan);
+    order.enqueued(plan, group.unsettled());
   }
 
   /** A call in a graph of the caller's. */
@@ -367,7 +364,11 @@ final class PeerReducer implements Reducer {
     public void replays(CudaStream stream) {
       count(buffer, op, Group.NO_RANK);
       order.follow(stream, null);
-      order.enqueued(null);
+    }
+
+    @Override
+    public void launched() {
+      order.enqueued(null, group.unsettled());
     }
 
     @Override
@@ -381,7 +382,8 @@ final class PeerReducer implements Reducer {
     progress.enqueued(group.enqueued(), group.met());
   }
 
-  private void streamCloses(CudaStream stream) {
+  @Override
+  public void closes(CudaStream stream) {
     synchronized (group) {
       order.streamCloses(stream);
     }
@@ -393,12 +395,17 @@ final class PeerReducer implements Reducer {
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */
   private void settle() {
-    if (group.isUnsettled() && order.isDone()) {
-      group.settled();
+    long call = order.lastCall(); // before it is asked: another thread may enqueue the next one
+    if (group.unsettled() > 0 && order.isDone()) {
+      group.settled(call);
     }
   }
 
-  private void afterWaiting() {
+  @Override
+  public void hasWaited() {
+    if (told) {
+      return; // what other buffers hold can still be had
+    }
     check();
     settle();
     if (finite != null) {
@@ -419,87 +426,19 @@ final class PeerReducer implements Reducer {
         return; // another thread has thrown it
       }
       told = true;
-      device.unwatch(check); // what other buffers hold can still be had
       if (vigil.isMismatch()) {
         throw group.mismatched(vigil.table());
       }
       if (report.failure() == PeerReport.MISMATCH) {
-        MismatchedCallException e = new MismatchedCallException(table());
+        MismatchedCallException e = new MismatchedCallException(failure.table());
         group.lost("the ranks' calls did not match on the GPU", e);
         throw e;
       }
       if (report.failure() == PeerReport.TIMED_OUT) {
-        throw group.timedOut(cause());
+        throw group.timedOut(failure.cause());
       }
-      throw group.lost("stopped: " + cause(), null);
+      throw group.lost("stopped: " + failure.cause(), null);
     }
-  }
-
-  private String table() {
-    StringBuilder text =
-        new StringBuilder("the ranks' calls do not match, rank=" + group.rank() + ":");
-    for (int peer = 0; peer < group.size(); peer++) {
-      int tag = report.tagOf(peer);
-      boolean here = tag == PeerTag.GAVE_UP || report.callOf(peer) >= report.call();
-      text.append("\n  rank ").append(peer).append(": ").append(here ? describe(tag) : "none yet");
-    }
-    return text.toString();
-  }
-
-  private String describe(int tag) {
-    if (tag == PeerTag.GAVE_UP) {
-      return "gave up, call=" + report.call();
-    }
-    String name = names.of(PeerTag.registration(tag));
-    String operation = PeerTag.operation(tag);
-    return (operation.equals("broadcast")
-            ? "broadcast(" + name
-            : "allReduce(" + name + ", " + operation)
-        + "), registration="
-        + PeerTag.registration(tag)
-        + ", call="
-        + report.call();
-  }
-
-  private String cause() {
-    List<Integer> gaveUp = new ArrayList<>();
-    List<Integer> missing = new ArrayList<>();
-    for (int peer = 0; peer < group.size(); peer++) {
-      if (report.tagOf(peer) == PeerTag.GAVE_UP) {
-        gaveUp.add(peer);
-      } else if (report.callOf(peer) < report.call()) {
-        missing.add(peer);
-      }
-    }
-    StringJoiner what = new StringJoiner(", and ");
-    if (!missing.isEmpty()) {
-      what.add(group.names(missing) + " did not join in time");
-    }
-    if (!gaveUp.isEmpty()) {
-      what.add(group.names(gaveUp) + " gave up the call or closed the sync before" + why(gaveUp));
-    }
-    if (missing.isEmpty() && gaveUp.isEmpty()) {
-      what.add("a rank stopped in the middle of the call");
-    }
-    return new StringBuilder(what.toString())
-        .append(", waited=")
-        .append(report.waitedNanos() / 1_000_000)
-        .append(" ms, timeout=")
-        .append(group.timeout())
-        .append(", on the GPU in ")
-        .append(describe(report.tagOf(group.rank())))
-        .toString();
-  }
-
-  /** In the words of the first of them that has said so. */
-  private String why(List<Integer> gaveUp) {
-    for (int peer : gaveUp) {
-      String why = group.whyGivenUp(peer);
-      if (!why.isEmpty()) {
-        return " (rank " + peer + ": " + why + ")";
-      }
-    }
-    return "";
   }
 
   private void end(PeerRegistration registration) {
@@ -532,8 +471,7 @@ final class PeerReducer implements Reducer {
   public void close() {
     synchronized (group) {
       closing = true;
-      device.unwatch(check);
-      device.unwatchStreams(streamCloses);
+      device.unwatch(this);
       vigil.close();
       if (group.isBroken()) {
         report.stop(); // nobody comes any more

@@ -2,7 +2,6 @@ package org.gradientsync.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.LongConsumer;
 import org.gradientsync.collective.Group;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -13,7 +12,7 @@ import org.slf4j.LoggerFactory;
  * kernels; this finds a rank that waits on its host while another waits on its GPU, ranks that have
  * died, and interrupts. It costs nothing where nobody waits that long.
  */
-final class PeerVigil implements AutoCloseable {
+final class PeerVigil implements DeviceWatch, AutoCloseable {
   /** Looks at a mismatch before it is thrown: by then each rank has said what it does. */
   private static final int LOOKS = 3;
 
@@ -24,7 +23,6 @@ final class PeerVigil implements AutoCloseable {
   private final PeerProgress progress;
   private final PeerReport report;
   private final Runnable onHost = this::whileWaitingOnHost;
-  private final LongConsumer onDevice = this::whileWaitingOnDevice;
   private int mismatches;
   private long warnedAt; // how many calls there were
   private volatile boolean thrown;
@@ -35,7 +33,7 @@ final class PeerVigil implements AutoCloseable {
     this.progress = progress;
     this.report = report;
     group.addCheck(onHost);
-    device.watchWaits(onDevice);
+    device.watch(this);
   }
 
   /** Whether what is wrong has been thrown, and the group is broken. */
@@ -65,13 +63,14 @@ final class PeerVigil implements AutoCloseable {
     lookForMismatch();
   }
 
-  private void whileWaitingOnDevice(long nanos) {
+  @Override
+  public void isWaiting(long nanos) {
     if (thrown || report.failure() != PeerReport.NONE) {
       return; // the kernels are about to end
     }
     progress.say("waits for its GPU in " + group.currentCall());
     lookForMismatch();
-    if (Thread.currentThread().isInterrupted() && group.size() > 1 && group.isUnsettled()) {
+    if (Thread.currentThread().isInterrupted() && group.size() > 1 && group.unsettled() > 0) {
       giveUp();
       throw group.lost("interrupted while waiting for the GPU", null);
     }
@@ -125,6 +124,6 @@ final class PeerVigil implements AutoCloseable {
   @Override
   public void close() {
     group.removeCheck(onHost);
-    device.unwatchWaits(onDevice);
+    device.unwatch(this);
   }
 }

@@ -13,6 +13,7 @@ import static org.mockito.ArgumentMatchers.same;
 import static org.mockito.Mockito.atLeast;
 import static org.mockito.Mockito.atLeastOnce;
 import static org.mockito.Mockito.clearInvocations;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.inOrder;
 import static org.mockito.Mockito.never;
@@ -288,6 +289,36 @@ class PeerReducerTest {
             order.verify(api).launch(any(), same(buffer.stream().handle()));
           }
           other.close();
+        });
+  }
+
+  /** Another thread may find that all is done which has been launched so far. */
+  @Test
+  void aCallIsNotDoneBeforeItIsLaunched() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaStream stream = buffer.stream();
+          try (CudaGraph graph = capture(rank, reducer, buffer)) {
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            for (Runnable call :
+                List.<Runnable>of(
+                    () -> reducer.allReduce(buffer, ReduceOp.SUM), () -> graph.launch(stream))) {
+              doAnswer(
+                      launch -> {
+                        Thread other = new Thread(stream::await);
+                        other.start();
+                        other.join();
+                        return null;
+                      })
+                  .when(rank.gpu().api)
+                  .launch(any(CUgraphExec.class), any());
+              call.run();
+              assertTrue(rank.group().unsettled() > 0);
+              stream.await();
+              assertEquals(0, rank.group().unsettled());
+            }
+          }
         });
   }
 

@@ -1,0 +1,22 @@
+package org.gradientsync.cuda;
+
+/** Who has kernels on a device that can wait in vain, and so looks when the host waits for it. */
+interface DeviceWatch {
+  /**
+   * Called ten times a second while the host waits for the device, on the thread that waits.
+   *
+   * @param nanos since it began
+   * @throws org.gradientsync.GradientSyncException if waiting is in vain
+   */
+  default void isWaiting(long nanos) {}
+
+  /**
+   * Called when the host has waited for the device.
+   *
+   * @throws org.gradientsync.GradientSyncException if not all went well
+   */
+  default void hasWaited() {}
+
+  /** Called before a stream of the device is closed. */
+  default void closes(CudaStream stream) {}
+}
