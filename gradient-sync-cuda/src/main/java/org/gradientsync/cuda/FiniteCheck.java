@@ -1,7 +1,6 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
-import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
@@ -17,17 +16,11 @@ final class FiniteCheck implements AutoCloseable {
   private static final int MASK = 2 * Long.BYTES;
   private static final int FOUND = 3 * Long.BYTES;
   private static final int BYTES = 4 * Long.BYTES;
-  private static final int THREADS = 512;
-  private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
   private static final int ELEMENTS_PER_THREAD = 8;
 
   private final CudaDevice device;
   private final CUfunction[] functions = new CUfunction[DataType.values().length];
-  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
-  private final Pointer arguments;
-  private final int mostBlocks;
-  private final int[] grid = {1, 1, 1};
-  private final int[] block = {THREADS, 1, 1};
+  private final FlatLaunch kernel;
 
   /** The index of what the GPU has found, counted from 1; page-locked. */
   private final ByteBuffer found = HostBuffers.allocate(Long.BYTES);
@@ -47,8 +40,7 @@ final class FiniteCheck implements AutoCloseable {
           functions[type.ordinal()] = api.function(module, "finite_" + type.sizeInBytes());
         }
       }
-      arguments = api.arguments(memory, new int[] {0});
-      mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+      kernel = new FlatLaunch(device, BYTES);
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
@@ -71,14 +63,12 @@ final class FiniteCheck implements AutoCloseable {
   }
 
   private void launch(CUfunction function, CudaBuffer buffer) {
-    memory.putLong(0, buffer.address());
-    memory.putLong(COUNT, buffer.count());
-    memory.putLong(MASK, mask(buffer.type()));
-    memory.putLong(FOUND, device.api().deviceAddress(found));
-    long blocks = buffer.count() / (THREADS * ELEMENTS_PER_THREAD) + 1;
-    grid[0] = (int) Math.min(mostBlocks, blocks);
-    device.makeCurrent();
-    device.api().launch(function, grid, block, 0, buffer.stream().handle(), arguments);
+    ByteBuffer struct = kernel.struct();
+    struct.putLong(0, buffer.address());
+    struct.putLong(COUNT, buffer.count());
+    struct.putLong(MASK, mask(buffer.type()));
+    struct.putLong(FOUND, device.api().deviceAddress(found));
+    kernel.launch(function, buffer.count() / ELEMENTS_PER_THREAD + 1, buffer.stream());
   }
 
   /** The exponent's bits. */

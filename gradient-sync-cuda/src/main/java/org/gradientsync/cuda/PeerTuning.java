@@ -35,10 +35,8 @@ final class PeerTuning {
     besideProcessors = besideProcessors(settings, ranks);
     handsOver = settings.isOn("peer.handover", true);
     sharesGpus = settings.isOn("peer.sharing", false);
-    // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Where the
-    // two
-    // are equal, if a crossing takes 1.4 us and a link 350 GB/s: a start, until it has been
-    // measured.
+    // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
+    // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 

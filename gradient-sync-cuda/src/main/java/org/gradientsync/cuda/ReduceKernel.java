@@ -2,15 +2,12 @@ package org.gradientsync.cuda;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code reduce.cu}: one for each type and operation, and for conversions. */
@@ -22,8 +19,6 @@ final class ReduceKernel implements AutoCloseable {
   private static final int COUNT = TARGET + Long.BYTES;
   private static final int RANKS = COUNT + Long.BYTES;
   private static final int BYTES = RANKS + Long.BYTES;
-  private static final int THREADS = 512;
-  private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
 
   private final CudaDevice device;
   private final CUmodule module;
@@ -31,11 +26,7 @@ final class ReduceKernel implements AutoCloseable {
       new CUfunction[DataType.values().length][ReduceOp.values().length];
   private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
   private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
-  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
-  private final Pointer arguments;
-  private final int mostBlocks;
-  private final int[] grid = {1, 1, 1};
-  private final int[] block = {THREADS, 1, 1};
+  private final FlatLaunch kernel;
 
   ReduceKernel(CudaDevice device) {
     this.device = device;
@@ -43,8 +34,7 @@ final class ReduceKernel implements AutoCloseable {
     module = api.loadModule(resource("reduce.ptx"));
     try {
       find(api);
-      arguments = api.arguments(memory, new int[] {0});
-      mostBlocks = api.multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+      kernel = new FlatLaunch(device, BYTES);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -74,9 +64,7 @@ final class ReduceKernel implements AutoCloseable {
     }
   }
 
-  /**
-   * Enqueues on the target's stream. The driver takes a copy of the arguments before it returns.
-   */
+  /** Enqueues on a stream. */
   synchronized void launch(
       CudaStream stream, DeviceBuffer[] sources, CudaBuffer target, ReduceOp op) {
     if (sources.length > MAX_RANKS) {
@@ -84,16 +72,16 @@ final class ReduceKernel implements AutoCloseable {
           "too many ranks for one kernel: ranks=" + sources.length + ", most=" + MAX_RANKS);
     }
     for (int rank = 0; rank < sources.length; rank++) {
-      memory.putLong(rank * Long.BYTES, ((CudaBuffer) sources[rank]).address());
+      kernel.struct().putLong(rank * Long.BYTES, ((CudaBuffer) sources[rank]).address());
     }
-    memory.putInt(RANKS, sources.length);
+    kernel.struct().putInt(RANKS, sources.length);
     launch(functions[target.type().ordinal()][op.ordinal()], stream, target);
   }
 
   /** Enqueues on the target's stream a copy that changes FLOAT32 to a 16-bit type, or back. */
   synchronized void convert(CudaBuffer source, CudaBuffer target) {
     boolean narrows = source.type() == DataType.FLOAT32;
-    memory.putLong(0, source.address());
+    kernel.struct().putLong(0, source.address());
     launch(
         narrows ? fromFloat[target.type().ordinal()] : toFloat[source.type().ordinal()],
         target.stream(),
@@ -101,11 +89,9 @@ final class ReduceKernel implements AutoCloseable {
   }
 
   private void launch(CUfunction function, CudaStream stream, CudaBuffer target) {
-    memory.putLong(TARGET, target.address());
-    memory.putLong(COUNT, target.count());
-    grid[0] = (int) Math.max(1, Math.min(mostBlocks, (target.count() + THREADS - 1) / THREADS));
-    device.makeCurrent();
-    device.api().launch(function, grid, block, 0, stream.handle(), arguments);
+    kernel.struct().putLong(TARGET, target.address());
+    kernel.struct().putLong(COUNT, target.count());
+    kernel.launch(function, target.count(), stream);
   }
 
   @Override
