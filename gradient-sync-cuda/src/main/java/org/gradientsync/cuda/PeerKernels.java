@@ -19,20 +19,13 @@ final class PeerKernels implements AutoCloseable {
   private static final int PACKS = 80;
 
   private final CudaDevice device;
-  private final boolean shared;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
-  /**
-   * None are loaded yet.
-   *
-   * @param shared whether other ranks have the same GPU: loading waits there for kernels that may
-   *     be waiting for this rank's, so all of a type are loaded before any is launched
-   */
-  PeerKernels(CudaDevice device, boolean shared) {
+  /** None are loaded yet. */
+  PeerKernels(CudaDevice device) {
     this.device = device;
-    this.shared = shared;
   }
 
   /**
@@ -67,15 +60,6 @@ final class PeerKernels implements AutoCloseable {
    * Loads all kernels for an operation, which the driver otherwise does when each is first used.
    */
   void load(PeerFormat format, ReduceOp op, boolean watched) {
-    if (!shared || format.isNarrowed()) {
-      loadFamily(format, op, watched);
-    } else {
-      loadFamily(format, ReduceOp.SUM, watched);
-      loadFamily(format, ReduceOp.MAX, watched);
-    }
-  }
-
-  private void loadFamily(PeerFormat format, ReduceOp op, boolean watched) {
     for (PeerWay way : PeerWay.values()) {
       if (way.takes(format) && (way != PeerWay.BROADCAST || op.adds())) {
         perProcessor(function(way, format, op, watched), way);

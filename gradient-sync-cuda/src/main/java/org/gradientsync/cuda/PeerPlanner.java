@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import jcuda.driver.CUfunction;
 import org.gradientsync.DataType;
@@ -47,7 +48,7 @@ final class PeerPlanner implements AutoCloseable {
     this.rank = rank;
     this.ranks = ranks;
     this.timeoutNanos = timeoutNanos;
-    kernels = new PeerKernels(device, tuning.sharesGpus());
+    kernels = new PeerKernels(device);
     capture = device.createStream();
   }
 
@@ -63,6 +64,20 @@ final class PeerPlanner implements AutoCloseable {
       return tuning.takesWholeProcessors() ? PeerWay.STAGED : PeerWay.TWO_SHOT; // in pieces
     }
     return way;
+  }
+
+  /**
+   * The operations that are planned before a buffer's first call, the others when they are asked
+   * for. All of them where ranks share a GPU: to load kernels, or to make a graph, the driver may
+   * wait there for another rank's kernels, which wait for this one's.
+   */
+  List<ReduceOp> plannedFirst(DataType type) {
+    if (!tuning.sharesGpus()) {
+      return List.of(type.isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
+    }
+    return Arrays.stream(ReduceOp.values())
+        .filter(op -> op != ReduceOp.AVERAGE || type.isFloatingPoint())
+        .toList();
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {

@@ -297,7 +297,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
     // others.
     String reason = "";
     try {
-      plan(registration, own.type().isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
+      for (ReduceOp op : planner.plannedFirst(own.type())) {
+        plan(registration, op);
+      }
     } catch (CudaException e) {
       reason = e.getMessage();
     }

@@ -7,7 +7,10 @@ import org.gradientsync.contract.RankRunner;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 
-/** Ranks with a GPU each: threads of this JVM, or this process's rank under mpirun. */
+/**
+ * Ranks with a GPU each, threads of this JVM, or this process's rank under mpirun. Where there is
+ * one GPU only, two threads share it.
+ */
 final class GpuRunner implements RankRunner {
   private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
 
@@ -17,14 +20,22 @@ final class GpuRunner implements RankRunner {
     this.reducer = reducer;
   }
 
+  /** The numbers of ranks that are threads with {@code peer}: up to two, or one for each GPU. */
+  static IntStream peerSizes(int most) {
+    int gpus = CudaLibrary.api().deviceCount();
+    if (gpus == 1) {
+      System.setProperty("gradientsync.peer.sharing", "on"); // for the tests' own syncs, too
+    }
+    return IntStream.rangeClosed(1, Math.min(most, Math.max(2, gpus)));
+  }
+
   @Override
   public int[] sizes() {
     if (SIZE != null) {
       return new int[] {Integer.parseInt(SIZE)};
     }
-    // Kernels of peer wait for each other, so each rank has a GPU of its own.
-    int most = reducer.equals(PeerReducer.NAME) ? CudaLibrary.api().deviceCount() : 3;
-    return IntStream.rangeClosed(1, Math.min(3, most)).toArray();
+    boolean peer = reducer.equals(PeerReducer.NAME);
+    return (peer ? peerSizes(3) : IntStream.rangeClosed(1, 3)).toArray();
   }
 
   @Override

@@ -26,7 +26,7 @@ class PeerBesideOnGpu {
   private static final int CALLS = 3; // each finds what the one before has left
 
   IntStream sizes() {
-    return IntStream.rangeClosed(2, Math.min(8, CudaLibrary.api().deviceCount()));
+    return GpuRunner.peerSizes(8).filter(n -> n > 1);
   }
 
   private static void run(int ranks, String processors, LocalRanks.RankTask task) {

@@ -13,6 +13,8 @@ import org.gradientsync.spi.SyncContext;
 final class PeerRanks {
   private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
 
+  private static final int GPUS = 2;
+
   private PeerRanks() {}
 
   /** What one rank has: ranks to test with, and all ranks, which no test breaks. */
@@ -22,7 +24,8 @@ final class PeerRanks {
     }
 
     SyncContext context(String... settings) {
-      Map<String, String> chosen = new HashMap<>(Map.of("peer.sharing", "on")); // two GPUs for all
+      Map<String, String> chosen = new HashMap<>();
+      chosen.put("peer.sharing", group.size() > GPUS ? "on" : "off");
       for (int i = 0; i < settings.length; i += 2) {
         chosen.put(settings[i], settings[i + 1]);
       }
@@ -43,7 +46,7 @@ final class PeerRanks {
           Group world = LocalRanks.current().orElseThrow();
           FakeGpu gpu = new FakeGpu();
           try (Group group = world.split(0, sync.rank(), PATIENCE);
-              CudaDevice device = gpu.open(sync.rank() % 2)) {
+              CudaDevice device = gpu.open(sync.rank() % GPUS)) {
             task.run(new Rank(group, sync.communicator(), gpu, device));
             sync.barrier();
           }
