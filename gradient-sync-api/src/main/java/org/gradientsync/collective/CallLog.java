@@ -141,7 +141,7 @@ final class CallLog {
     return at(count - back);
   }
 
-  /** Where a call is that has this number, the first one 1; the last one where that is 0. */
+  /** Where a call is that has this number, from 1; or the last place, if there has been none. */
   private static int at(long call) {
     return (int) Math.floorMod(call - 1, (long) LENGTH);
   }

@@ -291,9 +291,9 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Whether something that {@link #enqueues} told of may not be done.
+   * The last call, if it is one that {@link #enqueues} told of and that may not be done.
    *
-   * @return the number of the last call, for {@link #settled}; 0 if that came after it
+   * @return its number, for {@link #settled}; otherwise 0
    */
   public long unsettled() {
     return calls.log().unsettled();

@@ -415,7 +415,7 @@ public final class CudaDevice implements BackendDevice {
     } else {
       awaitByDriver(of, event);
     }
-    watches.forEach(DeviceWatch::hasWaited); // an iterator would be garbage
+    watches.forEach(DeviceWatch::afterWaiting); // an iterator would be garbage
   }
 
   /**
@@ -469,7 +469,7 @@ public final class CudaDevice implements BackendDevice {
       if (now - checked > CHECK_NANOS) {
         checked = now;
         for (DeviceWatch watch : watches) {
-          watch.isWaiting(now - start);
+          watch.whileWaiting(now - start);
         }
       }
       if (now - start > CHECK_NANOS) {

@@ -8,14 +8,14 @@ interface DeviceWatch {
    * @param nanos since it began
    * @throws org.gradientsync.GradientSyncException if waiting is in vain
    */
-  default void isWaiting(long nanos) {}
+  default void whileWaiting(long nanos) {}
 
   /**
-   * Called when the host has waited for the device.
+   * Called when the host has waited for the device, but for {@link CudaDevice#awaitEnd}.
    *
    * @throws org.gradientsync.GradientSyncException if not all went well
    */
-  default void hasWaited() {}
+  default void afterWaiting() {}
 
   /** Called before a stream of the device is closed. */
   default void closes(CudaStream stream) {}

@@ -17,20 +17,23 @@ import java.util.Map;
  * has room for all blocks of the other syncs, two on a processor.
  */
 final class PeerBudget {
-  private static final Map<Integer, BitSet> taken = new HashMap<>();
+  private static final Map<Part, BitSet> taken = new HashMap<>();
 
   private PeerBudget() {}
 
+  /** A GPU, or what one of the ranks has that share it: the same part of its processors each. */
+  private record Part(int ordinal, int turn) {}
+
   /**
-   * A share of a GPU.
+   * A share of a GPU, or of a rank's part.
    *
    * @param place 0 has the largest share
    */
-  record Share(int ordinal, int place) implements AutoCloseable {
+  record Share(Part part, int place) implements AutoCloseable {
     @Override
     public void close() {
       synchronized (taken) {
-        taken.get(ordinal).clear(place);
+        taken.get(part).clear(place);
       }
     }
   }
@@ -44,6 +47,7 @@ final class PeerBudget {
    * How many blocks a share may launch, at least 1: from the tenth sync on that may be too many.
    *
    * @param perProcessor how many one of the GPU's processors holds at once
+   * @param processors those of the GPU, divided by the ranks that share it
    */
   static int blocks(int place, int perProcessor, int processors) {
     int blocks =
@@ -53,12 +57,18 @@ final class PeerBudget {
     return Math.max(1, blocks);
   }
 
-  static Share take(int ordinal) {
+  /**
+   * Takes the largest share that is left.
+   *
+   * @param turn which of the ranks that share the GPU, from 0
+   */
+  static Share take(int ordinal, int turn) {
     synchronized (taken) {
-      BitSet places = taken.computeIfAbsent(ordinal, o -> new BitSet());
+      Part part = new Part(ordinal, turn);
+      BitSet places = taken.computeIfAbsent(part, p -> new BitSet());
       int place = places.nextClearBit(0);
       places.set(place);
-      return new Share(ordinal, place);
+      return new Share(part, place);
     }
   }
 }

@@ -9,7 +9,8 @@ import org.gradientsync.spi.Resources;
 
 /**
  * Keeps the kernels of all ranks in the order of the calls, whatever the calls' streams. Its user
- * has a lock, but for {@link #isDone}. But for the first call on a stream nothing allocates.
+ * has a lock, but for {@link #isDone} and {@link #lastCall}. But for the first call on a stream
+ * nothing allocates.
  */
 final class PeerOrder implements AutoCloseable {
   private final CudaDevice device;
@@ -67,6 +68,11 @@ final class PeerOrder implements AutoCloseable {
    */
   void enqueued(PeerPlan plan, long call) {
     handover.enqueued(plan);
+    lastCall = call;
+  }
+
+  /** What was to be enqueued has failed, and is not waited for. */
+  void gaveUp(long call) {
     lastCall = call;
   }
 

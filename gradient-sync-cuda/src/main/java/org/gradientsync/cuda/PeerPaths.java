@@ -35,6 +35,8 @@ final class PeerPaths implements AutoCloseable {
   private final CudaDevice device;
   private final GroupCommunicator communicator;
   private final long process;
+  private final int sharers;
+  private final int turn;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
   private record Place(int rank, long process, long allocation) {}
@@ -53,10 +55,13 @@ final class PeerPaths implements AutoCloseable {
   /** Another rank's memory as it is mapped here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerPaths(CudaDevice device, GroupCommunicator communicator, long process) {
+  private PeerPaths(
+      CudaDevice device, GroupCommunicator communicator, long process, int sharers, int turn) {
     this.device = device;
     this.communicator = communicator;
     this.process = process;
+    this.sharers = sharers;
+    this.turn = turn;
   }
 
   /**
@@ -93,7 +98,23 @@ final class PeerPaths implements AutoCloseable {
       }
     }
     Agreement.requireAll(communicator, reason);
-    return new PeerPaths(device, communicator, process);
+    int most = 0;
+    for (int rank = 0; rank < group.size(); rank++) {
+      most = Math.max(most, lowerWithSameGpu(all, rank) + 1);
+    }
+    return new PeerPaths(device, communicator, process, most, lowerWithSameGpu(all, group.rank()));
+  }
+
+  private static int lowerWithSameGpu(long[] all, int rank) {
+    int lower = 0;
+    for (int peer = 0; peer < rank; peer++) {
+      boolean same = true;
+      for (int fact = 0; fact < FACTS; fact++) {
+        same &= all[FACTS * peer + fact] == all[FACTS * rank + fact];
+      }
+      lower += same ? 1 : 0;
+    }
+    return lower;
   }
 
   private static int capability(CudaDevice device) {
@@ -143,6 +164,16 @@ final class PeerPaths implements AutoCloseable {
 
   GroupCommunicator communicator() {
     return communicator;
+  }
+
+  /** How many ranks share a GPU, at most; 1 if each has its own. The same on all ranks. */
+  int sharers() {
+    return sharers;
+  }
+
+  /** How many lower ranks have this rank's GPU. */
+  int turn() {
+    return turn;
   }
 
   /**

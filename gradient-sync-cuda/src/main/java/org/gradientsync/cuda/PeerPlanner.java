@@ -67,12 +67,20 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /**
-   * The operations that are planned before a buffer's first call, the others when they are asked
-   * for. All of them where ranks share a GPU: to load kernels, or to make a graph, the driver may
-   * wait there for another rank's kernels, which wait for this one's.
+   * Whether nothing may be planned while a kernel of any rank runs. That is so where ranks share a
+   * GPU: to load kernels, or to make a graph, the driver may wait there for another rank's kernels,
+   * which wait for this one's.
+   */
+  boolean plansAhead() {
+    return tuning.sharesGpus();
+  }
+
+  /**
+   * The operations that are planned before a buffer's first call; the others, if not all, when they
+   * are asked for.
    */
   List<ReduceOp> plannedFirst(DataType type) {
-    if (!tuning.sharesGpus()) {
+    if (!plansAhead()) {
       return List.of(type.isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
     }
     return Arrays.stream(ReduceOp.values())

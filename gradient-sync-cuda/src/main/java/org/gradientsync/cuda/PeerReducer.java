@@ -106,6 +106,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
   private RankLostException broken(CudaException e) {
     synchronized (group) {
+      order.gaveUp(group.unsettled());
       return group.lost("the call failed in the middle: " + e, e);
     }
   }
@@ -153,6 +154,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
       PeerRegistration registration = registrations.get(own);
       if (registration.broadcast(root) == null) {
         prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
+        if (planner.plansAhead()) {
+          Agreement.requireAll(communicator, ""); // nobody's kernel runs before
+        }
       }
       enqueue(registration, registration.broadcast(root), own, null, root);
     }
@@ -397,14 +401,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */
   private void settle() {
-    long call = order.lastCall(); // before it is asked: another thread may enqueue the next one
-    if (group.unsettled() > 0 && order.isDone()) {
+    long call = order.lastCall();
+    // Twice, since another thread may have counted the next call, and its stream have been asked.
+    if (group.unsettled() == call && order.isDone() && group.unsettled() == call) {
       group.settled(call);
     }
   }
 
   @Override
-  public void hasWaited() {
+  public void afterWaiting() {
     if (told) {
       return; // what other buffers hold can still be had
     }

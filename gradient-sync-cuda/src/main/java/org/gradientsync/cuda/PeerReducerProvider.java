@@ -67,7 +67,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
     PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
-    PeerBudget.Share share = PeerBudget.take(device.ordinal());
+    PeerBudget.Share share = PeerBudget.take(device.ordinal(), paths.turn());
     PeerReport report = null;
     PeerFinite finite = null;
     PeerPlanner planner = null;
@@ -76,7 +76,8 @@ public final class PeerReducerProvider implements ReducerProvider {
       long[] places = {share.place()};
       paths.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
       int place = (int) places[0]; // the smallest share of any rank
-      PeerTuning tuning = new PeerTuning(layout, group.size(), place, context.settings());
+      PeerTuning tuning =
+          new PeerTuning(layout, group.size(), paths.sharers(), place, context.settings());
       requireSame(group, paths.communicator(), tuning, measures);
       String reason = "";
       try {
@@ -155,9 +156,10 @@ public final class PeerReducerProvider implements ReducerProvider {
       return;
     }
     CudaDevice device = (CudaDevice) context.device();
+    String gpu = device.name() + (tuning.sharesGpus() ? " shared" : "");
     PeerTuningCache cache =
         new PeerTuningCache(
-            context.settings(), device.name(), device.api().driverVersion(), group.size(), place);
+            context.settings(), gpu, device.api().driverVersion(), group.size(), place);
     long[] sizes = group.rank() == 0 ? cache.read(layout) : null;
     long[] known = sizes == null ? new long[2] : sizes;
     communicator.allReduce(LongBuffer.wrap(known), ReduceOp.MAX);

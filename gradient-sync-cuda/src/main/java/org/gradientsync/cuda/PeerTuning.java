@@ -19,22 +19,23 @@ final class PeerTuning {
   private final PeerWay forced;
   private final int besideProcessors;
   private final boolean handsOver;
-  private final boolean sharesGpus;
+  private final int sharers;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
   /**
    * The built-in numbers.
    *
+   * @param sharers how many ranks share a GPU, at most
    * @param place the sync's share of the GPU, see {@link PeerBudget}
    */
-  PeerTuning(PeerLayout layout, int ranks, int place, Settings settings) {
+  PeerTuning(PeerLayout layout, int ranks, int sharers, int place, Settings settings) {
     this.layout = layout;
+    this.sharers = sharers;
     this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     besideProcessors = besideProcessors(settings, ranks);
     handsOver = settings.isOn("peer.handover", true);
-    sharesGpus = settings.isOn("peer.sharing", false);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
     // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
@@ -106,7 +107,7 @@ final class PeerTuning {
 
   /** Whether several ranks may have the same GPU. */
   boolean sharesGpus() {
-    return sharesGpus;
+    return sharers > 1;
   }
 
   /** Whether kernels may be launched of which a processor holds one block only. */
@@ -118,12 +119,13 @@ final class PeerTuning {
    * How many blocks a launch may have.
    *
    * @param perProcessor how many one of the GPU's processors holds at once
-   * @param processors how many of those the GPU has
+   * @param ofGpu how many of those the GPU has
    * @param way how the elements go; those that are converted take twice the processors, for half
    *     the time
    * @param beside whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perProcessor, int processors, PeerWay way, boolean beside) {
+  int mostBlocks(int perProcessor, int ofGpu, PeerWay way, boolean beside) {
+    int processors = ofGpu / sharers;
     int most = PeerBudget.blocks(place, perProcessor, processors);
     if (way.isChunked()) {
       most = Math.min(most, processors); // that is enough for the links

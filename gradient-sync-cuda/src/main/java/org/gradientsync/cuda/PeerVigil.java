@@ -64,7 +64,7 @@ final class PeerVigil implements DeviceWatch, AutoCloseable {
   }
 
   @Override
-  public void isWaiting(long nanos) {
+  public void whileWaiting(long nanos) {
     if (thrown || report.failure() != PeerReport.NONE) {
       return; // the kernels are about to end
     }

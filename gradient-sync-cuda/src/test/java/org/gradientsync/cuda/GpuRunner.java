@@ -20,7 +20,10 @@ final class GpuRunner implements RankRunner {
     this.reducer = reducer;
   }
 
-  /** The numbers of ranks that are threads with {@code peer}: up to two, or one for each GPU. */
+  /**
+   * The numbers of ranks that are threads with {@code peer}: up to one for each GPU, or two where
+   * there is one GPU only, which all syncs of this JVM may then share.
+   */
   static IntStream peerSizes(int most) {
     int gpus = CudaLibrary.api().deviceCount();
     if (gpus == 1) {

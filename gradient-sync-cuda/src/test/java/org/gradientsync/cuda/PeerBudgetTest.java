@@ -20,9 +20,9 @@ class PeerBudgetTest {
 
   @Test
   void sharesFitBesideEachOther() {
-    try (PeerBudget.Share first = PeerBudget.take(GPU);
-        PeerBudget.Share second = PeerBudget.take(GPU);
-        PeerBudget.Share third = PeerBudget.take(GPU)) {
+    try (PeerBudget.Share first = PeerBudget.take(GPU, 0);
+        PeerBudget.Share second = PeerBudget.take(GPU, 0);
+        PeerBudget.Share third = PeerBudget.take(GPU, 0)) {
       assertEquals(List.of(0, 1, 2), List.of(first.place(), second.place(), third.place()));
     }
   }
@@ -90,26 +90,28 @@ class PeerBudgetTest {
 
   @Test
   void whatIsGivenBackIsTakenAgain() {
-    PeerBudget.Share first = PeerBudget.take(GPU);
-    PeerBudget.Share second = PeerBudget.take(GPU);
+    PeerBudget.Share first = PeerBudget.take(GPU, 0);
+    PeerBudget.Share second = PeerBudget.take(GPU, 0);
     first.close();
-    try (PeerBudget.Share again = PeerBudget.take(GPU);
-        PeerBudget.Share third = PeerBudget.take(GPU)) {
+    try (PeerBudget.Share again = PeerBudget.take(GPU, 0);
+        PeerBudget.Share third = PeerBudget.take(GPU, 0)) {
       assertEquals(0, again.place());
       assertEquals(2, third.place());
     }
     second.close();
-    try (PeerBudget.Share all = PeerBudget.take(GPU)) {
+    try (PeerBudget.Share all = PeerBudget.take(GPU, 0)) {
       assertEquals(0, all.place());
     }
   }
 
   @Test
   void everyGpuIsSharedForItself() {
-    try (PeerBudget.Share here = PeerBudget.take(GPU);
-        PeerBudget.Share there = PeerBudget.take(OTHER)) {
+    try (PeerBudget.Share here = PeerBudget.take(GPU, 0);
+        PeerBudget.Share there = PeerBudget.take(OTHER, 0);
+        PeerBudget.Share ofAnotherRank = PeerBudget.take(GPU, 1)) {
       assertEquals(0, here.place());
       assertEquals(0, there.place());
+      assertEquals(0, ofAnotherRank.place());
     }
   }
 
@@ -119,7 +121,7 @@ class PeerBudgetTest {
     try {
       int before = 198;
       for (int i = 0; i < 40; i++) {
-        PeerBudget.Share share = PeerBudget.take(GPU);
+        PeerBudget.Share share = PeerBudget.take(GPU, 0);
         shares.add(share);
         int blocks = PeerBudget.blocks(share.place(), 3, 132);
         assertTrue(blocks >= 1 && blocks <= before, "share " + i + ": " + blocks);

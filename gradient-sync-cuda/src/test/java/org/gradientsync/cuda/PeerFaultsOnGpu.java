@@ -91,6 +91,7 @@ class PeerFaultsOnGpu {
           sync.average(known);
           sync.allReduce(known, ReduceOp.SUM);
           try (CudaGraph graph = known.stream().endCapture()) {
+            sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
             for (int i = 0; i < 3; i++) {
               graph.launch(known.stream());
             }

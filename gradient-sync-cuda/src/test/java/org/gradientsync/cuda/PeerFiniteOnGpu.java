@@ -226,6 +226,7 @@ class PeerFiniteOnGpu {
             stream.beginCapture();
             sync.average(gradient);
             try (CudaGraph graph = stream.endCapture()) {
+              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
               for (int replay = 0; replay < 3; replay++) {
                 gradient.copyFrom(values(DataType.FLOAT32, 1_000, -1));
                 graph.launch(stream);

@@ -160,6 +160,7 @@ class PeerHandoverOnGpu {
             sync.allReduce(all.buffers.get(1), ReduceOp.SUM);
             sync.allReduce(all.buffers.get(3), ReduceOp.MAX);
             try (CudaGraph graph = stream.endCapture()) {
+              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
               for (int round = 0; round < 20; round++) {
                 for (CudaBuffer buffer : all.buffers) {
                   buffer.copyFrom(values(sync, round, buffer));

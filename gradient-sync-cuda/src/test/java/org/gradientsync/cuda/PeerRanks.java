@@ -13,7 +13,8 @@ import org.gradientsync.spi.SyncContext;
 final class PeerRanks {
   private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
 
-  private static final int GPUS = 2;
+  /** Rank 0 has the first, rank 1 the second, rank 2 the first again, and so on. */
+  static final int GPUS = 2;
 
   private PeerRanks() {}
 

@@ -287,6 +287,7 @@ class PeerReducerOnGpu {
             sync.allReduce(buffer, ReduceOp.SUM);
             sync.allReduce(buffer, ReduceOp.SUM);
             try (CudaGraph graph = buffer.stream().endCapture()) {
+              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
               buffer.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 0, count));
               for (int i = 0; i < 3; i++) {
                 graph.launch(buffer.stream());

@@ -792,12 +792,9 @@ class PeerReducerTest {
         });
   }
 
-  /** What was captured, and "graph" for what was launched: each once, the operations apart. */
-  private static List<String> ways(Rank rank) {
-    return rank.gpu().launched.stream()
-        .map(name -> name.replaceAll("_FLOAT32_.*", ""))
-        .distinct()
-        .toList();
+  /** The kernels that add and have been captured, each once, and "graph" if it was launched. */
+  private static List<String> adding(Rank rank) {
+    return rank.gpu().launched.stream().filter(n -> !n.endsWith("_OTHER")).distinct().toList();
   }
 
   @ParameterizedTest
@@ -820,12 +817,14 @@ class PeerReducerTest {
               (slice, way) -> {
                 rank.gpu().launched.clear();
                 reducer.allReduce(slice, ReduceOp.AVERAGE);
-                assertEquals(List.of(way, "graph"), ways(rank), "" + slice);
+                assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), adding(rank), "" + slice);
+                assertEquals(1, graphs(rank));
               });
           rank.gpu().launched.clear();
           boolean odd = rank.rank() == 1; // each decides for itself
           reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
-          assertEquals(List.of(odd ? "two_shot" : "at_once", "graph"), ways(rank));
+          String way = odd ? "two_shot" : "at_once";
+          assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), adding(rank));
           all.close();
         });
   }
@@ -833,17 +832,21 @@ class PeerReducerTest {
   /** Of whose blocks a processor holds one only: there need not be an empty one. */
   @Test
   void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeProcessors() {
-    String[] expected = {"wide", "stream"};
-    for (int i = 0; i < expected.length; i++) {
-      String way = expected[i];
+    for (int ranks : new int[] {2, 4}) { // of four, two share a GPU and have a part of it each
       run(
-          2 + 2 * i, // with four, two ranks' syncs on a GPU
+          ranks,
           (rank, reducer, buffer) -> {
             CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
-            try (CudaStream queue = rank.device().createQueue(true)) {
+            try (Reducer second =
+                    new PeerReducerProvider().create(rank.context("peer.tuning", "off"));
+                CudaStream queue = rank.device().createQueue(true)) {
+              CudaBuffer beside = rank.device().on(queue, large);
               rank.gpu().launched.clear();
-              reducer.allReduce(rank.device().on(queue, large), ReduceOp.AVERAGE);
-              assertEquals(List.of(way, "graph"), ways(rank));
+              reducer.allReduce(beside, ReduceOp.AVERAGE);
+              assertEquals(List.of("wide_FLOAT32_ADDING", "graph"), adding(rank));
+              rank.gpu().launched.clear();
+              second.allReduce(beside, ReduceOp.AVERAGE);
+              assertEquals(List.of("stream_FLOAT32_ADDING", "graph"), adding(rank));
             }
             large.close();
           });
@@ -886,28 +889,56 @@ class PeerReducerTest {
         });
   }
 
-  /** A program's start waits for the driver's compiling; but a GPU of several ranks must not. */
+  /**
+   * A program's start waits for the driver's compiling. But of ranks that share a GPU nobody may
+   * load or instantiate anything while another one's kernel may wait for this one's.
+   */
   @ParameterizedTest
-  @ValueSource(strings = {"on", "off"})
-  void kernelsAreLoadedForTheOperationsAskedFor(String sharing) {
+  @ValueSource(ints = {2, 4})
+  void kernelsAreLoadedForTheOperationsAskedFor(int ranks) {
     run(
-        2,
+        ranks,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
+          int later = ranks > PeerRanks.GPUS ? 0 : 1;
           verify(api).loadModule(contains(".entry stream_FLOAT32_ADDING"));
-          verify(api, times(sharing.equals("on") ? 1 : 0))
-              .loadModule(contains(".entry stream_FLOAT32_OTHER"));
-          for (ReduceOp op : List.of(ReduceOp.MAX, ReduceOp.PROD, ReduceOp.AVERAGE)) {
+          verify(api, times(1 - later)).loadModule(contains(".entry stream_FLOAT32_OTHER"));
+          int planned = ReduceOp.values().length - later * (ReduceOp.values().length - 1);
+          verify(api, times(planned)).instantiate(any());
+          for (ReduceOp op : ReduceOp.values()) {
             reducer.allReduce(buffer, op);
           }
+          verify(api, times(ReduceOp.values().length)).instantiate(any());
           verify(api).loadModule(contains(".entry stream_FLOAT32_ADDING"));
           verify(api).loadModule(contains(".entry stream_FLOAT32_OTHER"));
           verify(api, never()).loadModule(contains(".entry reduce_FLOAT32_SUM")); // other reducers'
-        },
-        "peer.tuning",
-        "off",
-        "peer.sharing",
-        sharing);
+        });
+  }
+
+  @Test
+  void ranksThatShareAGpuMeetBeforeTheFirstBroadcastIsLaunched() {
+    AtomicInteger planned = new AtomicInteger();
+    run(
+        4,
+        (rank, reducer, buffer) -> {
+          CudaApi api = rank.gpu().api;
+          doAnswer(
+                  capture -> {
+                    Thread.sleep(20L * rank.rank());
+                    return planned.incrementAndGet();
+                  })
+              .when(api)
+              .beginCapture(any());
+          doAnswer(
+                  launch -> {
+                    assertEquals(4, planned.get());
+                    return null;
+                  })
+              .when(api)
+              .launch(any(CUgraphExec.class), any());
+          reducer.broadcast(buffer, 1);
+          verify(api).launch(any(CUgraphExec.class), any());
+        });
   }
 
   @Test

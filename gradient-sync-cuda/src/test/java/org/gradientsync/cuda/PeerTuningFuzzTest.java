@@ -50,7 +50,7 @@ class PeerTuningFuzzTest {
     String name = data.pickValue(new String[] {"peer.way", "peer.processors"});
     String text = data.consumeRemainingAsString();
     try {
-      PeerTuning tuning = new PeerTuning(layout, 2, 1, new Settings(Map.of(name, text)));
+      PeerTuning tuning = new PeerTuning(layout, 2, 1, 1, new Settings(Map.of(name, text)));
       for (long bytes : new long[] {0, 1, 1 << 20, Long.MAX_VALUE}) {
         PeerWay way = tuning.way(bytes);
         int most = tuning.mostBlocks(2, 132, way, true);

@@ -18,7 +18,7 @@ class PeerTuningTest {
 
   private static PeerTuning tuning(int ranks, String way) {
     Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
-    return new PeerTuning(new PeerLayout(ranks), ranks, 0, settings);
+    return new PeerTuning(new PeerLayout(ranks), ranks, 1, 0, settings);
   }
 
   @ParameterizedTest
@@ -92,7 +92,7 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    PeerTuning first = new PeerTuning(layout, 2, 0, none);
+    PeerTuning first = new PeerTuning(layout, 2, 1, 0, none);
     assertEquals(198, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
     assertEquals(198, first.mostBlocks(2, 132, PeerWay.AT_ONCE, false));
     assertEquals(132, first.mostBlocks(2, 132, PeerWay.STREAM, false));
@@ -100,25 +100,33 @@ class PeerTuningTest {
     assertEquals(72, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, true));
     assertEquals(24, first.mostBlocks(1, 132, PeerWay.WIDE, true));
     assertEquals(48, first.mostBlocks(1, 132, PeerWay.STAGED, true));
-    PeerTuning many = new PeerTuning(layout, 8, 0, none);
+    PeerTuning many = new PeerTuning(layout, 8, 1, 0, none);
     assertEquals(48, many.mostBlocks(1, 132, PeerWay.WIDE, true));
     assertEquals(49, many.mostBlocks(1, 132, PeerWay.STAGED, true));
     assertTrue(first.takesWholeProcessors());
-    PeerTuning second = new PeerTuning(layout, 2, 1, none);
+    PeerTuning second = new PeerTuning(layout, 2, 1, 1, none);
     assertEquals(33, second.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
     assertEquals(33, second.mostBlocks(2, 132, PeerWay.STREAM, true));
     assertFalse(second.takesWholeProcessors());
-    assertEquals(1, new PeerTuning(layout, 2, 8, none).mostBlocks(3, 132, PeerWay.STREAM, false));
+    PeerTuning shared = new PeerTuning(layout, 2, 2, 0, none); // two ranks with half of a GPU
+    assertEquals(99, shared.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
+    assertEquals(66, shared.mostBlocks(2, 132, PeerWay.STREAM, false));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerWay.STAGED, true));
+    assertTrue(shared.takesWholeProcessors());
     assertEquals(
-        1, new PeerTuning(layout, 2, 1000, none).mostBlocks(3, 132, PeerWay.STREAM, false));
+        1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerWay.STREAM, false));
+    assertEquals(
+        1, new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerWay.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(5, new PeerTuning(layout, 2, 0, few).mostBlocks(1, 132, PeerWay.WIDE, true));
-    assertEquals(132, new PeerTuning(layout, 2, 0, few).mostBlocks(2, 132, PeerWay.STREAM, false));
+    assertEquals(5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(
+        132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerWay.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =
           assertThrows(
-              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 0, settings));
+              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 1, 0, settings));
       assertTrue(e.getMessage().contains("peer.processors=" + wrong), e.getMessage());
     }
   }
