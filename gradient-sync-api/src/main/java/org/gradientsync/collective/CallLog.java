@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * The last calls of a group, for the texts of errors and for reports. The thread that holds the
@@ -12,11 +13,16 @@ import java.util.Locale;
  */
 final class CallLog {
   private static final int LENGTH = 32;
-  private static final long ENQUEUED = -1;
 
   private final ByteBuffer[] calls = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
-  private final long[] ended = new long[LENGTH];
+
+  /**
+   * When, in nanoseconds; 0 if a call has not ended, and the negative of its number if it has been
+   * given to a device: so whoever finds that done cannot take a later call for it.
+   */
+  private final AtomicLongArray ended = new AtomicLongArray(LENGTH);
+
   private volatile long count;
 
   CallLog() {
@@ -28,7 +34,7 @@ final class CallLog {
   /** Begins a call, and returns where it is to be written. Allocates nothing. */
   ByteBuffer next() {
     int at = (int) (count % LENGTH);
-    ended[at] = 0;
+    ended.lazySet(at, 0);
     began[at] = System.nanoTime();
     count++;
     return calls[at];
@@ -37,30 +43,28 @@ final class CallLog {
   /** The last call has ended on this rank, and with it those that it is a part of. */
   void finished() {
     long now = System.nanoTime();
-    for (int back = 0; back < Math.min(count, LENGTH) && ended[last(back)] == 0; back++) {
-      ended[last(back)] = now;
+    for (int back = 0; back < Math.min(count, LENGTH) && ended.get(last(back)) == 0; back++) {
+      ended.lazySet(last(back), now);
     }
   }
 
   /** The last call has been given to a device, and ends there. */
   void enqueued() {
-    ended[last(0)] = ENQUEUED;
+    ended.lazySet(last(0), -count);
   }
 
   /** The number of the last call, if it was given to a device that may not have done it, or 0. */
   long unsettled() {
     long last = count;
-    return last > 0 && ended[at(last)] == ENQUEUED ? last : 0;
+    return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
   /** The device has done all that was enqueued up to a call, which has this number. */
   void settled(long call) {
     long now = System.nanoTime();
-    for (long done = call; done > Math.max(0, count - LENGTH); done--) {
-      if (ended[at(done)] != ENQUEUED) {
-        return;
-      }
-      ended[at(done)] = now;
+    long done = call;
+    while (done > 0 && ended.compareAndSet(at(done), -done, now)) {
+      done--;
     }
   }
 
@@ -71,7 +75,7 @@ final class CallLog {
 
   /** Whether a call has begun and not ended. */
   boolean isRunning() {
-    return count > 0 && ended[last(0)] == 0;
+    return count > 0 && ended.get(last(0)) == 0;
   }
 
   /** The last call; there has been one. */
@@ -87,7 +91,7 @@ final class CallLog {
   /** The last call that has ended here, as a user reads it, or "none". */
   String lastFinished() {
     for (int back = 0; back < Math.min(count, LENGTH); back++) {
-      if (ended[last(back)] != 0 && ended[last(back)] != ENQUEUED) {
+      if (isOver(back)) {
         return Call.describe(calls[last(back)]);
       }
     }
@@ -102,8 +106,7 @@ final class CallLog {
   /** How long ago the last call ended, or began if it has not; in nanoseconds. */
   long sinceLast() {
     int at = last(0);
-    boolean over = ended[at] != 0 && ended[at] != ENQUEUED;
-    return System.nanoTime() - (over ? ended[at] : began[at]);
+    return System.nanoTime() - (isOver(0) ? ended.get(at) : began[at]);
   }
 
   /** Whether no call has begun or ended for so long, or ever. */
@@ -123,18 +126,23 @@ final class CallLog {
               "%s, began %.3f ms ago, %s",
               Call.describe(calls[at]),
               (now - began[at]) / 1e6,
-              outcome(at)));
+              outcome(back)));
     }
     return lines;
   }
 
-  private String outcome(int at) {
-    if (ended[at] == 0) {
-      return "has not ended";
+  private String outcome(int back) {
+    int at = last(back);
+    if (isOver(back)) {
+      return String.format(Locale.ROOT, "took %.3f ms", (ended.get(at) - began[at]) / 1e6);
     }
-    return ended[at] == ENQUEUED
-        ? "enqueued on the device"
-        : String.format(Locale.ROOT, "took %.3f ms", (ended[at] - began[at]) / 1e6);
+    return ended.get(at) == 0 ? "has not ended" : "enqueued on the device";
+  }
+
+  private boolean isOver(int back) {
+    long call = count - back;
+    long when = ended.get(at(call));
+    return when != 0 && when != -call;
   }
 
   private int last(int back) {
