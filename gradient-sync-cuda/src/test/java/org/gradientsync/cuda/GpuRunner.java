@@ -1,5 +1,7 @@
 package org.gradientsync.cuda;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
@@ -30,6 +32,19 @@ final class GpuRunner implements RankRunner {
       System.setProperty("gradientsync.peer.sharing", "on"); // for the tests' own syncs, too
     }
     return IntStream.rangeClosed(1, Math.min(most, Math.max(2, gpus)));
+  }
+
+  /**
+   * Requires a rank's sync to be the first one on its GPU, or on the part of it that the rank has
+   * where threads share it: the others' kernels beside other work are not {@code wide} or {@code
+   * staged}, and hand nothing over.
+   */
+  static void requireLargestShare(GradientSync sync) {
+    CudaDevice device = (CudaDevice) sync.device();
+    int turn = SIZE == null ? sync.rank() / device.api().deviceCount() : 0;
+    try (PeerBudget.Share next = PeerBudget.take(device.ordinal(), turn)) {
+      assertEquals(1, next.place(), "the place of a second sync on this GPU");
+    }
   }
 
   @Override

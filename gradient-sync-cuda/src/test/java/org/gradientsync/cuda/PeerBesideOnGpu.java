@@ -37,7 +37,13 @@ class PeerBesideOnGpu {
                 .set("peer.way", "stream") // however small
                 .set("peer.processors", processors)
                 .timeout(Duration.ofSeconds(20));
-    LocalRanks.run(ranks, options, task);
+    LocalRanks.run(
+        ranks,
+        options,
+        sync -> {
+          GpuRunner.requireLargestShare(sync);
+          task.run(sync);
+        });
   }
 
   @ParameterizedTest(allowZeroInvocations = true)

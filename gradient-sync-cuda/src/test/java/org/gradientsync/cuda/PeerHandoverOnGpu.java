@@ -52,6 +52,7 @@ class PeerHandoverOnGpu {
     private final Resources resources = new Resources();
 
     Streams(GradientSync sync, int... counts) {
+      GpuRunner.requireLargestShare(sync);
       device = (CudaDevice) sync.device();
       CudaStream[] streams = {device.createQueue(true), device.createQueue(true)};
       Arrays.stream(streams).forEach(resources::add);
