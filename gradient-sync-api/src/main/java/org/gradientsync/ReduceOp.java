@@ -34,13 +34,23 @@ public enum ReduceOp {
   }
 
   /**
+   * Whether it has a meaning for a type.
+   *
+   * @param type the element type it would be applied to
+   * @return false for {@link #AVERAGE} of an integer type, otherwise true
+   */
+  public boolean isDefinedFor(DataType type) {
+    return this != AVERAGE || type.isFloatingPoint();
+  }
+
+  /**
    * Refuses an operation that has no meaning for a type.
    *
    * @param type the element type it would be applied to
    * @throws IllegalArgumentException for {@link #AVERAGE} of an integer type
    */
   public void requireDefinedFor(DataType type) {
-    if (this == AVERAGE && !type.isFloatingPoint()) {
+    if (!isDefinedFor(type)) {
       throw new IllegalArgumentException(
           "average of integers is not defined: type="
               + type

@@ -33,7 +33,7 @@ final class CallLog {
 
   /** Begins a call, and returns where it is to be written. Allocates nothing. */
   ByteBuffer next() {
-    int at = (int) (count % LENGTH);
+    int at = at(count + 1);
     ended.lazySet(at, 0);
     began[at] = System.nanoTime();
     count++;

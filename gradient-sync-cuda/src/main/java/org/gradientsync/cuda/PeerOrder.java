@@ -9,8 +9,7 @@ import org.gradientsync.spi.Resources;
 
 /**
  * Keeps the kernels of all ranks in the order of the calls, whatever the calls' streams. Its user
- * has a lock, but for {@link #isDone} and {@link #lastCall}. But for the first call on a stream
- * nothing allocates.
+ * has a lock, but for {@link #isDone}. But for the first call on a stream nothing allocates.
  */
 final class PeerOrder implements AutoCloseable {
   private final CudaDevice device;
@@ -24,9 +23,6 @@ final class PeerOrder implements AutoCloseable {
   private final Set<CudaStream> handed = new HashSet<>();
 
   private volatile CudaStream last;
-
-  /** The group's number of the last call that has been enqueued. */
-  private volatile long lastCall;
 
   /** Whether {@link #ordered} stands behind the last call on another stream. */
   private boolean left;
@@ -61,24 +57,9 @@ final class PeerOrder implements AutoCloseable {
     last = stream;
   }
 
-  /**
-   * What {@link #follow} was called for has been enqueued.
-   *
-   * @param call its number, or that of the last of several, see {@link #lastCall}
-   */
-  void enqueued(PeerPlan plan, long call) {
+  /** What {@link #follow} was called for has been enqueued. */
+  void enqueued(PeerPlan plan) {
     handover.enqueued(plan);
-    lastCall = call;
-  }
-
-  /** What was to be enqueued has failed, and is not waited for. */
-  void gaveUp(long call) {
-    lastCall = call;
-  }
-
-  /** The number of the last call of which {@link #enqueued} was told. For any thread. */
-  long lastCall() {
-    return lastCall;
   }
 
   /** Keeps the order when a stream goes, which {@link #isDone} does not ask from then on. */

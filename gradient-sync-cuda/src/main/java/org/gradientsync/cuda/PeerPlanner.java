@@ -83,9 +83,7 @@ final class PeerPlanner implements AutoCloseable {
     if (!plansAhead()) {
       return List.of(type.isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
     }
-    return Arrays.stream(ReduceOp.values())
-        .filter(op -> op != ReduceOp.AVERAGE || type.isFloatingPoint())
-        .toList();
+    return Arrays.stream(ReduceOp.values()).filter(op -> op.isDefinedFor(type)).toList();
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {

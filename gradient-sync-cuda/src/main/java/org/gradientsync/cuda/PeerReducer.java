@@ -55,6 +55,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** Where two syncs are locked at once, the older one is first. */
   private final long age = CREATED.incrementAndGet();
 
+  /** The group's number of the last call that was enqueued or has failed. */
+  private volatile long lastCall;
+
   private int lastNumber;
   private volatile boolean told;
   private boolean closing;
@@ -106,7 +109,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
   private RankLostException broken(CudaException e) {
     synchronized (group) {
-      order.gaveUp(group.unsettled());
+      lastCall = group.unsettled(); // which nobody enqueues any more
       return group.lost("the call failed in the middle: " + e, e);
     }
   }
@@ -336,7 +339,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
     count(buffer, op, root);
     order.follow(stream, plan);
     plan.enqueue(handle);
-    order.enqueued(plan, group.unsettled());
+    order.enqueued(plan);
+    lastCall = group.unsettled();
   }
 
   /** A call in a graph of the caller's. */
@@ -374,7 +378,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void launched() {
-      order.enqueued(null, group.unsettled());
+      order.enqueued(null);
+      lastCall = group.unsettled();
     }
 
     @Override
@@ -401,7 +406,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */
   private void settle() {
-    long call = order.lastCall();
+    long call = lastCall;
     // Twice, since another thread may have counted the next call, and its stream have been asked.
     if (group.unsettled() == call && order.isDone() && group.unsettled() == call) {
       group.settled(call);

@@ -44,7 +44,7 @@ final class ReduceKernel implements AutoCloseable {
   private void find(CudaApi api) {
     for (DataType type : DataType.values()) {
       for (ReduceOp op : ReduceOp.values()) {
-        if (op != ReduceOp.AVERAGE || type.isFloatingPoint()) {
+        if (op.isDefinedFor(type)) {
           functions[type.ordinal()][op.ordinal()] =
               api.function(module, "reduce_" + type + "_" + op);
         }

@@ -323,6 +323,21 @@ class PeerReducerTest {
   }
 
   @Test
+  void aCallThatIsNeverLaunchedIsNotWaitedFor() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          doThrow(new CudaException("cuGraphLaunch failed: X (1)", 1))
+              .when(rank.gpu().api)
+              .launch(any(CUgraphExec.class), any());
+          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+          assertTrue(rank.group().unsettled() > 0);
+          buffer.stream().await();
+          assertEquals(0, rank.group().unsettled());
+        });
+  }
+
+  @Test
   void whatIsCapturedPastTheLibraryIsNotCounted() {
     run(
         2,
