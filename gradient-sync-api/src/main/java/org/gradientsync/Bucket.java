@@ -30,9 +30,6 @@ final class Bucket implements AutoCloseable {
   /** How many gradients are not ready. */
   int missing;
 
-  /** Whether its average has been started in a step that is over, and not been awaited. */
-  boolean underWay;
-
   /** What the communication thread has given for it. */
   long ticket;
 

@@ -89,11 +89,6 @@ final class CommunicationThread implements AutoCloseable {
       }
     }
 
-    /** Waits for work that was handed over, whatever becomes of it. */
-    void settle(long ticket) {
-      CommunicationThread.this.settle(ticket);
-    }
-
     /**
      * Gives up what was handed over and has not been carried out, unless this lane has failed
      * before. What is under way ends as if its thread had been interrupted. Returns when that is

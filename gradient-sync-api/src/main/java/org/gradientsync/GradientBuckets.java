@@ -39,14 +39,10 @@ import org.slf4j.LoggerFactory;
  * do. Calls in the middle of a step have their place in the order: the same buckets must be full on
  * all ranks when they come.
  *
- * <p>With {@link Builder#intoNextStep} a step need not wait for its last averages: {@link
- * #finish()} returns without them, and the next step's forward pass waits for each layer's with
- * {@link #await}, just before it is used.
- *
  * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
  * #join}. For use by one thread at a time, but for {@link #ready}. After an exception of {@link
- * #ready}, {@link #finish} or {@link #await} that comes from averaging, every further call throws:
- * close the buckets. The sync can be used again if it can after the same exception of {@link
+ * #ready} or {@link #finish} that comes from averaging, every further call throws: close the
+ * buckets. The sync can be used again if it can after the same exception of {@link
  * GradientSync#average}: new buckets can be built, say, after a {@link NotFiniteException}.
  *
  * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
@@ -78,7 +74,6 @@ public final class GradientBuckets implements AutoCloseable {
   private BucketSet set;
   private long lastTicket;
   private int started;
-  private int underWay; // buckets whose averages the last step has left to be awaited
   private int quiet;
   private long quietSteps; // that have ended since noSync()
   private boolean warnedOfQuiet;
@@ -96,12 +91,11 @@ public final class GradientBuckets implements AutoCloseable {
     LayoutCheck.requireSame(
         sync.communicator(),
         parameters,
-        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "intoNextStep"),
+        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
         options.firstBytes,
         options.bytes,
         options.unevenSteps ? 1 : 0,
-        options.overlap ? 1 : 0,
-        options.intoNextStep ? 1 : 0);
+        options.overlap ? 1 : 0);
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
     number = sync.nextBuckets();
     compute = options.compute == null ? sync.backend().queue() : options.compute;
@@ -148,9 +142,7 @@ public final class GradientBuckets implements AutoCloseable {
     String reason = "";
     try {
       if (queues == null) {
-        queues =
-            new BucketQueues(
-                sync.backend(), sync.blocksHost(), compute, options.overlap, options.intoNextStep);
+        queues = new BucketQueues(sync.backend(), sync.blocksHost(), compute, options.overlap);
       }
       set = new BucketSet(sync, parameters, layout, compute, queues, number, options.decoration);
     } catch (GradientSyncException | IllegalArgumentException e) {
@@ -174,8 +166,7 @@ public final class GradientBuckets implements AutoCloseable {
 
   /**
    * Where a gradient goes. It belongs to the stream that computes, see {@link Builder#computedOn}.
-   * Its elements hold the average after {@link #finish}, or {@link #await}, until the next step
-   * writes them.
+   * Its elements hold the average after {@link #finish} until the next step writes them.
    *
    * @param parameter its number in the list, from 0
    * @return a view, which ends with {@link #rebuild} or {@link #close}; if it is closed before, the
@@ -222,15 +213,11 @@ public final class GradientBuckets implements AutoCloseable {
    * #finish} is called; those that come after {@link #close} throw.
    *
    * @param parameter its number in the list, from 0
-   * @throws IllegalStateException if it has been ready before in this step, or if the last step's
-   *     average has not been awaited, which the gradient has overwritten then
+   * @throws IllegalStateException if it has been ready before in this step
    */
   public synchronized void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
-    if (!readiness.has(parameter)) {
-      requireAwaited(parameter);
-    }
     if (quiet > 0) {
       readiness.keep(parameter);
       return;
@@ -282,9 +269,8 @@ public final class GradientBuckets implements AutoCloseable {
   }
 
   /**
-   * Ends the step: what is enqueued later on the stream that computes finds the averages; with
-   * {@link Builder#intoNextStep}, after {@link #await}. Does not block the host where the reducer
-   * does not. Within {@link #noSync} it does nothing.
+   * Ends the step: what is enqueued later on the stream that computes finds the averages. Does not
+   * block the host where the reducer does not. Within {@link #noSync} it does nothing.
    *
    * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen:
    *     with their names. The other ranks wait for them in vain, so the buckets are broken, unless
@@ -292,11 +278,7 @@ public final class GradientBuckets implements AutoCloseable {
    * @throws GradientSyncException what an average of this step has thrown
    */
   public void finish() {
-    if (!options.intoNextStep) {
-      finish(nothing);
-    } else if (endStep()) {
-      begin();
-    }
+    finish(nothing);
   }
 
   /**
@@ -314,9 +296,7 @@ public final class GradientBuckets implements AutoCloseable {
     finishing = true;
     try {
       for (Bucket bucket : set.buckets) {
-        if (bucket.underWay) { // what is told may have called await() for a later one
-          await(bucket);
-        }
+        await(bucket);
         for (int parameter : bucket.parameters) {
           averaged.accept(parameter);
         }
@@ -331,7 +311,7 @@ public final class GradientBuckets implements AutoCloseable {
     sync.observer().tell(compute);
   }
 
-  /** Starts what is left. Whether there are averages to be awaited then. */
+  /** Starts what is left. Whether there are averages to wait for then. */
   private synchronized boolean endStep() {
     requireUsable();
     if (finishing) {
@@ -354,42 +334,7 @@ public final class GradientBuckets implements AutoCloseable {
     }
     startFull();
     readiness.ordered();
-    for (Bucket bucket : set.buckets) {
-      bucket.underWay = true;
-    }
-    underWay = set.buckets.length;
     return true;
-  }
-
-  /**
-   * Lets what is enqueued later on the stream that computes find a gradient's average of the step
-   * that is over. Does not block the host where the reducer does not. Does nothing if the average
-   * has been awaited, as all have when {@link #finish(IntConsumer)} returns, and {@link #finish()}
-   * without {@link Builder#intoNextStep}.
-   *
-   * <p>Await each parameter's average in each step, and use it, on every rank: also where the
-   * forward pass does without that parameter. A bucket whose average has not been awaited for any
-   * of its parameters is refused when one of them is ready, or missing, in the next step. Averages
-   * are there in the order of {@link #bucketOf}.
-   *
-   * @param parameter its number in the list, from 0
-   * @throws GradientSyncException what the average, or an earlier one, has thrown
-   */
-  public void await(int parameter) {
-    requireUsable();
-    Bucket bucket = set.bucketOf(requireParameter(parameter));
-    if (!bucket.underWay) {
-      return;
-    }
-    try {
-      await(bucket);
-    } catch (RuntimeException | Error e) {
-      broken = e;
-      throw e;
-    }
-    if (underWay == 0) {
-      sync.observer().tell(compute);
-    }
   }
 
   private void await(Bucket bucket) {
@@ -404,8 +349,6 @@ public final class GradientBuckets implements AutoCloseable {
       bucket.observation.complete();
       bucket.observation = null;
     }
-    bucket.underWay = false;
-    underWay--;
   }
 
   private void awaitLane(Bucket bucket) {
@@ -446,16 +389,6 @@ public final class GradientBuckets implements AutoCloseable {
                   + sync.rank()
                   + "; call ready() for each, or build with missing(Missing.ZERO)");
       broken = e;
-      throw e;
-    }
-    try {
-      for (int i = 0; i < parameters.size(); i++) {
-        if (!readiness.has(i)) {
-          requireAwaited(i);
-        }
-      }
-    } catch (IllegalStateException e) {
-      broken = e; // the other ranks wait for them in vain
       throw e;
     }
     for (int i = 0; i < parameters.size(); i++) {
@@ -538,13 +471,12 @@ public final class GradientBuckets implements AutoCloseable {
    *
    * @return whether anything has changed; then gradients are to be asked for again, and earlier
    *     views are closed
-   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, within
-   *     {@link #noSync}, or if averages have not been awaited
+   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, or
+   *     within {@link #noSync}
    */
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
     requireLoud("rebuild");
-    requireAwaited("rebuild");
     if (!readiness.isOrdered()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
@@ -573,12 +505,11 @@ public final class GradientBuckets implements AutoCloseable {
    *     this rank's parameters the same as theirs
    * @return how many steps that were
    * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, in the middle of a
-   *     step, within {@link #noSync}, or if averages have not been awaited
+   *     step, or within {@link #noSync}
    */
   public long join(Runnable update) {
     requireBetweenSteps("join");
     requireLoud("join");
-    requireAwaited("join");
     if (set.flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -641,35 +572,9 @@ public final class GradientBuckets implements AutoCloseable {
     }
   }
 
-  /** What is written now, or filled with zeros, would be lost, or used on some ranks only. */
-  private void requireAwaited(int parameter) {
-    if (set.bucketOf(parameter).underWay) {
-      throw new IllegalStateException(
-          "the last step's average was not awaited: parameter="
-              + parameters.get(parameter)
-              + ", rank="
-              + sync.rank()
-              + "; call await() for each parameter, and use its average, before a gradient is"
-              + " written again");
-    }
-  }
-
-  private void requireAwaited(String call) {
-    if (underWay > 0) {
-      throw new IllegalStateException(
-          call
-              + "() before all averages were awaited: buckets="
-              + underWay
-              + ", rank="
-              + sync.rank()
-              + "; call await() for each parameter, and use its average");
-    }
-  }
-
   /**
    * Gives the buckets' memory back. Not collective. In the middle of a step whose averages block
-   * the host, they are given up, which breaks the sync; those of a step that is over are waited
-   * for, if no other has begun. A second call does nothing.
+   * the host, they are given up, which breaks the sync. A second call does nothing.
    */
   @Override
   public synchronized void close() {
@@ -685,8 +590,6 @@ public final class GradientBuckets implements AutoCloseable {
     }
     if (lane != null && started > 0) {
       lane.abandon(lastTicket);
-    } else if (lane != null && underWay > 0) {
-      lane.settle(lastTicket);
     }
     if (set != null) {
       set.forgetObservations();
@@ -701,7 +604,6 @@ public final class GradientBuckets implements AutoCloseable {
     private long firstBytes = 1 << 20;
     private long bytes = 25 << 20;
     private boolean overlap = true;
-    private boolean intoNextStep;
     private boolean unevenSteps;
     private Missing missing = Missing.REFUSE;
     private WorkQueue compute;
@@ -749,20 +651,6 @@ public final class GradientBuckets implements AutoCloseable {
      */
     public Builder overlap(boolean newOverlap) {
       overlap = newOverlap;
-      return this;
-    }
-
-    /**
-     * Lets averages go on after {@link #finish()}, beside the next step's forward pass, which calls
-     * {@link #await} before it uses what a parameter's average makes of it. Of use where the last
-     * averages of a step take longer than its backward pass, and are not those that the next
-     * forward pass begins with: compute the first layers' gradients before some of the last
-     * layers'. Every parameter is awaited in every step, and its average used.
-     *
-     * @return this builder
-     */
-    public Builder intoNextStep() {
-      intoNextStep = true;
       return this;
     }
 

@@ -58,8 +58,8 @@ class BucketQueuesTest {
                 return created.get(created.size() - 1);
               });
 
-  private List<String> names(boolean blocks, boolean overlap, boolean intoNextStep, int buckets) {
-    try (BucketQueues queues = new BucketQueues(device, blocks, compute, overlap, intoNextStep)) {
+  private List<String> names(boolean blocks, boolean overlap, int buckets) {
+    try (BucketQueues queues = new BucketQueues(device, blocks, compute, overlap)) {
       return IntStream.range(0, buckets)
           .mapToObj(i -> ((Named) queues.of(i, buckets)).name)
           .toList();
@@ -70,39 +70,32 @@ class BucketQueuesTest {
   void twoByTurnsAndTheLastHasTheWholeDevice() {
     assertEquals(
         List.of("sparing 0", "sparing 1", "sparing 0", "sparing 1", "whole 2"),
-        names(false, true, false, 5));
+        names(false, true, 5));
     assertEquals(List.of("whole 2", "sparing 1", "sparing 0"), closed);
   }
 
   @Test
   void oneBucketIsTheLast() {
-    assertEquals(List.of("whole 2"), names(false, true, false, 1));
-  }
-
-  @Test
-  void theNextStepsWorkMayBeBesideTheLast() {
-    assertEquals(List.of("sparing 0", "sparing 1", "sparing 0"), names(false, true, true, 3));
-    assertEquals(2, closed.size());
+    assertEquals(List.of("whole 2"), names(false, true, 1));
   }
 
   @Test
   void aReducerThatBlocksTheHostHasOne() {
-    assertEquals(List.of("sparing 0", "sparing 0", "sparing 0"), names(true, true, false, 3));
+    assertEquals(List.of("sparing 0", "sparing 0", "sparing 0"), names(true, true, 3));
     assertEquals(List.of("sparing 0"), closed);
   }
 
   @Test
   void withoutOverlapItIsTheOneThatComputes() {
-    assertEquals(List.of("compute", "compute"), names(false, false, false, 2));
-    assertEquals(List.of("compute", "compute"), names(true, false, true, 2));
+    assertEquals(List.of("compute", "compute"), names(false, false, 2));
+    assertEquals(List.of("compute", "compute"), names(true, false, 2));
     assertEquals(List.of(), closed); // its owner's
   }
 
   @Test
   void whatWasMadeIsGivenUpIfAnotherCannotBe() {
     most = 2;
-    assertThrows(
-        GradientSyncException.class, () -> new BucketQueues(device, false, compute, true, false));
+    assertThrows(GradientSyncException.class, () -> new BucketQueues(device, false, compute, true));
     assertEquals(List.of("sparing 1", "sparing 0"), closed);
   }
 }

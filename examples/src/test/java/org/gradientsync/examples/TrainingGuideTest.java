@@ -177,39 +177,6 @@ class TrainingGuideTest {
     }
   }
 
-  interface LayeredModel extends Model {
-    void forward(int batch, int layer);
-  }
-
-  static void intoNextStep(
-      GradientSync sync, LayeredModel model, int[] order, int steps, float rate) {
-    try (GradientBuckets buckets =
-        GradientBuckets.builder(sync, model.parameters()).intoNextStep().build()) {
-      buckets.broadcast(model.weights(), 0);
-      for (int step = 0; step < steps; step++) {
-        for (int layer = 0; layer < buckets.size(); layer++) {
-          if (step > 0) {
-            buckets.await(layer); // just before the layer is used
-            model.update(layer, buckets.gradient(layer), rate);
-          }
-          model.forward(step * sync.size() + sync.rank(), layer);
-        }
-        if (step == 1) {
-          buckets.rebuild(); // in this order; all averages have been used
-        }
-        for (int layer : order) { // the first layers before some of the last ones
-          model.backward(layer, buckets.gradient(layer), 1, false);
-          buckets.ready(layer);
-        }
-        buckets.finish(); // returns without the averages
-      }
-      for (int layer = 0; layer < buckets.size(); layer++) {
-        buckets.await(layer);
-        model.update(layer, buckets.gradient(layer), rate);
-      }
-    }
-  }
-
   static void rebuilt(Model model, GradientBuckets buckets, IntConsumer update) {
     DeviceBuffer[] gradients = new DeviceBuffer[buckets.size()];
     Arrays.setAll(gradients, buckets::gradient);
@@ -291,7 +258,7 @@ class TrainingGuideTest {
   }
 
   /** Weights that move towards numbers which depend on the batch: on real buffers. */
-  static final class MyModel implements LayeredModel, AutoCloseable {
+  static final class MyModel implements Model, AutoCloseable {
     private final List<DeviceBuffer> weights = new ArrayList<>();
     private int batch;
     private int unreadable = -1;
@@ -331,11 +298,6 @@ class TrainingGuideTest {
 
     @Override
     public void forward(int newBatch) {
-      batch = newBatch;
-    }
-
-    @Override
-    public void forward(int newBatch, int layer) {
       batch = newBatch;
     }
 
@@ -479,13 +441,6 @@ class TrainingGuideTest {
             IntStream.range(0, ranks)
                 .mapToObj(r -> new int[] {step * ranks + r})
                 .toArray(int[][]::new));
-  }
-
-  @Test
-  void averagesGoOnIntoTheNextStep() {
-    int[] order = IntStream.range(0, COUNTS.length).toArray();
-    float[] weights = run(3, (sync, model) -> intoNextStep(sync, model, order, STEPS, RATE));
-    assertArrayEquals(expected(STEPS, 3), weights, 0f);
   }
 
   @Test

@@ -98,16 +98,6 @@ public abstract class BucketsContract {
     return sizes().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
   }
 
-  Stream<Arguments> sizesAndOverlapAndInto() {
-    return sizes()
-        .flatMap(
-            n ->
-                Stream.of(
-                    Arguments.of(n, true, false),
-                    Arguments.of(n, true, true),
-                    Arguments.of(n, false, false)));
-  }
-
   Stream<Arguments> severalAndOverlap() {
     return several().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
   }
@@ -430,151 +420,23 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void averagesGoOnIntoTheNextStep(int ranks, boolean overlap) {
-    run(
-        ranks,
-        sync -> {
-          try (GradientBuckets buckets =
-              small(sync, MODEL).overlap(overlap).intoNextStep().build()) {
-            for (int step = 0; step < 6; step++) {
-              for (int i : order(MODEL.size(), 20 * step + sync.rank())) {
-                buckets.await(i);
-                if (step > 0) {
-                  assertAverage(sync, buckets, MODEL, i, step - 1);
-                }
-                buckets.await(i);
-              }
-              step(sync, buckets, MODEL, step);
-            }
-          } // the last step's were not awaited
-          try (GradientBuckets buckets = small(sync, FLOATS).intoNextStep().build()) {
-            for (int step = 7; step < 9; step++) {
-              int now = step;
-              readyAll(sync, buckets, FLOATS, step);
-              buckets.finish(i -> assertAverage(sync, buckets, FLOATS, i, now));
-            }
-          }
-        });
-  }
-
-  @ParameterizedTest
-  @MethodSource("sizesAndOverlap")
-  void averagesThatWereNotAwaited(int ranks, boolean overlap) {
-    run(
-        ranks,
-        sync -> {
-          try (GradientBuckets buckets =
-              small(sync, MODEL).overlap(overlap).unevenSteps().intoNextStep().build()) {
-            step(sync, buckets, MODEL, 1);
-            for (int i = 0; i < MODEL.size(); i++) {
-              int parameter = i;
-              outOfTurn(
-                  () -> buckets.ready(parameter),
-                  "" + MODEL.get(i),
-                  "rank=" + sync.rank(),
-                  "await");
-            }
-            outOfTurn(buckets::rebuild, "rebuild() before", "buckets=" + buckets.bucketCount());
-            outOfTurn(() -> buckets.join(() -> {}), "join() before", "rank=" + sync.rank());
-            try (GradientBuckets.NoSync quiet = buckets.noSync()) {
-              outOfTurn(() -> buckets.ready(3), "" + MODEL.get(3));
-            }
-            for (int i = 0; i < MODEL.size(); i++) {
-              buckets.await(i);
-            }
-            assertAverages(sync, buckets, MODEL, 1); // all of that has done no harm
-            assertThrows(IndexOutOfBoundsException.class, () -> buckets.await(MODEL.size()));
-            buckets.rebuild();
-            assertEquals(0, buckets.join(() -> {}));
-          }
-        });
-  }
-
-  @ParameterizedTest
-  @MethodSource("sizesAndOverlap")
-  void whatIsMissingMustHaveBeenAwaitedToo(int ranks, boolean overlap) {
-    run(
-        ranks,
-        sync -> {
-          try (GradientBuckets buckets =
-              small(sync, MODEL).overlap(overlap).missing(Missing.ZERO).intoNextStep().build()) {
-            for (int step = 0; step < 3; step++) {
-              for (int i = 0; i < MODEL.size(); i++) {
-                buckets.await(i);
-                if (step > 0 && i == 6) {
-                  assertAverage(sync, buckets, MODEL, i, step - 1);
-                } else if (step > 0) {
-                  Parameter p = MODEL.get(i);
-                  ByteBuffer zeros = Numbers.memory(p.type(), (int) p.count());
-                  assertBits(zeros, buckets.gradient(i), "missing, " + p);
-                }
-              }
-              write(sync, buckets, MODEL, 6, step);
-              buckets.ready(6);
-              buckets.finish();
-            }
-            buckets.await(6);
-            write(sync, buckets, MODEL, 6, 3);
-            buckets.ready(6);
-            outOfTurn(buckets::finish, "not awaited", "" + MODEL.get(0), "rank=" + sync.rank());
-            outOfTurn(buckets::finish, "broken");
-          }
-        });
-  }
-
-  @ParameterizedTest
-  @MethodSource("sizesAndOverlap")
   void whatBelongsBetweenStepsIsRefusedWhileAveragesAreTold(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
-          GradientBuckets.Builder builder = small(sync, MODEL).overlap(overlap).unevenSteps();
-          for (boolean into : new boolean[] {false, true}) {
-            try (GradientBuckets buckets = (into ? builder.intoNextStep() : builder).build()) {
-              readyAll(sync, buckets, MODEL, 4);
-              buckets.finish(
-                  i -> {
-                    outOfTurn(() -> buckets.ready(i), "ready already");
-                    outOfTurn(buckets::noSync, "in the middle of a step");
-                    outOfTurn(buckets::rebuild, "in the middle of a step");
-                    outOfTurn(() -> buckets.join(() -> {}), "in the middle of a step");
-                    assertAverage(sync, buckets, MODEL, i, 4);
-                  });
-              step(sync, buckets, MODEL, 5);
-              for (int i = 0; i < MODEL.size(); i++) {
-                buckets.await(i);
-              }
-              assertAverages(sync, buckets, MODEL, 5);
-            }
-          }
-        });
-  }
-
-  @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("severalAndOverlap")
-  void aRankThatIsLostBeforeItsAveragesAreAwaited(int ranks, boolean overlap) {
-    run(
-        ranks,
-        sync -> {
           try (GradientBuckets buckets =
-              small(sync, MODEL).overlap(overlap).intoNextStep().build()) {
-            step(sync, buckets, MODEL, 0);
-            if (sync.rank() == 0) {
-              sync.close();
-            } else {
-              assertThrows(
-                  RankLostException.class,
-                  () -> {
-                    for (int step = 1; step < 3; step++) {
-                      for (int i = 0; i < MODEL.size(); i++) {
-                        buckets.await(i);
-                        assertAverage(sync, buckets, MODEL, i, step - 1);
-                      }
-                      step(sync, buckets, MODEL, step);
-                    }
-                  });
-              assertThrows(RankLostException.class, sync::barrier);
-            }
+              small(sync, MODEL).overlap(overlap).unevenSteps().build()) {
+            readyAll(sync, buckets, MODEL, 4);
+            buckets.finish(
+                i -> {
+                  outOfTurn(() -> buckets.ready(i), "ready already");
+                  outOfTurn(buckets::noSync, "in the middle of a step");
+                  outOfTurn(buckets::rebuild, "in the middle of a step");
+                  outOfTurn(() -> buckets.join(() -> {}), "in the middle of a step");
+                  assertAverage(sync, buckets, MODEL, i, 4);
+                });
+            step(sync, buckets, MODEL, 5);
+            assertAverages(sync, buckets, MODEL, 5);
           }
         });
   }
@@ -861,11 +723,6 @@ public abstract class BucketsContract {
               assertThrows(MismatchedCallException.class, first::build), "firstBucketBytes=");
           GradientBuckets.Builder overlap = small(sync, MODEL).overlap(odd);
           assertContains(assertThrows(MismatchedCallException.class, overlap::build), "overlap=");
-          GradientBuckets.Builder into = small(sync, MODEL);
-          assertContains(
-              assertThrows(
-                  MismatchedCallException.class, () -> (odd ? into.intoNextStep() : into).build()),
-              "intoNextStep=");
           GradientBuckets.Builder uneven = small(sync, MODEL);
           assertContains(
               assertThrows(
@@ -1100,14 +957,13 @@ public abstract class BucketsContract {
   }
 
   @ParameterizedTest
-  @MethodSource("sizesAndOverlapAndInto")
-  void allocatesNothingWhenWarm(int ranks, boolean overlap, boolean into) {
+  @MethodSource("sizesAndOverlap")
+  void allocatesNothingWhenWarm(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
           ThreadMXBean bean = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-          GradientBuckets.Builder builder = small(sync, MODEL).overlap(overlap);
-          try (GradientBuckets buckets = (into ? builder.intoNextStep() : builder).build()) {
+          try (GradientBuckets buckets = small(sync, MODEL).overlap(overlap).build()) {
             for (int step = 0; step < 50; step++) {
               emptyStep(buckets);
             }
@@ -1140,9 +996,6 @@ public abstract class BucketsContract {
   }
 
   private static void emptyStep(GradientBuckets buckets) {
-    for (int i = MODEL.size() - 1; i >= 0; i--) {
-      buckets.await(i);
-    }
     for (int i = MODEL.size() - 1; i >= 0; i--) {
       buckets.ready(i);
     }
@@ -1426,15 +1279,13 @@ public abstract class BucketsContract {
     run(
         ranks,
         sync -> {
-          try (GradientBuckets beside = small(sync, MODEL).intoNextStep().build();
+          try (GradientBuckets beside = small(sync, MODEL).build();
               GradientBuckets within = small(sync, MODEL).overlap(false).build()) {
             for (int step = 0; step < 20; step++) {
-              step(sync, beside, MODEL, step);
+              readyAll(sync, beside, MODEL, step);
               step(sync, within, MODEL, step + 100);
               assertAverages(sync, within, MODEL, step + 100);
-              for (int i = 0; i < MODEL.size(); i++) {
-                beside.await(i);
-              }
+              beside.finish();
               assertAverages(sync, beside, MODEL, step);
             }
           }
@@ -1631,9 +1482,6 @@ public abstract class BucketsContract {
             if (same.nextBoolean()) {
               builder.unevenSteps();
             }
-            if (same.nextBoolean()) {
-              builder.intoNextStep();
-            }
             try (GradientBuckets buckets = builder.build()) {
               for (int step = 0; step < 15; step++) {
                 for (int i : order(size, own.nextInt())) {
@@ -1644,9 +1492,6 @@ public abstract class BucketsContract {
                   buckets.ready(i);
                 }
                 buckets.finish();
-                for (int i : order(size, own.nextInt())) {
-                  buckets.await(i);
-                }
                 assertAverages(sync, buckets, model, 20 * round + step);
                 if (step == 5) {
                   buckets.rebuild();
