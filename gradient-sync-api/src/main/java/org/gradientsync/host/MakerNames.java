@@ -42,20 +42,7 @@ final class MakerNames {
       return false;
     }
     Matcher rest = REST.matcher(name.substring(start.length()));
-    return rest.matches() && hasEnded(Long.parseLong(rest.group(1)));
-  }
-
-  /** Also if nobody has asked for its exit code yet, so that its number is not free. */
-  private static boolean hasEnded(long process) {
-    if (ProcessHandle.of(process).isEmpty()) {
-      return true;
-    }
-    try {
-      String stat = Files.readString(Path.of("/proc", Long.toString(process), "stat"));
-      return stat.startsWith(") Z ", stat.lastIndexOf(')'));
-    } catch (IOException | RuntimeException e) {
-      return false; // nothing is known
-    }
+    return rest.matches() && !Processes.isAlive(Long.parseLong(rest.group(1)), Processes.UNKNOWN);
   }
 
   /** Deletes what ended processes of this user have left in a folder. */

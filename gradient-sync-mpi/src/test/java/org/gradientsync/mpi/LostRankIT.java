@@ -4,6 +4,8 @@ import static org.gradientsync.mpi.LostRank.NAME;
 import static org.gradientsync.mpi.LostRank.lastLines;
 import static org.gradientsync.mpi.LostRank.requireMatch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -11,6 +13,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -58,6 +61,23 @@ class LostRankIT {
               job, "WARN .*has waited PT1S for " + NAME + ", lastFinished=allReduce.*, call=5");
       default -> {} // nothing more
     }
+  }
+
+  @Test
+  void aRankThatIsAZombieHasDied() throws Exception {
+    Mpirun.Result job =
+        Mpirun.runUnreaped(
+            3,
+            List.of(),
+            LosingRanks.class,
+            "kill",
+            "during",
+            "shared",
+            reports.toString(),
+            "host");
+    assertNotEquals(0, job.exitCode());
+    requireMatch(job, NAME + " has died, lastFinished=.*, waited=");
+    assertFalse(job.output().contains("timed out: "), job.output());
   }
 
   private void requireReports() throws IOException {

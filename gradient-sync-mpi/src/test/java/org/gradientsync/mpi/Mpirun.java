@@ -80,6 +80,13 @@ final class Mpirun {
     return run(ranks, SECONDS, environment, shell, jvmOptions, main, arguments);
   }
 
+  /** Runs a class on so many ranks, whose parents never ask for their exit codes. */
+  static Result runUnreaped(int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    List<String> shell = List.of("sh", "-c", "\"$@\" & exec sleep " + SECONDS, "sh");
+    return run(ranks, SECONDS, Map.of(), shell, jvmOptions, main, arguments);
+  }
+
   private static Result run(
       int ranks,
       long seconds,

@@ -1,16 +1,15 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
-import java.time.Instant;
 import org.gradientsync.collective.ShortText;
+import org.gradientsync.host.Processes;
 
 /**
  * Where a rank runs, as the ranks tell each other at the start.
  *
  * @param host the node's name
  * @param process the process id, in that node's numbering
- * @param started when the process began, in milliseconds since 1970, or 0 if that is not known;
- *     tells it from a later process of the same number
+ * @param started see {@link Processes#started}
  */
 record RankPlace(String host, long process, long started) {
   static final int BYTES = 128;
@@ -19,11 +18,8 @@ record RankPlace(String host, long process, long started) {
 
   /** This process. */
   static RankPlace own(String host) {
-    return new RankPlace(host, ProcessHandle.current().pid(), started(ProcessHandle.current()));
-  }
-
-  private static long started(ProcessHandle process) {
-    return process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+    long process = ProcessHandle.current().pid();
+    return new RankPlace(host, process, Processes.started(process));
   }
 
   byte[] encode() {
@@ -40,10 +36,9 @@ record RankPlace(String host, long process, long started) {
     return new RankPlace(ShortText.get(from, offset + HOST, BYTES - HOST), process, started);
   }
 
-  /** Whether the process can be seen from here and is alive. */
+  /** Whether the process can be seen from here and has not ended. */
   boolean isAlive() {
-    ProcessHandle handle = ProcessHandle.of(process).orElse(null);
-    return handle != null && handle.isAlive() && started(handle) == started;
+    return Processes.isAlive(process, started);
   }
 
   @Override

@@ -1,6 +1,8 @@
 package org.gradientsync.mpi.binding;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
@@ -18,5 +20,12 @@ class RankPlaceTest {
     byte[] told = new RankPlace("h".repeat(200), 7, 11).encode();
     assertEquals(RankPlace.BYTES, told.length);
     assertEquals(new RankPlace("h".repeat(112), 7, 11), RankPlace.decode(told, 0));
+  }
+
+  @Test
+  void thisProcessIsAliveAndALaterOneOfItsNumberIsAnother() {
+    RankPlace own = RankPlace.own("h");
+    assertTrue(own.isAlive());
+    assertFalse(new RankPlace("h", own.process(), own.started() + 1).isAlive());
   }
 }
