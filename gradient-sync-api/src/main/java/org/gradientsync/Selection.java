@@ -13,6 +13,7 @@ import org.gradientsync.collective.CompressedReducer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.host.HostDeviceProvider;
+import org.gradientsync.host.SharedFiles;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalReducerProvider;
 import org.gradientsync.spi.Availability;
@@ -108,6 +109,7 @@ final class Selection {
     if (threads != null) {
       return threads;
     }
+    SharedFiles.deleteLeftovers(); // before a launcher or a buffer takes memory
     List<String> names = new ArrayList<>();
     for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
       if (launcher.launched()) {

@@ -51,7 +51,7 @@ public final class SharedFiles implements AutoCloseable {
                 () -> {
                   OPEN.forEach(SharedFiles::delete);
                   // Where a rank was killed, the others end soon after, and are its heirs.
-                  MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
+                  deleteLeftovers();
                 },
                 "gradient-sync-files"));
   }
@@ -63,6 +63,14 @@ public final class SharedFiles implements AutoCloseable {
 
   /** Files of this process. Deletes what killed processes have left behind. */
   public SharedFiles() {
+    deleteLeftovers();
+  }
+
+  /**
+   * Deletes what killed processes of this user have left behind: it takes memory of the machine,
+   * and of the container that they ran in.
+   */
+  public static void deleteLeftovers() {
     MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
   }
 
@@ -254,7 +262,7 @@ public final class SharedFiles implements AutoCloseable {
     for (long done = 0; done < bytes; ) {
       if (done - looked >= FreeMemory.MUCH) { // other ranks take theirs at the same time
         looked = done;
-        FreeMemory.require(bytes - done, FOLDER);
+        FreeMemory.HERE.require(bytes - done, FOLDER);
       }
       zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
       done += channel.write(zeros, done);
