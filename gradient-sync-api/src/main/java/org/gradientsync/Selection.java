@@ -12,6 +12,8 @@ import java.util.stream.IntStream;
 import org.gradientsync.collective.CompressedReducer;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.host.Denormals;
+import org.gradientsync.host.HostDevice;
 import org.gradientsync.host.HostDeviceProvider;
 import org.gradientsync.host.SharedFiles;
 import org.gradientsync.local.LocalRanks;
@@ -56,6 +58,9 @@ final class Selection {
       DataType wire = settings.wire().orElse(null);
       Map<String, String> rejectedDevices = new LinkedHashMap<>();
       device = device(communicator, rejectedDevices);
+      if (device.kind().equals(HostDevice.KIND)) {
+        requireDenormals(communicator);
+      }
       Map<String, String> rejected = new LinkedHashMap<>();
       Map<String, String> others = new LinkedHashMap<>();
       reducer = reducer(communicator, group, device, rejected, others);
@@ -149,6 +154,29 @@ final class Selection {
               + "; rank="
               + communicator.rank()
               + "; give gradientsync.wire and gradientsync.finite alike on all ranks");
+    }
+  }
+
+  /** The host adds on the calling thread, whose shard of the sums would differ from the others'. */
+  private static void requireDenormals(GroupCommunicator communicator) {
+    if (communicator.size() == 1) {
+      return; // nothing is added
+    }
+    List<String[]> answers =
+        Answers.exchange(communicator, Denormals.areFlushed() ? "flushed" : "kept");
+    List<Integer> ranks =
+        IntStream.range(0, answers.size())
+            .filter(rank -> answers.get(rank)[0].equals("flushed"))
+            .boxed()
+            .toList();
+    if (!ranks.isEmpty()) {
+      throw new UnavailableException(
+          "the processor takes denormal numbers for zero on ranks "
+              + ranks
+              + ", rank="
+              + communicator.rank()
+              + "; "
+              + Denormals.ADVICE);
     }
   }
 

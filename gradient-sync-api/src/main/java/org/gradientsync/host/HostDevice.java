@@ -189,6 +189,9 @@ public final class HostDevice implements BackendDevice {
       return;
     }
     Accumulator accumulator = accumulator(target.type());
+    if (accumulator instanceof FloatAccumulator || accumulator instanceof DoubleAccumulator) {
+      Denormals.requireKept(); // a library may have been loaded since the last call
+    }
     for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
       int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
       ((HostBuffer) sources[0]).read(first, accumulator.first(), 0, count);
@@ -218,6 +221,7 @@ public final class HostDevice implements BackendDevice {
   @Override
   public synchronized void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
+    Denormals.requireKept();
     DataType half = source.type() == DataType.FLOAT32 ? target.type() : source.type();
     boolean narrows = half == target.type();
     HalfAccumulator converter = (HalfAccumulator) accumulator(half);
