@@ -44,10 +44,12 @@ public interface DeviceBuffer extends AutoCloseable {
 
   /**
    * Gives this buffer a name, by which errors and reports call it on all ranks, and by which the
-   * ranks know that they mean the same one: calls about buffers with other names do not match. A
-   * buffer without a name goes with any.
+   * ranks know that they mean the same one: calls about buffers with other names do not match, nor
+   * calls about views that have the name of their buffer and lie in it at other offsets. A buffer
+   * without a name goes with any.
    *
-   * @param name any text, alike on all ranks; they tell each other 48 bytes of it
+   * @param name any text, alike on all ranks, which compare all of it; errors show a text of more
+   *     than 48 bytes of UTF-8 by its beginning, its end and a hash
    * @return this buffer
    */
   default DeviceBuffer named(String name) {

@@ -42,14 +42,23 @@ final class Call {
   /**
    * The part that must be the same on all ranks; behind it stands what is a rank's own: where its
    * buffer lies, what it has enqueued on its device, what it has found in the buffer; and the
-   * buffer's name, which must be the same on all ranks that have given it one.
+   * buffer's name and its offset in the buffer of that name, which must be the same on all ranks
+   * that have given a name. Names are compared by a hash; their text is for errors.
    */
-  private static final int COMPARED = 48;
+  private static final int COMPARED = 32;
 
-  private static final int MEMORY_ID = 48;
-  private static final int MEMORY_OFFSET = 56;
-  private static final int ENQUEUED = 64;
-  private static final int NOT_FINITE = 72;
+  private static final int KIND = 0;
+  private static final int ELEMENT = 4;
+  private static final int COUNT = 8;
+  private static final int OP = 16;
+  private static final int ROOT = 20;
+  private static final int SEQUENCE = 24;
+  private static final int MEMORY_ID = 32;
+  private static final int MEMORY_OFFSET = 40;
+  private static final int ENQUEUED = 48;
+  private static final int NOT_FINITE = 56;
+  private static final int NAME_HASH = 64;
+  private static final int NAME_OFFSET = 72;
   private static final int NAME = 80;
 
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
@@ -78,12 +87,12 @@ final class Call {
 
   static void write(
       ByteBuffer target, long sequence, Kind kind, int element, long count, ReduceOp op, int root) {
-    target.putLong(0, kind.ordinal());
-    target.putLong(8, element);
-    target.putLong(16, count);
-    target.putLong(24, op == null ? NONE : op.ordinal());
-    target.putLong(32, root);
-    target.putLong(40, sequence);
+    target.putInt(KIND, kind.ordinal());
+    target.putInt(ELEMENT, element);
+    target.putLong(COUNT, count);
+    target.putInt(OP, op == null ? NONE : op.ordinal());
+    target.putInt(ROOT, root);
+    target.putLong(SEQUENCE, sequence);
   }
 
   /** Adds where the buffer lies, for ranks that share memory. */
@@ -112,6 +121,8 @@ final class Call {
       ByteBuffer target, long enqueued, long notFinite, AbstractDeviceBuffer buffer) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, notFinite);
+    target.putLong(NAME_HASH, buffer == null ? 0 : buffer.nameHash());
+    target.putLong(NAME_OFFSET, buffer == null ? 0 : buffer.offsetInNamed());
     if (buffer != null) {
       target.put(NAME, buffer.nameBytes(), 0, NAME_BYTES);
       return;
@@ -141,7 +152,7 @@ final class Call {
   }
 
   static long sequence(ByteBuffer call) {
-    return call.getLong(40);
+    return call.getLong(SEQUENCE);
   }
 
   /** Whether a sender's call and a receiver's fit together. */
@@ -151,11 +162,11 @@ final class Call {
 
   /** Turns a call into what its rank thinks of all calls that it has been told. */
   static void writeVerdict(ByteBuffer call, boolean fits) {
-    call.putLong(40, fits ? 1 : 0);
+    call.putLong(SEQUENCE, fits ? 1 : 0);
   }
 
   static boolean verdict(ByteBuffer call) {
-    return call.getLong(40) == 1;
+    return call.getLong(SEQUENCE) == 1;
   }
 
   /** Whether two ranks ask for the same, whatever their buffers are called. */
@@ -170,34 +181,29 @@ final class Call {
 
   /** Whether it is about a buffer that its rank has given a name. */
   static boolean hasName(ByteBuffer call) {
-    return call.get(NAME) != 0;
+    return call.getLong(NAME_HASH) != 0;
   }
 
-  /** Whether two ranks have given their buffers the same name, if both have given one. */
+  /** Whether two ranks mean the same part of the same buffer, if both have given it a name. */
   static boolean sameName(ByteBuffer a, ByteBuffer b) {
-    if (!hasName(a) || !hasName(b)) {
-      return true;
-    }
-    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
-      if (a.getLong(i) != b.getLong(i)) {
-        return false;
-      }
-    }
-    return true;
+    return !hasName(a)
+        || !hasName(b)
+        || a.getLong(NAME_HASH) == b.getLong(NAME_HASH)
+            && a.getLong(NAME_OFFSET) == b.getLong(NAME_OFFSET);
   }
 
   /** The kind of a call, or null if the memory holds none. */
   static Kind kind(ByteBuffer call) {
-    long kind = call.getLong(0);
-    return kind >= 0 && kind < KINDS.length ? KINDS[(int) kind] : null;
+    int kind = call.getInt(KIND);
+    return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
   }
 
   static long count(ByteBuffer call) {
-    return call.getLong(16);
+    return call.getLong(COUNT);
   }
 
-  static long element(ByteBuffer call) {
-    return call.getLong(8);
+  static int element(ByteBuffer call) {
+    return call.getInt(ELEMENT);
   }
 
   /** A call as a user reads it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
@@ -207,29 +213,29 @@ final class Call {
       return "an unknown call (another version of this library?)";
     }
     StringBuilder text = new StringBuilder(kind.text).append('(');
-    long element = element(call);
+    int element = element(call);
     if (element >= 0 && element < TYPES.length) {
-      text.append(TYPES[(int) element]).append('[').append(count(call)).append(']');
+      text.append(TYPES[element]).append('[').append(count(call)).append(']');
     } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
-      text.append(ELEMENTS[(int) element - FIRST_ELEMENT])
-          .append('[')
-          .append(count(call))
-          .append(']');
+      text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
     }
     String name = name(call);
     if (!name.isEmpty()) {
       text.append(" \"").append(name).append('"');
     }
-    long op = call.getLong(24);
-    if (op >= 0 && op < OPS.length) {
-      text.append(", ").append(OPS[(int) op]);
+    if (call.getLong(NAME_OFFSET) != 0) {
+      text.append(" at offset ").append(call.getLong(NAME_OFFSET));
     }
-    if (call.getLong(32) != NO_ROOT) {
+    int op = call.getInt(OP);
+    if (op >= 0 && op < OPS.length) {
+      text.append(", ").append(OPS[op]);
+    }
+    if (call.getInt(ROOT) != NO_ROOT) {
       text.append(kind == Kind.SEND || kind == Kind.RECEIVE ? ", tag=" : ", root=")
-          .append(call.getLong(32));
+          .append(call.getInt(ROOT));
     }
     text.append(')');
-    return (call.getLong(40) > 0 ? text.append(", call=").append(call.getLong(40)) : text)
-        .toString();
+    long sequence = call.getLong(SEQUENCE);
+    return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
   }
 }

@@ -20,7 +20,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
 
   /** A buffer over memory whose segments have 2^segmentShift elements. */
   HostBuffer(HostDevice device, DataType type, long count, HostMemory memory, int segmentShift) {
-    super(device, null, type, count);
+    super(device, type, count);
     this.offset = 0;
     this.segmentShift = segmentShift;
     this.memory = memory;
@@ -31,7 +31,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   private HostBuffer(HostBuffer parent, long offset, long count) {
-    super(parent.device(), parent, parent.type(), count);
+    super(parent, offset, count);
     this.offset = parent.offset + offset;
     this.segmentShift = parent.segmentShift;
     this.memory = parent.memory;

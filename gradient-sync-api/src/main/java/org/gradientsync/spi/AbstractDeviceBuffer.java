@@ -7,9 +7,7 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
@@ -21,33 +19,46 @@ import org.gradientsync.host.HostElement;
 
 /** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
 public abstract class AbstractDeviceBuffer implements DeviceBuffer {
-  /** How much of a name other ranks are told. */
-  public static final int NAME_BYTES = 48;
-
-  private static final byte[] NO_NAME = new byte[NAME_BYTES];
+  /** The length of {@link #nameBytes}. */
+  public static final int NAME_BYTES = BufferName.BYTES;
 
   private final BackendDevice device;
   private final AbstractDeviceBuffer parent;
+  private final long offset; // in the parent
   private final DataType type;
   private final long count;
   private final Set<Runnable> closeListeners = new LinkedHashSet<>();
   private volatile boolean closed;
-  private volatile String name = "";
-  private volatile byte[] nameBytes = NO_NAME;
+  private volatile BufferName name = BufferName.NONE;
   private volatile LongFunction<String> elementNames = element -> "";
 
   /**
-   * A buffer or a view of one.
+   * A buffer that is no view.
    *
    * @param device whose memory it is
-   * @param parent the buffer that this is a view of, or null
    * @param type the element type
    * @param count the number of elements
    */
-  protected AbstractDeviceBuffer(
-      BackendDevice device, AbstractDeviceBuffer parent, DataType type, long count) {
+  protected AbstractDeviceBuffer(BackendDevice device, DataType type, long count) {
+    this(device, null, 0, type, count);
+  }
+
+  /**
+   * A view of a buffer.
+   *
+   * @param parent the buffer that this is a view of
+   * @param offset the first element in it
+   * @param count the number of elements
+   */
+  protected AbstractDeviceBuffer(AbstractDeviceBuffer parent, long offset, long count) {
+    this(parent.device, parent, offset, parent.type, count);
+  }
+
+  private AbstractDeviceBuffer(
+      BackendDevice device, AbstractDeviceBuffer parent, long offset, DataType type, long count) {
     this.device = Objects.requireNonNull(device, "device");
     this.parent = parent;
+    this.offset = offset;
     this.type = Objects.requireNonNull(type, "type");
     this.count = count;
   }
@@ -142,29 +153,68 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public final AbstractDeviceBuffer named(String newName) {
-    Objects.requireNonNull(newName, "name");
-    byte[] all = newName.getBytes(StandardCharsets.UTF_8);
-    int length = Math.min(all.length, NAME_BYTES);
-    while (length < all.length && length > 0 && (all[length] & 0xc0) == 0x80) {
-      length--; // not in the middle of a character
-    }
-    nameBytes = Arrays.copyOf(Arrays.copyOf(all, length), NAME_BYTES);
-    name = newName;
+    name = BufferName.of(Objects.requireNonNull(newName, "name"));
     return this;
   }
 
   @Override
   public final String name() {
-    return name.isEmpty() && parent != null ? parent.name() : name;
+    return inheritedName().text();
   }
 
   /**
-   * The name as other ranks are told it; allocates nothing.
+   * The name as errors of all ranks show it; allocates nothing.
    *
-   * @return {@link #NAME_BYTES} bytes of UTF-8, filled up with zeros; not to be changed
+   * @return {@link #NAME_BYTES} bytes of UTF-8, filled up with zeros; not to be changed. Of a
+   *     longer name the beginning, the end and a part of its hash
    */
   public final byte[] nameBytes() {
-    return name.isEmpty() && parent != null ? parent.nameBytes() : nameBytes;
+    return inheritedName().shown();
+  }
+
+  /**
+   * A hash of the whole name, by which the ranks compare names; allocates nothing.
+   *
+   * @return 64 bits; 0 if there is no name
+   */
+  public final long nameHash() {
+    return inheritedName().hash();
+  }
+
+  /**
+   * Where this buffer begins in the one whose name it has; allocates nothing.
+   *
+   * @return the first element; 0 for a buffer with a name of its own, or without any
+   */
+  public final long offsetInNamed() {
+    long first = 0;
+    for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
+      if (b.name != BufferName.NONE) {
+        return first;
+      }
+      first += b.offset;
+    }
+    return 0;
+  }
+
+  private BufferName inheritedName() {
+    return name == BufferName.NONE && parent != null ? parent.inheritedName() : name;
+  }
+
+  /**
+   * This buffer as errors show it.
+   *
+   * @return for example {@code FLOAT32[1000] "w1" at offset 2000}
+   */
+  public final String describe() {
+    String given = name();
+    long first = offsetInNamed();
+    return type
+        + "["
+        + count
+        + "]"
+        + (given.isEmpty() ? "" : " \"" + given + "\"")
+        + (first == 0 ? "" : " at offset " + first);
   }
 
   /**
@@ -333,14 +383,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public String toString() {
-    String given = name();
-    return device.kind()
-        + " "
-        + type
-        + "["
-        + count
-        + "]"
-        + (given.isEmpty() ? "" : " \"" + given + "\"");
+    return device.kind() + " " + describe();
   }
 
   private void requireMatching(Buffer host, String role) {

@@ -297,8 +297,9 @@ public abstract class ReducerContract {
                 assertEquals(name, slice.name());
                 assertMismatch(
                     () -> sync.average(slice),
-                    "rank 0: allReduce(FLOAT32[6] \"w\", AVERAGE)",
-                    "rank 1: allReduce(FLOAT32[5] \"größer als achtundvierzig Bytes: ääääää\", AVERAGE)");
+                    "rank 0: allReduce(FLOAT32[6] \"w\" at offset 1, AVERAGE)",
+                    "rank 1: allReduce(FLOAT32[5] \"größer als acht...äääääääää #",
+                    "\" at offset 1, AVERAGE)");
               }
             });
   }
@@ -334,6 +335,81 @@ public abstract class ReducerContract {
                     () -> sync.average(mine),
                     "rank 0: allReduce(FLOAT32[3]" + name + ", AVERAGE)",
                     "rank " + (ranks - 1) + ": allReduce(FLOAT32[3] \"scale\", AVERAGE)");
+              }
+            });
+  }
+
+  /** Names that are longer than what the ranks send of them, and alike where they are shown. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void buffersWithLongNamesAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    String norm = "model.decoder.layers.10.encoder_attn_layer_norm.";
+    String[][] pairs = {
+      {norm + "weight", norm + "bias"},
+      {norm + "a." + norm + norm, norm + "b." + norm + norm},
+    };
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              for (String[] pair : pairs) {
+                try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 3).named(pair[0]);
+                    DeviceBuffer b = sync.allocate(DataType.FLOAT32, 3).named(pair[1])) {
+                  a.copyFrom(new float[] {1, 1, 1});
+                  b.copyFrom(new float[] {100, 100, 100});
+                  DeviceBuffer mine = odd ? b : a;
+                  String message =
+                      assertThrows(MismatchedCallException.class, () -> sync.average(mine))
+                          .getMessage();
+                  assertEquals(2, asked(message, ranks).distinct().count(), message);
+                  sync.average(a);
+                  float[] ones = new float[3];
+                  a.copyTo(ones);
+                  assertArrayEquals(new float[] {1, 1, 1}, ones);
+                }
+              }
+            });
+  }
+
+  /** What each rank asked for, by the table in an error. */
+  private static Stream<String> asked(String message, int ranks) {
+    return Stream.iterate(0, rank -> rank + 1)
+        .limit(ranks)
+        .map(rank -> message.split("rank " + rank + ": ")[1].split("\n")[0]);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void otherViewsOfANamedBufferAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == last;
+              try (DeviceBuffer whole = sync.allocate(DataType.FLOAT32, 12).named("w");
+                  DeviceBuffer low = whole.slice(0, 6);
+                  DeviceBuffer high = whole.slice(6, 6);
+                  DeviceBuffer inner = high.slice(3, 2);
+                  DeviceBuffer ours = low.slice(3, 2);
+                  DeviceBuffer a = whole.slice(8, 3).named("a");
+                  DeviceBuffer other = whole.slice(9, 3).named("a")) {
+                assertMismatch(
+                    () -> sync.average(odd ? high : low),
+                    "rank 0: allReduce(FLOAT32[6] \"w\", AVERAGE)",
+                    "rank " + last + ": allReduce(FLOAT32[6] \"w\" at offset 6, AVERAGE)");
+                assertMismatch(
+                    () -> sync.broadcast(odd ? inner : ours, 0),
+                    "rank 0: broadcast(FLOAT32[2] \"w\" at offset 3, root=0)",
+                    "rank " + last + ": broadcast(FLOAT32[2] \"w\" at offset 9, root=0)");
+                sync.average(odd ? other : a); // by names of their own
               }
             });
   }

@@ -12,19 +12,23 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   private final long address;
   private final boolean own;
 
+  /** A buffer that is no view. */
   CudaBuffer(
-      CudaDevice device,
-      CudaBuffer parent,
-      DataType type,
-      long count,
-      CudaStream stream,
-      long address,
-      boolean own) {
-    super(device, parent, type, count);
+      CudaDevice device, DataType type, long count, CudaStream stream, long address, boolean own) {
+    super(device, type, count);
     this.device = device;
     this.stream = stream;
     this.address = address;
     this.own = own;
+  }
+
+  /** A view, which may belong to another stream. */
+  CudaBuffer(CudaBuffer parent, long offset, long count, CudaStream stream) {
+    super(parent, offset, count);
+    device = parent.device;
+    this.stream = stream;
+    address = parent.address() + offset * type().sizeInBytes();
+    own = false;
   }
 
   /**
@@ -72,8 +76,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
 
   @Override
   protected AbstractDeviceBuffer view(long offset, long elements) {
-    return new CudaBuffer(
-        device, this, type(), elements, stream, address + offset * type().sizeInBytes(), false);
+    return new CudaBuffer(this, offset, elements, stream);
   }
 
   @Override

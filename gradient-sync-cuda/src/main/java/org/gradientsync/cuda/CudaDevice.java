@@ -204,7 +204,7 @@ public final class CudaDevice implements BackendDevice {
     makeCurrent();
     long bytes = count * type.sizeInBytes();
     long address = bytes == 0 ? 0 : allocateFilled(bytes, on);
-    return new CudaBuffer(this, null, type, count, on, address, true);
+    return new CudaBuffer(this, type, count, on, address, true);
   }
 
   private long allocateFilled(long bytes, CudaStream on) {
@@ -249,7 +249,7 @@ public final class CudaDevice implements BackendDevice {
               + ", type="
               + type);
     }
-    return new CudaBuffer(this, null, type, count, on, address, false);
+    return new CudaBuffer(this, type, count, on, address, false);
   }
 
   @Override
@@ -345,8 +345,7 @@ public final class CudaDevice implements BackendDevice {
   public CudaBuffer on(WorkQueue queue, DeviceBuffer buffer) {
     CudaBuffer own = (CudaBuffer) buffer;
     requireOwn((CudaStream) queue);
-    return new CudaBuffer(
-        this, own, own.type(), own.count(), (CudaStream) queue, own.address(), false);
+    return new CudaBuffer(own, 0, own.count(), (CudaStream) queue);
   }
 
   @Override

@@ -26,11 +26,7 @@ final class PeerNames {
   /** The buffer, as in the tables of who asked for what. */
   synchronized String of(int registration) {
     AbstractDeviceBuffer buffer = buffers.get(registration);
-    if (buffer == null) {
-      return "a buffer";
-    }
-    String name = buffer.name().isEmpty() ? "" : " \"" + buffer.name() + "\"";
-    return buffer.type() + "[" + buffer.count() + "]" + name;
+    return buffer == null ? "a buffer" : buffer.describe();
   }
 
   /** Where an element of the buffer is. */
