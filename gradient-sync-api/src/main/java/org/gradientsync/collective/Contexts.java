@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
 
 /**
@@ -22,6 +23,7 @@ final class Contexts {
   private final BitSet dead = new BitSet();
   private final Transport transport;
   private final StandOff standOff;
+  private final int ranksOnNode;
   private boolean everBroken;
   private long generation;
   private long caller; // the number of a thread, if there is one
@@ -31,6 +33,17 @@ final class Contexts {
   Contexts(Transport transport) {
     this.transport = transport;
     standOff = new StandOff(transport, this);
+    int node = transport.nodeOf(transport.rank());
+    ranksOnNode =
+        (int)
+            IntStream.range(0, transport.size())
+                .filter(rank -> transport.nodeOf(rank) == node)
+                .count();
+  }
+
+  /** How many ranks of the job run on this rank's node, itself included. */
+  int ranksOnNode() {
+    return ranksOnNode;
   }
 
   /** What looks for ranks that wait for each other. */

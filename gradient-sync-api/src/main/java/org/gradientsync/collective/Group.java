@@ -423,6 +423,11 @@ public final class Group implements AutoCloseable {
     return key;
   }
 
+  /** How many ranks of the job run on this rank's node, whether they are in the group or not. */
+  int ranksOnNode() {
+    return contexts.ranksOnNode();
+  }
+
   /** What looks for ranks that wait for each other. */
   StandOff standOff() {
     return contexts.standOff();

@@ -15,7 +15,12 @@ import org.slf4j.LoggerFactory;
  * too long.
  */
 final class Wait {
+  /** Looks before the processor is offered to others: as long as a short wait takes. */
   private static final int SPINS = 2000;
+
+  /** The same on a node with more ranks than processors: the one waited for may need this one. */
+  private static final int CROWDED_SPINS = 20;
+
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
@@ -29,6 +34,7 @@ final class Wait {
   private final Meetings meetings;
   private final Presence presence;
   private final Goodbyes goodbyes;
+  private final int spins;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
@@ -41,6 +47,8 @@ final class Wait {
     this.meetings = meetings;
     this.presence = presence;
     this.goodbyes = goodbyes;
+    int processors = Runtime.getRuntime().availableProcessors();
+    spins = group.ranksOnNode() > processors ? CROWDED_SPINS : SPINS;
   }
 
   /** See {@link Group#addCheck}. */
@@ -61,7 +69,7 @@ final class Wait {
    */
   void await(Message message, int peer, Stance.Phase phase, long number) {
     // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
-    for (int spin = 0; spin < SPINS; spin++) {
+    for (int spin = 0; spin < spins; spin++) {
       if (group.test(message, peer)) {
         return;
       }
