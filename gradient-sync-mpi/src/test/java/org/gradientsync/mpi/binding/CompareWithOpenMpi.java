@@ -24,9 +24,11 @@ final class CompareWithOpenMpi {
 
   private CompareWithOpenMpi() {}
 
+  /** The arguments are sizes in bytes, instead of all. */
   public static void main(String[] args) throws MPIException {
+    int[] sizes = Arrays.stream(args).mapToInt(Integer::parseInt).toArray();
     try (GradientSync sync = GradientSync.create()) {
-      for (int bytes : BYTES) {
+      for (int bytes : sizes.length == 0 ? BYTES : sizes) {
         compare(sync, bytes);
       }
     }
