@@ -539,7 +539,8 @@ public final class GradientSync implements AutoCloseable {
 
     /**
      * How long a call waits for another rank before it throws. System property {@code
-     * gradientsync.timeout}, in seconds. Five minutes if not set.
+     * gradientsync.timeout}, in seconds. Five minutes if not set. Time in which the process that
+     * waits is suspended does not count, except while a GPU waits.
      *
      * @param timeout more than zero
      * @return this builder

@@ -24,7 +24,8 @@ final class Stance {
   final long number;
   final int tag;
   final long id;
-  long probedAt;
+  final WaitClock clock;
+  long probedAt; // by the clock
   Probe suspected; // or null
   long suspectedAt;
   boolean warned;
@@ -37,10 +38,11 @@ final class Stance {
    * @param peer the rank of the group that has to come
    * @param phase to what
    * @param number which call: that of the collective, or the rounds of {@link Pairs}
-   * @param since when it began, by {@link System#nanoTime}
+   * @param clock how long it has lasted
    * @param id no other wait of this rank has it
    */
-  Stance(Group group, Message message, int peer, Phase phase, long number, long since, long id) {
+  Stance(
+      Group group, Message message, int peer, Phase phase, long number, WaitClock clock, long id) {
     this.group = group;
     this.message = message;
     this.peer = peer;
@@ -48,7 +50,7 @@ final class Stance {
     this.number = number;
     this.tag = group.meetings().pairs().tag();
     this.id = id;
-    this.probedAt = since;
+    this.clock = clock;
   }
 
   /** Whether it goes on. */

@@ -93,7 +93,7 @@ final class StandOff implements AutoCloseable {
     }
     waits.add(stance);
     read();
-    long now = System.nanoTime();
+    long now = stance.clock.waited();
     if (now - stance.probedAt > PROBE_NANOS && mayAsk(stance)) {
       stance.probedAt = now;
       ask(Probe.of(Probe.Kind.ASK), stance);
@@ -187,7 +187,7 @@ final class StandOff implements AutoCloseable {
   }
 
   private void closeCircle(Probe circle, Stance stance) {
-    long now = System.nanoTime();
+    long now = stance.clock.waited();
     if (stance.suspected == null || !stance.suspected.isSameCircle(circle)) {
       stance.suspected = circle;
       stance.suspectedAt = now;

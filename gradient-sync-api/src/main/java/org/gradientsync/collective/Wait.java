@@ -35,6 +35,7 @@ final class Wait {
   private final Presence presence;
   private final Goodbyes goodbyes;
   private final int spins;
+  private final WaitClock clock = new WaitClock();
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
@@ -76,9 +77,10 @@ final class Wait {
       Thread.onSpinWait();
     }
     waitsSince = System.nanoTime();
+    clock.restart();
     waitsFor = peer;
     try {
-      awaitLong(message, peer, phase, number, waitsSince);
+      awaitLong(message, peer, phase, number);
     } finally {
       waitsFor = -1;
       cannotLook = false;
@@ -89,12 +91,13 @@ final class Wait {
     }
   }
 
-  private void awaitLong(Message message, int peer, Stance.Phase phase, long number, long start) {
+  private void awaitLong(Message message, int peer, Stance.Phase phase, long number) {
     Patience patience = group.patience();
     boolean warned = false;
-    long left = 0;
-    long checked = start;
-    long looked = start;
+    boolean left = false;
+    long leftAt = 0;
+    long checked = 0;
+    long looked = 0;
     while (true) {
       for (int spin = 0; spin < 20; spin++) {
         if (group.test(message, peer)) {
@@ -102,27 +105,27 @@ final class Wait {
         }
         Thread.yield();
       }
-      long now = System.nanoTime();
-      long waited = now - start;
+      long waited = clock.look();
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
       group.requireNotEnding();
-      if (left == 0 && (meetings.isAbandoned(peer) || goodbyes.hasAny(peer))) {
-        left = now;
+      if (!left && (meetings.isAbandoned(peer) || goodbyes.hasAny(peer))) {
+        left = true;
+        leftAt = waited;
       }
-      boolean over = left != 0 && now - left > GRACE_NANOS && !group.test(message, peer);
+      boolean over = left && waited - leftAt > GRACE_NANOS && !group.test(message, peer);
       if (phase != Stance.Phase.DATA
           && !cannotLook
-          && (over || now - looked > LOOK_NANOS && (left != 0 || waited > LONG_NANOS))) {
-        looked = now;
-        look(message, peer, phase, number, start);
+          && (over || waited - looked > LOOK_NANOS && (left || waited > LONG_NANOS))) {
+        looked = waited;
+        look(message, peer, phase, number);
       }
       if (over) {
         throw group.lost(peer, null);
       }
-      if (now - checked > CHECK_NANOS) {
-        checked = now;
+      if (waited - checked > CHECK_NANOS) {
+        checked = waited;
         for (Runnable check : checks) {
           check.run();
         }
@@ -176,12 +179,12 @@ final class Wait {
   }
 
   /** Ends a wait that is part of a circle of waits, or for one. */
-  private void look(Message message, int peer, Stance.Phase phase, long number, long start) {
+  private void look(Message message, int peer, Stance.Phase phase, long number) {
     StandOff standOff = group.standOff();
     Probe circle;
     try {
       if (stance == null) {
-        stance = new Stance(group, message, peer, phase, number, start, standOff.newId());
+        stance = new Stance(group, message, peer, phase, number, clock, standOff.newId());
       }
       circle = standOff.look(stance);
     } catch (RuntimeException | OutOfMemoryError e) {

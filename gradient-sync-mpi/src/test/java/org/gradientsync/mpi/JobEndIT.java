@@ -62,6 +62,13 @@ class JobEndIT {
   }
 
   @Test
+  void timeInWhichTheWholeJobIsSuspendedDoesNotCount() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "suspended");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("averaged 0").expect("averaged 1");
+  }
+
+  @Test
   void aKilledRankEndsTheJobAndItsMemoryIsGivenBackByTheNext() throws Exception {
     assertNotEquals(0, Mpirun.run(2, NONE, Programs.class, "kill").exitCode());
     assertEquals(0, Mpirun.run(2, NONE, Programs.class, "leave").exitCode());

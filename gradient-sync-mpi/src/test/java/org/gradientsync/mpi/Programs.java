@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import java.nio.LongBuffer;
 import java.time.Duration;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -21,6 +22,7 @@ final class Programs {
       case "exit" -> exitEarly();
       case "exit-beside" -> exitBesideCalls();
       case "late" -> comeLate();
+      case "suspended" -> beSuspended();
       case "kill" -> killOne();
       case "never" -> neverCreate();
       case "caught" -> catchTheLoss();
@@ -83,6 +85,42 @@ final class Programs {
         Thread.sleep(20_000);
       }
       sync.average(buffer);
+    }
+  }
+
+  /**
+   * All ranks are stopped, for longer than the time-out, while rank 0 waits for rank 1. That comes
+   * a moment after all go on.
+   */
+  private static void beSuspended() throws Exception {
+    Duration timeout = Duration.ofSeconds(5);
+    try (GradientSync sync = GradientSync.builder().timeout(timeout).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
+      long[] ids = new long[2];
+      LongBuffer own = LongBuffer.wrap(new long[] {ProcessHandle.current().pid()});
+      sync.communicator().allGather(own, LongBuffer.wrap(ids));
+      sync.average(buffer);
+      if (sync.rank() == 0) {
+        String both = ids[0] + " " + ids[1];
+        String stop = "sleep 1; kill -STOP " + both + "; sleep 7; kill -CONT " + both;
+        new ProcessBuilder("sh", "-c", stop).inheritIO().start();
+      } else {
+        awaitSuspension(timeout);
+        Thread.sleep(300);
+      }
+      sync.average(buffer);
+      System.out.println("averaged " + sync.rank());
+    }
+  }
+
+  /** Returns when this process has not run for some time. */
+  private static void awaitSuspension(Duration atLeast) throws InterruptedException {
+    long last = System.nanoTime();
+    long now = last;
+    while (now - last < atLeast.toNanos()) {
+      last = now;
+      Thread.sleep(10);
+      now = System.nanoTime();
     }
   }
 
