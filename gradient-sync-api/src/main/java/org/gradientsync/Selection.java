@@ -23,6 +23,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.LauncherVariables;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Resources;
@@ -115,21 +116,30 @@ final class Selection {
       return threads;
     }
     SharedFiles.deleteLeftovers(); // before a launcher or a buffer takes memory
+    if (settings.isAlone()) {
+      return LocalRanks.single();
+    }
+    LauncherVariables variables = LauncherVariables.ofProcess();
     List<String> names = new ArrayList<>();
     for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
       if (launcher.launched()) {
-        return launcher.connect(settings);
+        Group world = launcher.connect(settings);
+        variables.requireSize(world.size());
+        return world;
       }
       names.add(launcher.name());
     }
-    String ranks = System.getenv("OMPI_COMM_WORLD_SIZE");
-    if (ranks != null && !ranks.equals("1") && !names.contains("mpi")) {
+    LauncherVariables.Job job = variables.job().orElse(null);
+    if (job != null && variables.areForOpenMpi() && !names.contains("mpi")) {
       throw new UnavailableException(
-          "started by mpirun with "
-              + ranks
+          "started by "
+              + job.launcher()
+              + " with "
+              + job.size()
               + " ranks, but gradient-sync-mpi is not on the class path: each rank would average with itself"
               + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
     }
+    variables.requireSize(1);
     return LocalRanks.single();
   }
 

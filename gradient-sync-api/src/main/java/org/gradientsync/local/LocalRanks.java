@@ -7,6 +7,7 @@ import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.collective.Group;
+import org.gradientsync.spi.LauncherVariables;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -114,13 +115,16 @@ public final class LocalRanks {
   }
 
   private static void warnIfLaunched(int ranks) {
-    String processes = System.getenv("OMPI_COMM_WORLD_SIZE");
-    if (processes != null && !processes.equals("1")) {
-      log.warn(
-          "LocalRanks.run({}) in each of {} processes that mpirun started: each has a job of its own,"
-              + " and averages with none of the others; use GradientSync.create() there",
-          ranks,
-          processes);
-    }
+    LauncherVariables.ofProcess()
+        .job()
+        .ifPresent(
+            job ->
+                log.warn(
+                    "LocalRanks.run({}) in each of {} processes that {} started: each has a job of its"
+                        + " own, and averages with none of the others; use GradientSync.create()"
+                        + " there",
+                    ranks,
+                    job.size(),
+                    job.launcher()));
   }
 }

@@ -23,7 +23,16 @@ public final class Settings {
 
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
   public static final Set<String> NAMES =
-      Set.of("device", "finite", "late", "meeting", "reducer", "reports", "timeout", "wire");
+      Set.of(
+          "device",
+          "finite",
+          "late",
+          "launcher",
+          "meeting",
+          "reducer",
+          "reports",
+          "timeout",
+          "wire");
 
   private static final String PREFIX = "gradientsync.";
   private static final String NO_REPORTS = "off";
@@ -122,6 +131,22 @@ public final class Settings {
     if (!text.isEmpty() && !text.equals("messages")) {
       throw new IllegalArgumentException(
           "no way to meet: gradientsync.meeting=" + text + "; give messages, or nothing");
+    }
+    return !text.isEmpty();
+  }
+
+  /**
+   * Whether this process is a job of one rank, whatever launchers say: the setting {@code
+   * launcher}.
+   *
+   * @return false if nobody set it
+   * @throws IllegalArgumentException if it is anything but {@code none}
+   */
+  public boolean isAlone() {
+    String text = get("launcher").orElse("");
+    if (!text.isEmpty() && !text.equals("none")) {
+      throw new IllegalArgumentException(
+          "no such launcher: gradientsync.launcher=" + text + "; give none, or nothing");
     }
     return !text.isEmpty();
   }

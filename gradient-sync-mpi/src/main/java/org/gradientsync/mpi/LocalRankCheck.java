@@ -10,7 +10,8 @@ import java.util.Optional;
  * GPU.
  */
 final class LocalRankCheck {
-  private static final List<String> VARIABLES =
+  /** Of nested launchers the innermost counts: Slurm's variables go on below an mpirun. */
+  private static final List<String> INNERMOST_FIRST =
       List.of(
           "OMPI_COMM_WORLD_LOCAL_RANK",
           "MPI_LOCALRANKID",
@@ -22,21 +23,20 @@ final class LocalRankCheck {
 
   /** A warning, if a launcher says something else. */
   static Optional<String> warning(Map<String, String> environment, int rank, int localRank) {
-    for (String variable : VARIABLES) {
-      String value = environment.get(variable);
-      if (value != null && !value.equals(Integer.toString(localRank))) {
-        return Optional.of(
-            "local rank differs: rank="
-                + rank
-                + ", localRank="
-                + localRank
-                + ", "
-                + variable
-                + "="
-                + value
-                + "; taking localRank, which counts the ranks that share memory");
-      }
-    }
-    return Optional.empty();
+    return INNERMOST_FIRST.stream()
+        .filter(environment::containsKey)
+        .findFirst()
+        .filter(variable -> !environment.get(variable).equals(Integer.toString(localRank)))
+        .map(
+            variable ->
+                "local rank differs: rank="
+                    + rank
+                    + ", localRank="
+                    + localRank
+                    + ", "
+                    + variable
+                    + "="
+                    + environment.get(variable)
+                    + "; taking localRank, which counts the ranks that share memory");
   }
 }

@@ -6,6 +6,7 @@ import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.LauncherVariables;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -33,7 +34,7 @@ public final class MpiLauncher implements Launcher {
 
   @Override
   public boolean launched() {
-    return System.getenv("OMPI_COMM_WORLD_SIZE") != null || System.getenv("PMIX_RANK") != null;
+    return LauncherVariables.ofProcess().areForOpenMpi();
   }
 
   @Override
@@ -67,7 +68,8 @@ public final class MpiLauncher implements Launcher {
     int[] nodes = mpi.nodes();
     int localRank =
         (int) IntStream.range(0, mpi.rank()).filter(i -> nodes[i] == nodes[mpi.rank()]).count();
-    LocalRankCheck.warning(System.getenv(), mpi.rank(), localRank).ifPresent(log::warn);
+    LocalRankCheck.warning(LauncherVariables.environment(), mpi.rank(), localRank)
+        .ifPresent(log::warn);
     log.debug("rank {}: {}, started here={}", mpi.rank(), OpenMpi.version(), mpi.isOwner());
     Group group = Group.world(new MpiTransport(mpi));
     JobEnd.install(mpi, group);

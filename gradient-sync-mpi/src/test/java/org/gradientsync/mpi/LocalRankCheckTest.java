@@ -20,6 +20,15 @@ class LocalRankCheckTest {
             Map.of("OMPI_COMM_WORLD_LOCAL_RANK", "1", "SLURM_LOCALID", "1"), 3, 1));
   }
 
+  @Test
+  void theInnermostLauncherCounts() {
+    Map<String, String> mpirunInOneTask =
+        Map.of("OMPI_COMM_WORLD_LOCAL_RANK", "1", "SLURM_LOCALID", "0");
+    assertEquals(Optional.empty(), LocalRankCheck.warning(mpirunInOneTask, 3, 1));
+    String warning = LocalRankCheck.warning(mpirunInOneTask, 3, 0).orElseThrow();
+    assertTrue(warning.contains("OMPI_COMM_WORLD_LOCAL_RANK=1"), warning);
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {

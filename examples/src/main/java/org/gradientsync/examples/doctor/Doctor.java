@@ -6,6 +6,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.examples.Program;
+import org.gradientsync.spi.LauncherVariables;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -56,7 +57,7 @@ final class Doctor extends Program {
   private Doctor(Duration used, boolean ownProcess) {
     this.used = used;
     this.ownProcess = ownProcess;
-    place = Place.of(System.getenv());
+    place = Place.of(LauncherVariables.environment());
   }
 
   /**
@@ -86,7 +87,7 @@ final class Doctor extends Program {
     }
     try {
       say("looking and trying");
-      Exam exam = new Exam(place, clock, System.getenv());
+      Exam exam = new Exam(place, clock, LauncherVariables.environment());
       exam.run(facts);
       say("joining the job");
       round.join(facts, exam.libraries());
