@@ -111,6 +111,15 @@ final class Mpirun {
     return execute(java(jvmOptions, main, arguments), Map.of(), SECONDS);
   }
 
+  /** Runs a class below a command of the test's own. */
+  static Result below(
+      List<String> command, List<String> jvmOptions, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    List<String> all = new ArrayList<>(command);
+    all.addAll(java(jvmOptions, main, arguments));
+    return execute(all, Map.of(), SECONDS);
+  }
+
   private static List<String> java(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -153,8 +162,10 @@ final class Mpirun {
       process.getOutputStream().close();
       boolean ended = process.waitFor(seconds, TimeUnit.SECONDS);
       if (!ended) {
-        process.destroy();
-        process.waitFor(10, TimeUnit.SECONDS);
+        process.destroy(); // mpirun ends its ranks when it is asked to end, not when it is killed
+        if (!process.waitFor(10, TimeUnit.SECONDS)) {
+          process.destroyForcibly();
+        }
       }
       String text = Files.readString(output, StandardCharsets.UTF_8);
       assertTrue(ended, () -> "the job hangs: " + command + "\n" + text);

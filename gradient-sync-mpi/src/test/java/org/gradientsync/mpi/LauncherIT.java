@@ -1,0 +1,97 @@
+package org.gradientsync.mpi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Processes that a launcher started as some of several, and what they take themselves for. */
+class LauncherIT {
+  private static final List<String> NONE = List.of();
+  private static final String[] MPIRUN = {
+    "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "env"
+  };
+
+  @ParameterizedTest
+  @CsvSource({
+    "SLURM_STEP_NUM_TASKS=2, SLURM_PROCID=1, srun started 2 processes",
+    "PMI_SIZE=2, PMI_RANK=1, an mpirun that is not Open MPI's started 2 processes",
+    "WORLD_SIZE=2, RANK=1, 'torchrun, or another launcher, started 2 processes'"
+  })
+  void oneOfSeveralDoesNotTrainAlone(String size, String rank, String who) throws Exception {
+    List<String> environment = List.of("env", size, rank);
+    Mpirun.Result job = Mpirun.below(environment, NONE, Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("caught " + who + ", but this one finds itself alone: " + size)
+        .expect("expected=2, found=1, rank=1; start the job with ");
+    List<String> alone = List.of("-Dgradientsync.launcher=none");
+    Mpirun.below(environment, alone, Programs.class, "local").expect("local 0 of 1");
+  }
+
+  @Test
+  void ranksThatMpiDoesNotFindAreMissed() throws Exception {
+    Mpirun.require();
+    String drop =
+        "unset $(env | sed -n 's/^\\(PMIX_[^=]*\\)=.*/\\1/p; s/^\\(OMPI_MCA_[^=]*\\)=.*/\\1/p');"
+            + " exec \"$@\"";
+    Mpirun.Result job =
+        Mpirun.below(mpirun("sh", "-c", drop, "sh"), NONE, Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    for (int rank = 0; rank < 2; rank++) {
+      job.expect("OMPI_COMM_WORLD_SIZE=2, expected=2, found=1, rank=" + rank + "; let each rank");
+    }
+  }
+
+  @Test
+  void aCharsetInWhichJavaMisreadsTheVariablesDoesNoHarm() throws Exception {
+    Mpirun.require();
+    List<String> options =
+        List.of(
+            "-Dfile.encoding=UTF-16",
+            "-Dsun.stdout.encoding=UTF-8",
+            "-Dstdout.encoding=UTF-8",
+            "-Dsun.stderr.encoding=UTF-8",
+            "-Dstderr.encoding=UTF-8");
+    Mpirun.Result job = Mpirun.below(mpirun(), options, Programs.class, "local");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("local 0 of 2").expect("local 1 of 2");
+  }
+
+  @Test
+  void ofNestedLaunchersTheInnermostCounts() throws Exception {
+    Mpirun.require();
+    List<String> command =
+        mpirun("SLURM_LOCALID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", "WORLD_SIZE=4");
+    Mpirun.Result job = Mpirun.below(command, NONE, Programs.class, "local");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("local 0 of 2").expect("local 1 of 2");
+    assertFalse(job.output().contains("local rank differs"), job.output());
+  }
+
+  @Test
+  void ranksOfMpirunCanTrainAloneOnPurpose() throws Exception {
+    Mpirun.require();
+    List<String> alone = List.of("-Dgradientsync.launcher=none");
+    Mpirun.Result job = Mpirun.below(mpirun(), alone, Programs.class, "local");
+    assertEquals(0, job.exitCode(), job.output());
+    assertEquals(3, job.output().split("local 0 of 1", -1).length, job.output());
+  }
+
+  @Test
+  void ranksThatAreThreadsOfEachTaskAreWarnedOf() throws Exception {
+    List<String> task = List.of("env", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0");
+    Mpirun.Result job = Mpirun.below(task, NONE, Programs.class, "threads");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("of 2").expect("LocalRanks.run(2) in each of 2 processes that srun started");
+  }
+
+  private static List<String> mpirun(String... more) {
+    List<String> command = new ArrayList<>(List.of(MPIRUN));
+    command.addAll(List.of(more));
+    return command;
+  }
+}
