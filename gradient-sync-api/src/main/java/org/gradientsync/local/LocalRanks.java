@@ -1,5 +1,6 @@
 package org.gradientsync.local;
 
+import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -26,6 +27,7 @@ public final class LocalRanks {
   /** The largest number of ranks in one JVM. */
   public static final int MAX_RANKS = 256;
 
+  private static final Duration GRACE = Duration.ofSeconds(10);
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
   private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
   private static final AtomicInteger RUNNING = new AtomicInteger();
@@ -47,12 +49,18 @@ public final class LocalRanks {
   /**
    * Runs a task on several ranks, and returns when all have finished.
    *
+   * <p>When a rank fails, also by waiting for another one in vain, the others' waiting ends at once
+   * and their threads are interrupted. A rank that ignores the interrupt, in an endless loop or in
+   * native code, is left behind ten seconds later: this method throws, and the rank's thread, a
+   * daemon, goes on. Its calls that wait for another rank throw.
+   *
    * @param ranks how many, from 1 to {@value #MAX_RANKS}
    * @param task what each rank does, on a thread of its own
    * @throws GradientSyncException if a rank threw: the first exception if it is itself a {@link
    *     GradientSyncException}, otherwise one with the rank in its message and the first exception
-   *     as cause. The other ranks' waiting ends at once, and their threads are interrupted.
-   *     Likewise if the calling thread is interrupted, unless all ranks finish all the same.
+   *     as cause. Likewise if the calling thread is interrupted, unless all ranks finish all the
+   *     same. A suppressed exception names each thread that is left behind, and its stack trace
+   *     says where that was.
    * @throws IllegalArgumentException if the number of ranks is out of range
    */
   public static void run(int ranks, RankTask task) {
@@ -77,7 +85,7 @@ public final class LocalRanks {
     warnIfLaunched(ranks);
     RUNNING.incrementAndGet();
     try {
-      new LocalRun(ranks, options, task).run();
+      new LocalRun(ranks, options, task, GRACE).run();
     } finally {
       RUNNING.decrementAndGet();
     }

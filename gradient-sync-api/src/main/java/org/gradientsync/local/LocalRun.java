@@ -1,20 +1,27 @@
 package org.gradientsync.local;
 
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.collective.Group;
+import org.gradientsync.collective.WaitClock;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
- * that failed, or that the wait was interrupted before.
+ * that failed, or that the wait was interrupted before. After a failure it waits for the others for
+ * some time only: a thread that ignores interrupts is left behind.
  */
 final class LocalRun {
   private static final long LOOK_MILLIS = 1000;
+  private static final long FAILED_LOOK_MILLIS = 50;
+  private static final long WARN_NANOS = 1_000_000_000;
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
 
   private final UnaryOperator<GradientSync.Builder> options;
@@ -22,10 +29,17 @@ final class LocalRun {
   private final LocalGroup group;
   private final Thread[] threads;
   private final boolean[] succeeded;
+  private final Duration grace;
 
-  LocalRun(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+  /**
+   * A run.
+   *
+   * @param grace how long to wait for the other ranks after a failure
+   */
+  LocalRun(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task, Duration grace) {
     this.options = options;
     this.task = task;
+    this.grace = grace;
     group = new LocalGroup(ranks);
     threads = new Thread[ranks];
     succeeded = new boolean[ranks];
@@ -49,13 +63,35 @@ final class LocalRun {
     if (rank == threads.length) {
       return; // also if none has heeded that this thread was interrupted
     }
-    if (group.cause() instanceof GradientSyncException e) {
-      throw e; // names its rank itself
+    if (group.cause() == null) {
+      throw new GradientSyncException(
+          "rank ended without a result: rank=" + rank + "; see what its thread has printed");
     }
-    throw group.cause() != null
-        ? group.failure()
-        : new GradientSyncException(
-            "rank ended without a result: rank=" + rank + "; see what its thread has printed");
+    GradientSyncException failure =
+        group.cause() instanceof GradientSyncException e
+            ? e // names its rank itself
+            : group.failure();
+    leftBehind().forEach(failure::addSuppressed);
+    throw failure;
+  }
+
+  /** Of each thread that has not ended: that it has not, and where it is. */
+  private List<GradientSyncException> leftBehind() {
+    List<GradientSyncException> all = new ArrayList<>();
+    for (Thread thread : threads) {
+      if (thread.isAlive()) {
+        GradientSyncException e =
+            new GradientSyncException(
+                "rank was left behind: thread="
+                    + thread.getName()
+                    + " has ignored an interrupt for "
+                    + grace
+                    + " and goes on; let its task end when its thread is interrupted");
+        e.setStackTrace(thread.getStackTrace());
+        all.add(e);
+      }
+    }
+    return all;
   }
 
   private int firstWithoutResult() {
@@ -117,18 +153,23 @@ final class LocalRun {
 
   private void join() {
     boolean interrupted = false;
-    int looks = 0; // while there is a failure
+    boolean warned = false;
+    WaitClock sinceFailure = null;
     for (Thread thread : threads) {
-      while (true) {
-        try {
-          thread.join(LOOK_MILLIS);
-          if (!thread.isAlive()) {
-            break;
+      while (thread.isAlive()) {
+        if (group.cause() != null) {
+          sinceFailure = sinceFailure == null ? new WaitClock() : sinceFailure;
+          long waited = sinceFailure.look();
+          if (waited > grace.toNanos()) {
+            break; // and no more than a look at the others
           }
-          looks += group.cause() != null ? 1 : 0;
-          if (looks == 2) {
+          if (!warned && waited > WARN_NANOS) {
+            warned = true;
             warnOfThoseThatGoOn();
           }
+        }
+        try {
+          thread.join(sinceFailure == null ? LOOK_MILLIS : FAILED_LOOK_MILLIS);
         } catch (InterruptedException e) {
           interrupted = true;
           group.note(LocalGroup.CALLER, e);
@@ -141,7 +182,7 @@ final class LocalRun {
     }
   }
 
-  /** Nobody else is told before all have ended, and these may compute for a long time. */
+  /** Nobody else is told before these have ended, or are left behind. */
   private void warnOfThoseThatGoOn() {
     log.warn(
         "{}; these have not noticed, as they make no calls: {}",

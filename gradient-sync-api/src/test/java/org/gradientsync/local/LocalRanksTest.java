@@ -11,8 +11,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 import org.gradientsync.DataType;
@@ -346,6 +348,41 @@ class LocalRanksTest {
     begun.await();
     caller.interrupt();
     return run.get();
+  }
+
+  @Test
+  void aRankThatIgnoresInterruptsIsLeftBehindAndNamed() throws Exception {
+    AtomicBoolean released = new AtomicBoolean();
+    CompletableFuture<RuntimeException> nextCall = new CompletableFuture<>();
+    LocalRun run =
+        new LocalRun(
+            3,
+            builder -> builder.timeout(Duration.ofMillis(300)),
+            sync -> {
+              if (sync.rank() == 1) {
+                loopUntil(released);
+                nextCall.complete(assertThrows(RuntimeException.class, sync::barrier));
+              }
+              sync.barrier();
+            },
+            Duration.ofMillis(100));
+    RankLostException lost = assertThrows(RankLostException.class, run::run);
+    released.set(true);
+    assertTrue(lost.getMessage().contains("rank 1 (thread=rank-1)"), lost.getMessage());
+    assertEquals(1, lost.getSuppressed().length);
+    Throwable behind = lost.getSuppressed()[0];
+    assertTrue(behind.getMessage().contains("thread=rank-1"), behind.getMessage());
+    assertTrue(
+        List.of(behind.getStackTrace()).toString().contains("loopUntil"),
+        List.of(behind.getStackTrace()).toString());
+    assertInstanceOf(RankLostException.class, nextCall.get());
+  }
+
+  /** Whatever interrupts it. */
+  private static void loopUntil(AtomicBoolean released) {
+    while (!released.get()) {
+      Thread.onSpinWait();
+    }
   }
 
   @Test
