@@ -70,6 +70,20 @@ public final class Processes {
     return !ended && (started == UNKNOWN || Long.parseLong(fields[STARTED]) == started);
   }
 
+  /**
+   * Whether a process is stopped, by a signal or a debugger.
+   *
+   * @param process its number
+   * @return false, too, if this process cannot see it
+   */
+  public static boolean isStopped(long process) {
+    try {
+      return fields(stat(process))[STATE].equalsIgnoreCase("T");
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
   private static String stat(long process) throws IOException {
     Path stat = PROC.resolve(Long.toString(process)).resolve("stat");
     return Files.readString(stat, StandardCharsets.ISO_8859_1); // names are any bytes

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
@@ -19,6 +20,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Settings;
 
 /**
@@ -115,7 +117,8 @@ final class CudaAwareProbe {
 
   /** The child: sends device memory to itself. */
   public static void main(String[] args) {
-    OpenMpi mpi = OpenMpi.connect(Duration.ofSeconds(SECONDS / 2));
+    Duration limit = Duration.ofSeconds(SECONDS / 2);
+    OpenMpi mpi = OpenMpi.connect(new Patience(limit, limit, Optional.empty()));
     DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
     BackendDevice device =
         ServiceLoader.load(DeviceProvider.class).stream()

@@ -57,7 +57,7 @@ public final class MpiLauncher implements Launcher {
     }
     OpenMpi mpi;
     try {
-      mpi = OpenMpi.connect(settings.timeout());
+      mpi = OpenMpi.connect(settings.patience());
     } catch (LinkageError e) {
       throw new UnavailableException(
           "Open MPI's Java bindings do not load: "

@@ -92,7 +92,7 @@ class JobEndIT {
   void aRankThatNeverCreatesASyncIsNotWaitedForForEver() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "never");
     assertNotEquals(0, job.exitCode());
-    job.expect("not all ranks created a sync");
+    job.expect("not all ranks created a sync: rank 1 (host=").expect(") has not come");
   }
 
   @Test

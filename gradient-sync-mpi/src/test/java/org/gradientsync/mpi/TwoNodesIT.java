@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.gradientsync.mpi.binding.LosingStart;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.Tag;
@@ -96,6 +97,26 @@ class TwoNodesIT {
     try (Stream<Path> reports = Files.list(folder.resolve("reports-" + node))) {
       return Files.readString(reports.toList().get(0).resolve("rank-" + rank + ".txt"));
     }
+  }
+
+  @Test
+  void aRankOfTheOtherNodeThatStopsInTheStartIsNamed() throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(
+            2,
+            Mpirun.SECONDS,
+            nodes,
+            List.of(),
+            LosingStart.class,
+            folder.toString(),
+            "MPI_Comm_dup",
+            "any");
+    assertNotEquals(0, job.exitCode(), job.output());
+    requireMatch(
+        job.output(),
+        "caught timed out: MPI_Comm_dup .*: "
+            + LOST
+            + " may be stopped, or cannot be reached, rank=0");
   }
 
   @Test

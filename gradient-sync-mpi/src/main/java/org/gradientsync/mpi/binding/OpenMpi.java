@@ -4,11 +4,6 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import mpi.Comm;
 import mpi.Intracomm;
 import mpi.MPI;
 import mpi.MPIException;
@@ -17,17 +12,19 @@ import mpi.Request;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.spi.Patience;
 
 /**
  * The one door to Open MPI's Java bindings: nothing else imports {@code mpi.*}, so that another
  * binding can take its place.
  *
- * <p>Every call into MPI holds one lock. That makes thread level SERIALIZED enough, and all calls
- * made here return at once, so the lock is never held for long.
+ * <p>Every call into MPI holds one lock. That makes thread level SERIALIZED enough. All calls made
+ * here return at once, so the lock is never held for long; but for {@link #connect}, before which
+ * nobody else can need it.
  */
 public final class OpenMpi {
   private static final Object LOCK = new Object();
-  private static FutureTask<Integer> starting;
+  private static MpiStart starting;
 
   private final Intracomm world;
   private final int rank;
@@ -37,27 +34,23 @@ public final class OpenMpi {
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
 
-  private OpenMpi(Intracomm world, boolean owner) throws MPIException {
+  /**
+   * A job that has started.
+   *
+   * @param seen ranks whose processes were found by the numbers that they gave
+   */
+  OpenMpi(Intracomm world, boolean owner, int[] nodes, RankPlace[] places, boolean[] seen)
+      throws MPIException {
     this.world = world;
     this.owner = owner;
+    this.nodes = nodes;
+    this.places = places;
     rank = world.getRank();
     size = world.getSize();
-    // Ranks that can share memory are one node; its number is that of its first rank.
-    Intracomm node = world.splitType(Comm.TYPE_SHARED, rank, new mpi.Info());
-    int[] first = {rank};
-    node.bcast(first, 1, MPI.INT, 0);
-    node.free();
-    nodes = new int[size];
-    world.allGather(first, 1, MPI.INT, nodes, 1, MPI.INT);
-    byte[] all = new byte[RankPlace.BYTES * size];
-    byte[] own = RankPlace.own(MPI.getProcessorName()).encode();
-    world.allGather(own, own.length, MPI.BYTE, all, own.length, MPI.BYTE);
-    places = new RankPlace[size];
     visible = new boolean[size];
     for (int peer = 0; peer < size; peer++) {
-      places[peer] = RankPlace.decode(all, peer * RankPlace.BYTES);
       // Containers on one node may share memory, but not the numbers of processes.
-      visible[peer] = nodes[peer] == nodes[rank] && places[peer].isAlive();
+      visible[peer] = nodes[peer] == nodes[rank] && seen[peer];
     }
   }
 
@@ -83,14 +76,15 @@ public final class OpenMpi {
 
   /**
    * Starts MPI, or joins the one that the program has started, and takes a communicator of its own.
-   * Collective.
+   * Collective. After a time-out MPI cannot be used any more in this process: a thread of it is
+   * left behind there.
    *
-   * @param timeout how long to wait for the other ranks
+   * @param patience how long to wait for the other ranks, and when to say so
    * @return the job
-   * @throws RankLostException if not all ranks come
+   * @throws RankLostException if not all ranks come, and in all later calls
    * @throws UnavailableException if MPI is over, or the program gave it too low a thread level
    */
-  public static OpenMpi connect(Duration timeout) {
+  public static OpenMpi connect(Patience patience) {
     synchronized (LOCK) {
       try {
         if (MPI.isFinalized()) {
@@ -98,67 +92,22 @@ public final class OpenMpi {
               "MPI has been finalized already; create the sync before MPI.Finalize()");
         }
         boolean owner = !MPI.isInitialized();
-        int provided = owner ? start(timeout) : MPI.queryThread();
-        if (owner && provided < MPI.THREAD_SERIALIZED) {
-          throw new UnavailableException(
-              "this Open MPI takes calls of one thread only: threadLevel="
-                  + provided
-                  + ", needed="
-                  + MPI.THREAD_SERIALIZED
-                  + "; build it with support for threads");
-        }
-        if (provided < MPI.THREAD_SERIALIZED && !MPI.isThreadMain()) {
+        boolean anyThread = owner || MPI.queryThread() >= MPI.THREAD_SERIALIZED;
+        if (!anyThread && !MPI.isThreadMain()) {
           throw new UnavailableException(
               "MPI was started for one thread only and this is another: threadLevel="
-                  + provided
+                  + MPI.queryThread()
                   + ", needed="
                   + MPI.THREAD_SERIALIZED
                   + "; start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)");
         }
-        awaitAll(timeout);
-        Intracomm world = MPI.COMM_WORLD.dup();
-        world.setErrhandler(MPI.ERRORS_RETURN);
-        return new OpenMpi(world, owner);
+        if (starting == null) { // otherwise an earlier attempt, which was interrupted, goes on
+          starting = new MpiStart(owner, anyThread, patience);
+        }
+        return starting.await(patience);
       } catch (MPIException e) {
         throw failed("connect", e);
       }
-    }
-  }
-
-  /**
-   * Starts MPI, which waits until all ranks have come so far, and takes no time-out: so another
-   * thread waits, which is left behind where they do not.
-   */
-  private static int start(Duration timeout) throws MPIException {
-    if (starting == null) { // otherwise an earlier attempt still waits
-      starting = new FutureTask<>(() -> MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED));
-      Thread thread = new Thread(starting, "gradient-sync-mpi-start");
-      thread.setDaemon(true);
-      thread.start();
-    }
-    try {
-      return starting.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
-    } catch (TimeoutException e) {
-      throw new RankLostException(
-          "timed out: MPI has not started, because not all ranks have come to create their first"
-              + " sync, rank="
-              + System.getenv("OMPI_COMM_WORLD_RANK")
-              + ", size="
-              + System.getenv("OMPI_COMM_WORLD_SIZE")
-              + ", waited="
-              + timeout
-              + prefixMissing(System.getenv()),
-          e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new RankLostException("interrupted while MPI starts", e);
-    } catch (ExecutionException e) {
-      if (e.getCause() instanceof MPIException cause) {
-        throw cause;
-      } else if (e.getCause() instanceof Error error) {
-        throw error; // among them what the loading of natives throws
-      }
-      throw new IllegalStateException(e.getCause());
     }
   }
 
@@ -176,27 +125,6 @@ public final class OpenMpi {
             + prefix
             + "; start the job with mpirun -x OPAL_PREFIX="
             + prefix;
-  }
-
-  /**
-   * Duplicating a communicator blocks for ever where a rank does not come, so all of them come here
-   * first.
-   */
-  private static void awaitAll(Duration timeout) throws MPIException {
-    long start = System.nanoTime();
-    Request all = MPI.COMM_WORLD.iBarrier();
-    while (!all.test()) {
-      if (System.nanoTime() - start > timeout.toNanos()) {
-        throw new RankLostException(
-            "timed out: not all ranks created a sync, rank="
-                + MPI.COMM_WORLD.getRank()
-                + ", size="
-                + MPI.COMM_WORLD.getSize()
-                + ", waited="
-                + timeout);
-      }
-      Thread.yield();
-    }
   }
 
   /**

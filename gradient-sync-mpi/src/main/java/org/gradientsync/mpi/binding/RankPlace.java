@@ -18,7 +18,11 @@ record RankPlace(String host, long process, long started) {
 
   /** This process. */
   static RankPlace own(String host) {
-    long process = ProcessHandle.current().pid();
+    return of(host, ProcessHandle.current().pid());
+  }
+
+  /** A process of this host. */
+  static RankPlace of(String host, long process) {
     return new RankPlace(host, process, Processes.started(process));
   }
 
@@ -39,6 +43,18 @@ record RankPlace(String host, long process, long started) {
   /** Whether the process can be seen from here and has not ended. */
   boolean isAlive() {
     return Processes.isAlive(process, started);
+  }
+
+  /**
+   * What keeps the process from doing its part, if it is of this host.
+   *
+   * @return a verb for the texts of errors, or an empty text if it runs
+   */
+  String trouble() {
+    if (!isAlive()) {
+      return "has died";
+    }
+    return Processes.isStopped(process) ? "is stopped" : "";
   }
 
   @Override

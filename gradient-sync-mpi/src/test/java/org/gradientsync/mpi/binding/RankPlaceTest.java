@@ -28,4 +28,22 @@ class RankPlaceTest {
     assertTrue(own.isAlive());
     assertFalse(new RankPlace("h", own.process(), own.started() + 1).isAlive());
   }
+
+  @Test
+  void aProcessThatIsStoppedOrEndedIsFoundOut() throws Exception {
+    Process process = new ProcessBuilder("sleep", "300").start();
+    try {
+      RankPlace place = RankPlace.of("h", process.pid());
+      assertEquals("", place.trouble());
+      new ProcessBuilder("kill", "-STOP", Long.toString(process.pid())).start().waitFor();
+      while (place.trouble().isEmpty()) {
+        Thread.sleep(1);
+      }
+      assertEquals("is stopped", place.trouble());
+      process.destroyForcibly().waitFor();
+      assertEquals("has died", place.trouble());
+    } finally {
+      process.destroyForcibly();
+    }
+  }
 }

@@ -11,6 +11,10 @@ public final class UsersMpi {
     call(() -> MPI.InitThread(new String[0], MPI.THREAD_MULTIPLE));
   }
 
+  public static void startForOneThread() {
+    call(() -> MPI.InitThread(new String[0], MPI.THREAD_FUNNELED));
+  }
+
   public static void stop() {
     call(
         () -> {

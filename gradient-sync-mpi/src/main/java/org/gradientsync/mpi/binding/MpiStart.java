@@ -1,0 +1,312 @@
+package org.gradientsync.mpi.binding;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import mpi.Comm;
+import mpi.Info;
+import mpi.Intracomm;
+import mpi.MPI;
+import mpi.MPIException;
+import mpi.Request;
+import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.host.HostBuffers;
+import org.gradientsync.spi.Patience;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The start of MPI. Most of its calls block until every rank makes them and take no time-out. So
+ * one thread makes them, and another keeps the time and says who is missing; where a rank does not
+ * come, the first one is left behind in MPI.
+ */
+final class MpiStart {
+  /** Makes the calls; other ranks of this node look for it. */
+  static final String THREAD = "gradient-sync-mpi-start";
+
+  private static final Logger log = LoggerFactory.getLogger(MpiStart.class);
+  private static final long LOOK_NANOS = 100_000_000;
+  private static final int QUICK_TESTS = 1000;
+  private static final int MOST_NAMED = 4;
+
+  /** For tests: what this rank does before a call of MPI, whose name it is given. */
+  static volatile Consumer<String> beforeCall = call -> {};
+
+  /** The places of all ranks, once this has been read; where nothing has come there are zeros. */
+  private record Places(ByteBuffer bytes, int size) {
+    boolean has(int peer) {
+      return bytes.getLong(peer * RankPlace.BYTES) != 0;
+    }
+
+    RankPlace of(int peer) {
+      byte[] one = new byte[RankPlace.BYTES];
+      bytes.get(peer * RankPlace.BYTES, one);
+      return RankPlace.decode(one, 0);
+    }
+  }
+
+  private final boolean owner;
+  private final FutureTask<OpenMpi> task = new FutureTask<>(this::start);
+  private volatile String call = "MPI_Init";
+  private volatile String rank = System.getenv("OMPI_COMM_WORLD_RANK");
+  private volatile Places places; // null until MPI has started
+  private volatile boolean[] seen; // ranks whose processes were seen; null until all have come
+  private ByteBuffer ownPlace; // MPI reads it as long as the request lives
+  private RankLostException lost; // or null
+
+  /**
+   * Begins.
+   *
+   * @param owner whether MPI is started here, rather than by the program
+   * @param anyThread whether another thread than the caller's may make the calls
+   * @param patience how long a caller's thread may take
+   */
+  MpiStart(boolean owner, boolean anyThread, Patience patience) {
+    this.owner = owner;
+    if (anyThread) {
+      daemon(task, THREAD);
+    } else {
+      daemon(() -> endIfLate(patience), THREAD + "-watch");
+      task.run();
+    }
+  }
+
+  private static void daemon(Runnable work, String name) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  /** Ends the process, whose thread cannot be called back from MPI. */
+  private void endIfLate(Patience patience) {
+    try {
+      await(patience);
+    } catch (RankLostException e) {
+      System.err.println("gradient-sync: the process ends: " + e.getMessage());
+      System.err.flush();
+      Runtime.getRuntime().halt(1);
+    } catch (MPIException | RuntimeException | Error e) {
+      log.debug("the calling thread throws it", e);
+    }
+  }
+
+  /**
+   * Waits for the end of the start.
+   *
+   * @throws RankLostException if not all ranks come, now and later
+   */
+  OpenMpi await(Patience patience) throws MPIException {
+    if (lost != null) {
+      throw new RankLostException(
+          "MPI could not be started by an earlier create(), and this process cannot try again: "
+              + lost.getMessage(),
+          lost);
+    }
+    boolean warned = false;
+    RunningTime time = new RunningTime();
+    while (true) {
+      try {
+        return task.get(LOOK_NANOS, TimeUnit.NANOSECONDS);
+      } catch (TimeoutException e) {
+        // looks again
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new RankLostException("interrupted while MPI starts", e);
+      } catch (ExecutionException e) {
+        if (e.getCause() instanceof MPIException cause) {
+          throw cause;
+        } else if (e.getCause() instanceof RuntimeException cause) {
+          throw cause;
+        } else if (e.getCause() instanceof Error error) {
+          throw error; // among them what the loading of natives throws
+        }
+        throw new IllegalStateException(e.getCause());
+      }
+      long waited = time.nanos();
+      if (waited > patience.timeoutNanos()) {
+        lost =
+            new RankLostException(
+                "timed out: "
+                    + missing()
+                    + ", rank="
+                    + rank
+                    + ", size="
+                    + size()
+                    + ", waited="
+                    + patience.timeout()
+                    + (places == null ? OpenMpi.prefixMissing(System.getenv()) : ""));
+        throw lost;
+      }
+      if (!warned && waited > patience.lateNanos()) {
+        warned = true;
+        log.warn("rank {} has waited {}: {}", rank, patience.late(), missing());
+      }
+    }
+  }
+
+  private String size() {
+    Places known = places;
+    return known == null ? System.getenv("OMPI_COMM_WORLD_SIZE") : Integer.toString(known.size());
+  }
+
+  private OpenMpi start() throws MPIException {
+    if (owner) {
+      begin("MPI_Init");
+      int provided = MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED);
+      if (provided < MPI.THREAD_SERIALIZED) {
+        throw new UnavailableException(
+            "this Open MPI takes calls of one thread only: threadLevel="
+                + provided
+                + ", needed="
+                + MPI.THREAD_SERIALIZED
+                + "; build it with support for threads");
+      }
+    }
+    gatherPlaces();
+    begin("MPI_Comm_dup");
+    Intracomm world = MPI.COMM_WORLD.dup();
+    world.setErrhandler(MPI.ERRORS_RETURN);
+    // Ranks that can share memory are one node; its number is that of its first rank.
+    begin("MPI_Comm_split_type");
+    Intracomm node = world.splitType(Comm.TYPE_SHARED, world.getRank(), new Info());
+    begin("MPI_Bcast");
+    int[] first = {world.getRank()};
+    node.bcast(first, 1, MPI.INT, 0);
+    node.free();
+    begin("MPI_Allgather");
+    int[] nodes = new int[world.getSize()];
+    world.allGather(first, 1, MPI.INT, nodes, 1, MPI.INT);
+    RankPlace[] all =
+        IntStream.range(0, nodes.length).mapToObj(places::of).toArray(RankPlace[]::new);
+    return new OpenMpi(world, owner, nodes, all, seen);
+  }
+
+  private void begin(String nextCall) {
+    call = nextCall;
+    beforeCall.accept(nextCall);
+  }
+
+  /**
+   * By a call that does not block, before those that do: so a rank that has not come yet is known,
+   * and later ones by their place.
+   */
+  private void gatherPlaces() throws MPIException {
+    begin("MPI_Iallgather");
+    rank = Integer.toString(MPI.COMM_WORLD.getRank());
+    int size = MPI.COMM_WORLD.getSize();
+    byte[] own = RankPlace.own(MPI.getProcessorName()).encode();
+    ownPlace = HostBuffers.allocate(own.length).put(0, own);
+    ByteBuffer all = HostBuffers.allocate(own.length * size);
+    places = new Places(all, size);
+    Request request =
+        MPI.COMM_WORLD.iAllGather(ownPlace, own.length, MPI.BYTE, all, own.length, MPI.BYTE);
+    for (int i = 0; !request.test(); i++) {
+      if (i < QUICK_TESTS) {
+        Thread.yield();
+      } else {
+        pause();
+      }
+    }
+    boolean[] alive = new boolean[size];
+    for (int peer = 0; peer < size; peer++) {
+      alive[peer] = places.of(peer).isAlive();
+    }
+    seen = alive;
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(1);
+    } catch (InterruptedException e) {
+      Thread.yield(); // the thread that keeps the time ends this wait
+    }
+  }
+
+  /**
+   * What it waits for. Makes no call of MPI.
+   *
+   * @return for example {@code not all ranks created a sync: rank 1 (host=node7, process=4711) has
+   *     not come}
+   */
+  private String missing() {
+    Places known = places;
+    if (known == null) {
+      return "MPI has not started, because not all ranks have come to create their first sync"
+          + list(notStarted());
+    }
+    boolean[] visible = seen;
+    if (visible == null) {
+      Map<Integer, JobProcesses.Found> processes = JobProcesses.find(System.getenv());
+      List<String> late = new ArrayList<>();
+      for (int peer = 0; peer < known.size(); peer++) {
+        if (!known.has(peer)) {
+          JobProcesses.Found process = processes.get(peer);
+          late.add(process == null ? "rank " + peer + " has not come" : process.late(peer));
+        }
+      }
+      return "not all ranks created a sync" + list(late);
+    }
+    return call + " does not return at the start of the job" + list(notRunning(known, visible));
+  }
+
+  private static List<String> notStarted() {
+    Map<String, String> environment = System.getenv();
+    int size = number(environment.get("OMPI_COMM_WORLD_SIZE"));
+    boolean oneNode = size == number(environment.get("OMPI_COMM_WORLD_LOCAL_SIZE"));
+    Map<Integer, JobProcesses.Found> processes = JobProcesses.find(environment);
+    List<String> late = new ArrayList<>();
+    for (int peer = 0; peer < size && !processes.isEmpty(); peer++) {
+      JobProcesses.Found process = processes.get(peer);
+      if (process != null && (!process.hasCome() || !process.place().trouble().isEmpty())) {
+        late.add(process.late(peer));
+      } else if (process == null && oneNode) {
+        late.add("rank " + peer + " has ended");
+      }
+    }
+    return late;
+  }
+
+  private static int number(String text) {
+    return text != null && text.matches("\\d{1,9}") ? Integer.parseInt(text) : 0;
+  }
+
+  /**
+   * All ranks have come, and only the library's own code runs in them: so one that is missing was
+   * stopped or has ended. Where none of this host is, it is one of another.
+   */
+  private List<String> notRunning(Places known, boolean[] visible) {
+    List<String> troubled = new ArrayList<>();
+    List<String> others = new ArrayList<>();
+    String host = known.of(Integer.parseInt(rank)).host();
+    for (int peer = 0; peer < known.size(); peer++) {
+      RankPlace place = known.of(peer);
+      String name = "rank " + peer + " (" + place + ")";
+      if (!visible[peer] || !place.host().equals(host)) {
+        others.add(name + " may be stopped, or cannot be reached");
+      } else if (!place.trouble().isEmpty()) {
+        troubled.add(name + " " + place.trouble());
+      }
+    }
+    if (troubled.isEmpty() && others.isEmpty()) {
+      troubled.add("every rank is running");
+    }
+    return troubled.isEmpty() ? others : troubled;
+  }
+
+  private static String list(List<String> ranks) {
+    if (ranks.isEmpty()) {
+      return "";
+    }
+    String more = ranks.size() > MOST_NAMED ? ", and " + (ranks.size() - MOST_NAMED) + " more" : "";
+    return ranks.stream().limit(MOST_NAMED).collect(Collectors.joining(", ", ": ", more));
+  }
+}

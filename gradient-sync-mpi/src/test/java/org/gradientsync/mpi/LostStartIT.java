@@ -1,0 +1,61 @@
+package org.gradientsync.mpi;
+
+import static org.gradientsync.mpi.LostRank.NAME;
+import static org.gradientsync.mpi.LostRank.requireMatch;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+
+import java.nio.file.Path;
+import java.util.List;
+import org.gradientsync.mpi.binding.LosingStart;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** A rank is stopped in the middle of MPI's start: the others end, and say who it is. */
+class LostStartIT {
+  private static final int RANKS = 3;
+
+  @TempDir Path folder;
+
+  private Mpirun.Result stopBefore(String call, String threads) throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(RANKS, List.of(), LosingStart.class, folder.toString(), call, threads);
+    assertNotEquals(0, job.exitCode(), job.output());
+    return job;
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "MPI_Init",
+        "MPI_Iallgather",
+        "MPI_Comm_dup",
+        "MPI_Comm_split_type",
+        "MPI_Bcast",
+        "MPI_Allgather"
+      })
+  void aRankThatStopsInTheStartIsNamed(String call) throws Exception {
+    Mpirun.Result job = stopBefore(call, "any");
+    requireMatch(job, "WARN .*rank [02] has waited PT1S: .*" + NAME + " is stopped");
+    requireMatch(
+        job, "caught timed out: .*: " + NAME + " is stopped, rank=[02], size=3, waited=PT5S");
+    requireMatch(job, "again MPI could not be started by an earlier create.*" + NAME);
+  }
+
+  @Test
+  void whereOneThreadOnlyMayCallMpiTheProcessEnds() throws Exception {
+    Mpirun.Result job = stopBefore("MPI_Comm_dup", "one");
+    requireMatch(
+        job, "gradient-sync: the process ends: timed out: MPI_Comm_dup .*" + NAME + " is stopped");
+  }
+
+  @Test
+  void oneThreadThatMayCallMpiStartsAndEnds() throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(2, List.of(), LosingStart.class, folder.toString(), "nothing", "one-and-end");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("created 0").expect("created 1");
+  }
+}
