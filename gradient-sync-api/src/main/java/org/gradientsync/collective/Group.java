@@ -756,6 +756,16 @@ public final class Group implements AutoCloseable {
   }
 
   /**
+   * Which other ranks have neither left nor died, as far as this one knows. Takes no lock: for the
+   * end of the process.
+   *
+   * @return ranks of the group, in their order
+   */
+  public List<Integer> staying() {
+    return members.all().stream().filter(peer -> peer != rank() && !presence.isDeaf(peer)).toList();
+  }
+
+  /**
    * Whether no rank is known to have died.
    *
    * @return false if one is gone

@@ -4,11 +4,16 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Group;
 import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.mpi.binding.RunningTime;
+import org.gradientsync.spi.Patience;
 
 /**
  * How an MPI rank ends: together with the others where all is well, and by ending the job where it
@@ -18,10 +23,13 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   private static final int LOOKS = 20;
   private static final long LOOK_NANOS = 100_000;
+  private static final Duration POLL = Duration.ofMillis(1);
+  private static final Duration LOOK = Duration.ofMillis(100);
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
 
   private static volatile Runnable beforeEnd = () -> {};
+  private static volatile Patience longest;
 
   private final OpenMpi mpi;
   private final Group world;
@@ -36,6 +44,13 @@ final class JobEnd implements UncaughtExceptionHandler {
   /** Runs on the thread that ends MPI, just before; the last one that was given. */
   static void prepareWith(Runnable preparation) {
     beforeEnd = preparation;
+  }
+
+  /** How long the end waits for other ranks: as long as the most patient sync of this process. */
+  static synchronized void waitAsLongAs(Patience patience) {
+    if (longest == null || patience.timeout().compareTo(longest.timeout()) > 0) {
+      longest = patience;
+    }
   }
 
   static void install(OpenMpi mpi, Group world) {
@@ -58,13 +73,91 @@ final class JobEnd implements UncaughtExceptionHandler {
                     return;
                   }
                   beforeEnd.run();
-                  // Where a rank was lost, it may never come; without limit this process would
-                  // hang.
-                  if (!mpi.finish(sound ? null : LIMIT)) {
-                    mpi.abort(1);
-                  }
+                  end(mpi, world, sound);
                 },
                 "gradient-sync-mpi-end"));
+  }
+
+  /**
+   * Ends MPI together with the other ranks, or without those that do not come.
+   *
+   * @param sound whether no rank was lost; otherwise it may never come
+   */
+  private static void end(OpenMpi mpi, Group world, boolean sound) {
+    Patience patience = longest;
+    long limit = sound ? patience.timeoutNanos() : LIMIT.toNanos();
+    RunningTime time = new RunningTime();
+    long looked = 0;
+    boolean warned = false;
+    while (!mpi.haveAllCome()) {
+      pause(POLL);
+      long waited = time.nanos();
+      if (waited - looked < LOOK.toNanos()) {
+        continue;
+      }
+      looked = waited;
+      List<Integer> staying = world.staying();
+      // The lowest rank that has ended speaks for all, and the others only if it does not.
+      boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
+      if (!world.isComplete() || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
+        say(
+            "rank "
+                + mpi.rank()
+                + " ends the job: it has come to its end and waited "
+                + Duration.ofNanos(waited).truncatedTo(ChronoUnit.SECONDS)
+                + " for "
+                + awaited(mpi, world, staying)
+                + "; if a rank has more to do, raise gradientsync.timeout="
+                + patience.timeout());
+        mpi.abort(1);
+        return;
+      }
+      if (first && !warned && waited > patience.lateNanos()) {
+        warned = true;
+        say(
+            "rank "
+                + mpi.rank()
+                + " has come to its end and waited "
+                + patience.late()
+                + " for "
+                + awaited(mpi, world, staying)
+                + "; it ends the job after "
+                + Duration.ofNanos(limit));
+      }
+    }
+    Thread watch = new Thread(() -> haltAfter(mpi, patience), "gradient-sync-mpi-end-watch");
+    watch.setDaemon(true);
+    watch.start();
+    mpi.finish();
+    watch.interrupt();
+  }
+
+  private static String awaited(OpenMpi mpi, Group world, List<Integer> staying) {
+    String troubles = mpi.troubles();
+    if (staying.isEmpty()) {
+      return troubles.isEmpty() ? "another rank" : troubles;
+    }
+    return world.names(staying) + (troubles.isEmpty() ? "" : " (" + troubles + ")");
+  }
+
+  /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
+  private static void haltAfter(OpenMpi mpi, Patience patience) {
+    RunningTime time = new RunningTime();
+    while (time.nanos() < patience.timeoutNanos()) {
+      try {
+        Thread.sleep(LOOK.toMillis());
+      } catch (InterruptedException e) {
+        return; // MPI has ended
+      }
+    }
+    String troubles = mpi.troubles();
+    say(
+        "rank "
+            + mpi.rank()
+            + " ends: MPI_Finalize has not returned in "
+            + patience.timeout()
+            + (troubles.isEmpty() ? "" : ", " + troubles));
+    Runtime.getRuntime().halt(1);
   }
 
   /**

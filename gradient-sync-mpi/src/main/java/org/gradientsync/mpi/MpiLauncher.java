@@ -43,6 +43,7 @@ public final class MpiLauncher implements Launcher {
       if (world == null) {
         world = join(settings);
       }
+      JobEnd.waitAsLongAs(settings.patience());
       return world;
     }
   }

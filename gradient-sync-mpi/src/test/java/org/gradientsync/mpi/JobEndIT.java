@@ -89,6 +89,26 @@ class JobEndIT {
   }
 
   @Test
+  void aRankThatHasMoreToDoAtTheEndIsNamedAndWaitedFor() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "stay-a-while");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 has come to its end and waited PT1S for rank 1 (host=")
+        .expect("; it ends the job after PT4M")
+        .expect("saved");
+    assertFalse(job.output().contains("rank 2 has come to its end"), job.output());
+  }
+
+  @Test
+  void aRankThatGoesOnForEverAtTheEndIsNamedAndEnded() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "stay");
+    assertNotEquals(0, job.exitCode());
+    job.expect("rank 0 has come to its end and waited PT1S for rank 1 (host=")
+        .expect("rank 0 ends the job: it has come to its end and waited PT3S for rank 1 (host=")
+        .expect("raise gradientsync.timeout=PT3S");
+    assertFalse(job.output().contains("saved"), job.output());
+  }
+
+  @Test
   void aRankThatNeverCreatesASyncIsNotWaitedForForEver() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "never");
     assertNotEquals(0, job.exitCode());

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A rank is stopped in the middle of MPI's start: the others end, and say who it is. */
+/** A rank is stopped in the middle of MPI's start or end: the others end, and say who it is. */
 class LostStartIT {
   private static final int RANKS = 3;
 
@@ -57,5 +57,12 @@ class LostStartIT {
         Mpirun.run(2, List.of(), LosingStart.class, folder.toString(), "nothing", "one-and-end");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("created 0").expect("created 1");
+  }
+
+  @Test
+  void aRankThatStopsInMpisEndIsNamed() throws Exception {
+    Mpirun.Result job = stopBefore("MPI_Finalize", "any");
+    requireMatch(
+        job, "rank [02] ends: MPI_Finalize has not returned in PT5S, " + NAME + " is stopped");
   }
 }

@@ -26,6 +26,8 @@ final class Programs {
       case "kill" -> killOne();
       case "never" -> neverCreate();
       case "caught" -> catchTheLoss();
+      case "stay" -> stay(Duration.ofSeconds(3), 240_000);
+      case "stay-a-while" -> stay(Duration.ofMinutes(4), 10_000);
       case "attach" -> attach();
       case "unavailable" -> unavailable();
       case "local" -> localRank();
@@ -136,6 +138,20 @@ final class Programs {
       sync.barrier();
     } catch (GradientSyncException e) {
       System.out.println("caught " + e.getMessage());
+    }
+  }
+
+  /** All is well, and rank 1 has more to do. */
+  private static void stay(Duration timeout, long millis) throws InterruptedException {
+    int rank;
+    try (GradientSync sync =
+        GradientSync.builder().timeout(timeout).late(Duration.ofSeconds(1)).create()) {
+      rank = sync.rank();
+      sync.barrier();
+    }
+    if (rank == 1) {
+      Thread.sleep(millis);
+      System.out.println("saved");
     }
   }
 

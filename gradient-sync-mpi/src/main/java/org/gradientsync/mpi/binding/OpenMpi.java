@@ -1,9 +1,10 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import mpi.Intracomm;
 import mpi.MPI;
 import mpi.MPIException;
@@ -20,7 +21,7 @@ import org.gradientsync.spi.Patience;
  *
  * <p>Every call into MPI holds one lock. That makes thread level SERIALIZED enough. All calls made
  * here return at once, so the lock is never held for long; but for {@link #connect}, before which
- * nobody else can need it.
+ * nobody else can need it, and {@link #finish}, after which nobody does.
  */
 public final class OpenMpi {
   private static final Object LOCK = new Object();
@@ -33,6 +34,7 @@ public final class OpenMpi {
   private final boolean owner;
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
+  private Request end; // of the wait for all ranks' ends, or null
 
   /**
    * A job that has started.
@@ -226,38 +228,51 @@ public final class OpenMpi {
   }
 
   /**
-   * Ends MPI, if it was started here and is not over, when every rank has come to its end.
+   * Comes to the end of MPI, at the first call, and looks whether the others have. Waits for
+   * nobody.
    *
-   * @param limit how long to wait for them, or null for as long as it takes
-   * @return false if they did not come in time, and MPI goes on
+   * @return true once every rank has come, or MPI is over
    */
-  public boolean finish(Duration limit) {
-    try {
-      long start = System.nanoTime();
-      Request all;
-      synchronized (LOCK) {
-        if (!owner || MPI.isFinalized()) {
+  public boolean haveAllCome() {
+    synchronized (LOCK) {
+      try {
+        if (MPI.isFinalized()) {
           return true;
         }
-        all = world.iBarrier();
-      }
-      while (true) {
-        synchronized (LOCK) {
-          if (all.test()) {
-            MPI.Finalize();
-            return true;
-          }
+        if (end == null) {
+          end = world.iBarrier();
         }
-        if (limit != null && System.nanoTime() - start > limit.toNanos()) {
-          return false;
-        }
-        Thread.sleep(1);
+        return end.test();
+      } catch (MPIException e) {
+        throw failed("barrier", e);
       }
-    } catch (MPIException e) {
-      throw failed("finalize", e);
-    } catch (InterruptedException e) {
-      return false;
     }
+  }
+
+  /** Ends MPI, unless it is over. Blocks until every rank does; {@link #haveAllCome} first. */
+  public void finish() {
+    synchronized (LOCK) {
+      try {
+        if (!MPI.isFinalized()) {
+          MpiStart.beforeCall.accept("MPI_Finalize");
+          MPI.Finalize();
+        }
+      } catch (MPIException e) {
+        throw failed("finalize", e);
+      }
+    }
+  }
+
+  /**
+   * Which ranks of this host have died or are stopped. Makes no call of MPI.
+   *
+   * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
+   */
+  public String troubles() {
+    return IntStream.range(0, size)
+        .filter(peer -> visible[peer] && !places[peer].trouble().isEmpty())
+        .mapToObj(peer -> "rank " + peer + " (" + places[peer] + ") " + places[peer].trouble())
+        .collect(Collectors.joining(", "));
   }
 
   /**
