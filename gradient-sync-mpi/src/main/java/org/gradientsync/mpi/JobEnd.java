@@ -99,7 +99,8 @@ final class JobEnd implements UncaughtExceptionHandler {
       List<Integer> staying = world.staying();
       // The lowest rank that has ended speaks for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
-      if (!world.isComplete() || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
+      boolean complete = world.isComplete();
+      if (!complete || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
         say(
             "rank "
                 + mpi.rank()
@@ -107,8 +108,9 @@ final class JobEnd implements UncaughtExceptionHandler {
                 + Duration.ofNanos(waited).truncatedTo(ChronoUnit.SECONDS)
                 + " for "
                 + awaited(mpi, world, staying)
-                + "; if a rank has more to do, raise gradientsync.timeout="
-                + patience.timeout());
+                + (complete
+                    ? "; if a rank has more to do, raise gradientsync.timeout=" + patience.timeout()
+                    : ""));
         mpi.abort(1);
         return;
       }
@@ -134,10 +136,8 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   private static String awaited(OpenMpi mpi, Group world, List<Integer> staying) {
     String troubles = mpi.troubles();
-    if (staying.isEmpty()) {
-      return troubles.isEmpty() ? "another rank" : troubles;
-    }
-    return world.names(staying) + (troubles.isEmpty() ? "" : " (" + troubles + ")");
+    String names = staying.isEmpty() ? "other ranks" : world.names(staying);
+    return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
 
   /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
