@@ -11,8 +11,8 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Group;
+import org.gradientsync.collective.WaitClock;
 import org.gradientsync.mpi.binding.OpenMpi;
-import org.gradientsync.mpi.binding.RunningTime;
 import org.gradientsync.spi.Patience;
 
 /**
@@ -86,12 +86,12 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static void end(OpenMpi mpi, Group world, boolean sound) {
     Patience patience = longest;
     long limit = sound ? patience.timeoutNanos() : LIMIT.toNanos();
-    RunningTime time = new RunningTime();
+    WaitClock time = new WaitClock();
     long looked = 0;
     boolean warned = false;
     while (!mpi.haveAllCome()) {
       pause(POLL);
-      long waited = time.nanos();
+      long waited = time.look();
       if (waited - looked < LOOK.toNanos()) {
         continue;
       }
@@ -142,10 +142,10 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
   private static void haltAfter(OpenMpi mpi, Patience patience) {
-    RunningTime time = new RunningTime();
-    while (time.nanos() < patience.timeoutNanos()) {
+    WaitClock time = new WaitClock();
+    while (time.look() < patience.timeoutNanos()) {
       try {
-        Thread.sleep(LOOK.toMillis());
+        Thread.sleep(POLL.toMillis());
       } catch (InterruptedException e) {
         return; // MPI has ended
       }

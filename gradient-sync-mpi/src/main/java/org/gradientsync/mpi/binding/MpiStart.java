@@ -19,6 +19,7 @@ import mpi.MPIException;
 import mpi.Request;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.collective.WaitClock;
 import org.gradientsync.host.HostBuffers;
 import org.gradientsync.spi.Patience;
 import org.slf4j.Logger;
@@ -34,7 +35,7 @@ final class MpiStart {
   static final String THREAD = "gradient-sync-mpi-start";
 
   private static final Logger log = LoggerFactory.getLogger(MpiStart.class);
-  private static final long LOOK_NANOS = 100_000_000;
+  private static final long LOOK_NANOS = 20_000_000;
   private static final int QUICK_TESTS = 1000;
   private static final int MOST_NAMED = 4;
 
@@ -112,7 +113,7 @@ final class MpiStart {
           lost);
     }
     boolean warned = false;
-    RunningTime time = new RunningTime();
+    WaitClock time = new WaitClock();
     while (true) {
       try {
         return task.get(LOOK_NANOS, TimeUnit.NANOSECONDS);
@@ -131,7 +132,7 @@ final class MpiStart {
         }
         throw new IllegalStateException(e.getCause());
       }
-      long waited = time.nanos();
+      long waited = time.look();
       if (waited > patience.timeoutNanos()) {
         lost =
             new RankLostException(
