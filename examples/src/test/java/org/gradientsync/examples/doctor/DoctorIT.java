@@ -31,6 +31,24 @@ class DoctorIT {
   }
 
   @Test
+  void oneOfSeveralThatIsAloneIsAProblem() throws Exception {
+    Script task = Script.alone(DOCTOR).set("SLURM_STEP_NUM_TASKS", "2").set("SLURM_PROCID", "1");
+    Run run = task.run(folder).exits(1);
+    run.printsLike(".*srun started 2 processes, but this one finds itself alone: SLURM_STEP_NUM.*");
+    run.printsLike(".*start the job with srun --mpi=pmix, .*");
+    task.set("JAVA_OPTS", "-Dgradientsync.launcher=none");
+    assertVerdict(task.run(folder).prints("chosen           local"));
+  }
+
+  @Test
+  void ranksThatMpiDoesNotFindAreAProblem() throws Exception {
+    String drop = "unset $(env | sed -n 's/^\\(PMIX_[^=]*\\|OMPI_MCA_[^=]*\\)=.*/\\1/p')";
+    Run run = Script.underMpirun(2, script(drop, "exec " + DOCTOR).toString()).run(folder).exits(1);
+    run.printsLike(".*mpirun started 2 processes, but this one finds itself alone: OMPI_COMM_.*");
+    run.printsLike(".*let each rank have all the variables that Open MPI's mpirun -np 2 sets, .*");
+  }
+
+  @Test
   void aloneAsJson() throws Exception {
     Run run = Script.alone(DOCTOR).run(folder, "--json");
     Json.assertJson(run.out());
