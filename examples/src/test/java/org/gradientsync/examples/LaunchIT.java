@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The launch scripts without mpirun. */
+/** The launch scripts, most of it without mpirun. */
 class LaunchIT {
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
 
@@ -164,6 +164,23 @@ class LaunchIT {
             .exits(0);
     run.prints(PASS_ALL);
     assertFalse(run.err().contains("out of"), run::toString);
+  }
+
+  @Test
+  void jobsOfOneNodeDoNotListenToTheNetwork() throws Exception {
+    String[] program = {
+      "--class-path", System.getProperty("java.class.path"), ListeningSockets.class.getName()
+    };
+    for (String asked : new String[] {"", "self,vader,tcp"}) { // the user's choice wins
+      Run run =
+          Script.underMpirun(2, "launch")
+              .set("OMPI_MCA_btl", asked)
+              .run(folder, program)
+              .exits(0)
+              .printsLike("rank 0 of 2 listens at .*");
+      boolean open = !run.out().contains("rank 1 of 2 listens at []");
+      assertEquals(!asked.isEmpty(), open, run::toString);
+    }
   }
 
   @Test

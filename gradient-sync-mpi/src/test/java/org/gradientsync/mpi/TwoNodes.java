@@ -45,6 +45,7 @@ final class TwoNodes {
     String moved = System.getenv("OPAL_PREFIX") == null ? "" : ";OPAL_PREFIX";
     environment.put("OMPI_MCA_mca_base_env_list", "UCX_ERROR_SIGNALS" + moved);
     environment.put("OMPI_MCA_pml", "ob1");
+    environment.put("OMPI_MCA_btl", "self,vader,tcp"); // script/test keeps other jobs off tcp
     environment.put("OMPI_MCA_oob_tcp_if_include", "lo");
     environment.put("OMPI_MCA_btl_tcp_if_include", "lo");
     return environment;
