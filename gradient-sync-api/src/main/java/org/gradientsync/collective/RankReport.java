@@ -9,18 +9,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Supplier;
-import java.util.regex.Pattern;
 
 /** What one rank knows when it is asked why a job does not go on. */
 final class RankReport {
-  /** What in the environment matters here. */
-  private static final List<String> VARIABLES =
-      List.of("OMPI_", "PMIX_", "UCX_", "CUDA_", "NVIDIA_", "SLURM_", "LD_LIBRARY_PATH");
-
-  /** Reports are sent to others. */
-  private static final Pattern SECRET =
-      Pattern.compile("JWT|TOKEN|SECRET|PASS|KEY|CRED|AUTH|PRECONDITION_TRANSPORTS");
-
   private static final Set<String> PROPERTIES =
       Set.of(
           "java.version",
@@ -62,7 +53,7 @@ final class RankReport {
                   calls.lastFinished()));
       Thread thread = !calls.isRunning() && caller instanceof HelpingThread h ? h.helps() : caller;
       if (thread != null) {
-        line.append(", thread \"").append(thread.getName()).append('"').append(at(thread));
+        line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
       }
     }
     return line.toString();
@@ -107,7 +98,7 @@ final class RankReport {
     }
     section(lines, "threads", threads());
     section(lines, "versions and properties", properties());
-    section(lines, "environment", environment());
+    section(lines, "environment", environment(System.getenv()));
     return lines;
   }
 
@@ -124,7 +115,7 @@ final class RankReport {
         .forEach(
             (thread, frames) -> {
               List<String> lines = new ArrayList<>();
-              lines.add('"' + thread.getName() + "\" " + thread.getState());
+              lines.add('"' + nameOf(thread) + "\" " + thread.getState());
               for (StackTraceElement frame : frames) {
                 lines.add("    at " + frame);
               }
@@ -135,13 +126,14 @@ final class RankReport {
     return all;
   }
 
-  private static List<String> properties() {
+  static List<String> properties() {
     List<String> lines = new ArrayList<>();
-    Package own = RankReport.class.getPackage();
-    lines.add("gradient-sync=" + own.getImplementationVersion());
+    lines.add("gradient-sync=" + version());
     for (String name : new TreeSet<>(System.getProperties().stringPropertyNames())) {
-      if (name.startsWith("gradientsync.") || PROPERTIES.contains(name)) {
+      if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
+      } else if (name.startsWith("gradientsync.")) {
+        lines.add(name + "=" + ShownEnvironment.valueOf(System.getProperty(name)));
       }
     }
     Runtime runtime = Runtime.getRuntime();
@@ -155,16 +147,20 @@ final class RankReport {
     return lines;
   }
 
-  private static List<String> environment() {
+  /** Reports are sent to others: see {@link ShownEnvironment}. */
+  static List<String> environment(Map<String, String> variables) {
     List<String> lines = new ArrayList<>();
-    new TreeMap<>(System.getenv())
-        .forEach(
-            (name, value) -> {
-              boolean secret = SECRET.matcher(name.toUpperCase(Locale.ROOT)).find();
-              if (!secret && VARIABLES.stream().anyMatch(name::startsWith)) {
-                lines.add(name + "=" + value);
-              }
-            });
+    ShownEnvironment.of(variables).forEach((name, value) -> lines.add(name + "=" + value));
     return lines;
+  }
+
+  /** The version in the manifest of the jar that this class was loaded from. */
+  private static String version() {
+    String version = RankReport.class.getPackage().getImplementationVersion();
+    return version == null ? "unpackaged" : version;
+  }
+
+  private static String nameOf(Thread thread) {
+    return ShortText.oneLine(thread.getName());
   }
 }

@@ -94,7 +94,9 @@ class LostRankIT {
       requireMatch(report, "last calls, oldest first:");
       requireMatch(report, "\"main\" ");
       requireMatch(report, "java.version=");
+      requireMatch(report, "gradient-sync=\\d"); // from the manifest of the jar
       requireMatch(report, "OMPI_COMM_WORLD_RANK=" + rank);
+      assertFalse(report.contains("OMPI_ARGV"), report);
     }
     requireMatch(Files.readString(folder.resolve("summary.txt")), "rank 1 .*stickInUserCode");
   }

@@ -5,10 +5,14 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
+import org.gradientsync.collective.ShownEnvironment;
 import org.gradientsync.examples.HostName;
 import org.gradientsync.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
@@ -37,6 +41,16 @@ final class Host {
     "JAVA_TOOL_OPTIONS"
   };
 
+  private static final Set<String> COMMANDS =
+      Set.of("JAVA_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS");
+
+  private static final Pattern SHOWN_OPTION =
+      Pattern.compile(
+          "-X(m[nsx]|ss|int|comp|rs|log|share)[^\\s=]*"
+              + "|-XX:[+-]\\w+|-XX:\\w+=[\\w.]+"
+              + "|-D(java\\.library\\.path|java\\.io\\.tmpdir|gradientsync\\.\\w+)=\\S*"
+              + "|--(add-opens|add-exports|add-modules|enable-native-access)=[\\w./=,-]+");
+
   private static final int PROBE_BYTES = 1 << 20;
 
   private Host() {}
@@ -46,8 +60,20 @@ final class Host {
     facts.add(JDK, "vendor", System.getProperty("java.vendor"));
     facts.add(JDK, "home", System.getProperty("java.home"));
     facts.add(
-        JDK, "options", Facts.joined(ManagementFactory.getRuntimeMXBean().getInputArguments()));
+        JDK,
+        "options",
+        Facts.joined(
+            ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+                .map(Host::shown)
+                .toList()));
     facts.add(JDK, "max heap", bytes(Runtime.getRuntime().maxMemory()));
+  }
+
+  /** An option of the JVM; of one that may hold a secret only the name, as pages are sent on. */
+  static String shown(String option) {
+    return SHOWN_OPTION.matcher(option).matches()
+        ? option
+        : option.split("[=\\s]", 2)[0] + (option.contains("=") ? "=(not shown)" : "");
   }
 
   static void machine(Facts facts) throws IOException {
@@ -102,7 +128,7 @@ final class Host {
         .forEach(
             (key, value) -> {
               if (key.toString().startsWith("gradientsync.")) {
-                facts.add(SETTINGS, "-D" + key, value);
+                facts.add(SETTINGS, "-D" + key, ShownEnvironment.valueOf(value.toString()));
               }
             });
   }
@@ -111,12 +137,14 @@ final class Host {
     Map<String, String> own = new LinkedHashMap<>(new TreeMap<>(environment));
     MpiTrial.forgetJob(own); // mpirun's own say nothing about what the user chose
     facts.add(SETTINGS, UCX_SIGNALS, NOT_SET);
-    own.forEach(
+    Map<String, String> shown = ShownEnvironment.of(own);
+    own.keySet().stream()
+        .filter(COMMANDS::contains)
+        .forEach(name -> shown.put(name, ShownEnvironment.HIDDEN));
+    shown.forEach(
         (name, value) -> {
-          for (String prefix : VARIABLES) {
-            if (name.startsWith(prefix)) {
-              facts.add(SETTINGS, name, value.isEmpty() ? "(empty)" : value);
-            }
+          if (Arrays.stream(VARIABLES).anyMatch(name::startsWith)) {
+            facts.add(SETTINGS, name, value.isEmpty() ? "(empty)" : value);
           }
         });
   }

@@ -119,6 +119,37 @@ class DoctorTest {
   }
 
   @Test
+  void whatMayHoldASecretIsNotShown() {
+    Facts facts = new Facts();
+    Host.settings(
+        Map.of(
+            "JAVA_OPTS", "-Dapi.key=abc",
+            "OMPI_MCA_btl", "tcp --password=abc",
+            "CUDA_PATH", "/abc",
+            "UCX_TLS", "self"),
+        facts);
+    String hidden = "(not shown: looks like a command)";
+    assertEquals(
+        Map.of(
+            "UCX_ERROR_SIGNALS",
+            "not set",
+            "JAVA_OPTS",
+            hidden,
+            "OMPI_MCA_btl",
+            hidden,
+            "UCX_TLS",
+            "self"),
+        facts.section("Settings"));
+    for (String option : List.of("-Xmx1g", "-XX:+UseSerialGC", "-Dgradientsync.timeout=5")) {
+      assertEquals(option, Host.shown(option));
+    }
+    assertEquals("-Dapi.key=(not shown)", Host.shown("-Dapi.key=abc"));
+    assertEquals(
+        "-XX:OnOutOfMemoryError=(not shown)", Host.shown("-XX:OnOutOfMemoryError=mail -p abc"));
+    assertEquals("-javaagent:a.jar=(not shown)", Host.shown("-javaagent:a.jar=abc"));
+  }
+
+  @Test
   void theHostIsDescribed() throws Exception {
     Facts facts = new Facts();
     Host.jdk(facts);
