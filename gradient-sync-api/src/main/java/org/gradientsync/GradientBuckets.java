@@ -548,6 +548,7 @@ public final class GradientBuckets implements AutoCloseable {
   }
 
   private void requireUsable() {
+    sync.requireNoListener();
     if (closed) {
       throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
     }

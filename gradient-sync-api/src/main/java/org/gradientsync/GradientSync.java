@@ -367,9 +367,9 @@ public final class GradientSync implements AutoCloseable {
    * it.
    *
    * @param listener called in order, by a thread that is in the same or a later call of this sync
-   *     or its buckets, or closes it; it must not call the sync. What it throws is logged, the
-   *     first time, and changes nothing. Reductions that end in exceptions, and those in graphs,
-   *     are not told
+   *     or its buckets, or closes it. Collective calls that it makes of the sync itself throw an
+   *     {@link IllegalStateException}. What it throws is logged, the first time, and changes
+   *     nothing. Reductions that end in exceptions, and those in graphs, are not told
    * @return when the counting of {@link Synchronization#startedAt} begins for this listener, for
    *     comparing with moments of one's own; ends with this sync
    * @throws IllegalStateException if this sync is closed
@@ -460,7 +460,13 @@ public final class GradientSync implements AutoCloseable {
     awaitThread();
   }
 
+  /** Refuses what a listener of {@link #observe} calls. */
+  void requireNoListener() {
+    observer.requireNoListener(rank());
+  }
+
   private void awaitThread() {
+    requireNoListener();
     CommunicationThread running = thread;
     if (running != null) {
       running.awaitAll();

@@ -24,6 +24,7 @@ final class Observer implements AutoCloseable {
 
   private final BackendDevice device;
   private final String reducer;
+  private volatile Thread caller; // that calls listeners now, or null
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
@@ -133,6 +134,21 @@ final class Observer implements AutoCloseable {
   }
 
   /**
+   * Refuses calls by a listener: they would be told to listeners, too, without end.
+   *
+   * @param rank this rank
+   * @throws IllegalStateException if a listener makes this call
+   */
+  void requireNoListener(int rank) {
+    if (caller == Thread.currentThread()) {
+      throw new IllegalStateException(
+          "a listener called the sync that it observes: rank="
+              + rank
+              + "; note what it hears, and call the sync after the observed call has returned");
+    }
+  }
+
+  /**
    * Counts a call that is about to be made, and begins to observe it if somebody wants that.
    *
    * @param queue where the data is computed
@@ -237,6 +253,7 @@ final class Observer implements AutoCloseable {
 
   /** What a listener throws is its own affair: the other ranks are in the same call. */
   private void tell(Listener listener, Synchronization synchronization) {
+    caller = Thread.currentThread();
     try {
       listener.consumer.accept(synchronization);
     } catch (RuntimeException | Error e) {
@@ -247,6 +264,8 @@ final class Observer implements AutoCloseable {
             synchronization,
             e);
       }
+    } finally {
+      caller = null;
     }
   }
 

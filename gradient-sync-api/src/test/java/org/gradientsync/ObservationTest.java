@@ -117,6 +117,44 @@ class ObservationTest {
   }
 
   @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aListenerMustNotCallItsSync(int ranks) throws IOException {
+    try (Recording recording = new Recording()) {
+      recording.enable(EVENT);
+      recording.start();
+      LocalRanks.run(
+          ranks,
+          sync -> {
+            List<Throwable> refused = new ArrayList<>();
+            List<Runnable> calls;
+            try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
+              calls =
+                  List.of(
+                      () -> sync.average(buffer),
+                      () -> sync.broadcast(buffer, 0),
+                      () -> sync.register(buffer),
+                      sync::barrier,
+                      sync.communicator()::barrier);
+              sync.observe(
+                  s ->
+                      calls.forEach(call -> refused.add(assertThrows(Throwable.class, call::run))));
+              sync.average(buffer);
+              sync.average(buffer);
+            }
+            assertEquals(2 * calls.size(), refused.size());
+            for (Throwable e : refused) {
+              assertEquals(IllegalStateException.class, e.getClass());
+              assertTrue(e.getMessage().startsWith("a listener called the sync "), e::toString);
+              assertTrue(e.getMessage().contains("rank=" + sync.rank()), e::toString);
+            }
+          });
+      recording.stop();
+      recording.dump(folder.resolve("refused.jfr"));
+    }
+    assertEquals(2 * ranks, events(folder.resolve("refused.jfr")).size());
+  }
+
+  @ParameterizedTest
   @CsvSource({"1,true", "1,false", "2,true", "2,false", "3,true"})
   void timesArePossible(int ranks, boolean overlap) {
     LocalRanks.run(

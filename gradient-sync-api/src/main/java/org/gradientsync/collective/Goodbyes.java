@@ -13,6 +13,7 @@ import org.gradientsync.spi.Resources;
  */
 final class Goodbyes implements AutoCloseable {
   private static final int KIND = Long.BYTES; // behind the generation
+  private static final int DEPARTURE = KIND + Integer.BYTES;
   private static final int REASON = KIND + Long.BYTES;
   private static final int BYTES = 512;
   private static final long NOBODY = -1; // instead of a generation
@@ -87,6 +88,11 @@ final class Goodbyes implements AutoCloseable {
     return reasonIn(peer);
   }
 
+  /** How a rank has left that has said so. */
+  synchronized Departure departure(int peer) {
+    return Departure.of(words[peer].getInt(DEPARTURE));
+  }
+
   private String reasonIn(int peer) {
     return ShortText.get(words[peer], REASON, BYTES - REASON);
   }
@@ -95,21 +101,23 @@ final class Goodbyes implements AutoCloseable {
    * Tells the others that this rank leaves; waits for nobody. Sending to a rank that is gone can
    * make MPI end this process.
    *
+   * @param reason what has ended this rank, or an empty text
    * @param deaf who need not be told
    */
-  void say(String reason, IntPredicate deaf) {
-    say(LEAVES, reason, deaf);
+  void say(Departure departure, String reason, IntPredicate deaf) {
+    say(LEAVES, departure, reason, deaf);
   }
 
   /** Tells the others that this rank has given up, as {@link #say} does; it leaves later. */
   void sayGivenUp(String reason, IntPredicate deaf) {
-    say(GAVE_UP, reason, deaf);
+    say(GAVE_UP, Departure.CLOSED, reason, deaf);
   }
 
-  private void say(int kind, String reason, IntPredicate deaf) {
+  private void say(int kind, Departure departure, String reason, IntPredicate deaf) {
     ByteBuffer word = own[kind];
     word.putLong(0, generation);
     word.putInt(KIND, kind);
+    word.putInt(DEPARTURE, departure.ordinal());
     ShortText.put(word, REASON, BYTES - REASON, reason);
     GradientSyncException failure = null;
     for (int peer = 0; peer < words.length; peer++) {

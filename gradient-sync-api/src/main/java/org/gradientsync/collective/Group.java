@@ -683,7 +683,7 @@ public final class Group implements AutoCloseable {
     Watch.remove(this);
     try {
       if (!isEnding()) { // otherwise it has been said
-        goodbyes.say("", presence::isDeaf);
+        goodbyes.say(Departure.CLOSED, "", presence::isDeaf);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
@@ -706,16 +706,17 @@ public final class Group implements AutoCloseable {
    * @return false if a group is or was broken, so that not all ranks may come to the end of the job
    */
   public boolean leaveAll() {
-    return leaveAll("");
+    return leaveAll(Departure.CLOSED, "");
   }
 
   /**
-   * As {@link #leaveAll()}, saying why.
+   * As {@link #leaveAll()}, saying how and why, for the texts of the others' exceptions.
    *
-   * @param reason what ended this rank, for the texts of the others' exceptions
+   * @param departure how this rank leaves
+   * @param reason what failed and so ends the whole job, or an empty text
    * @return false if a group is or was broken
    */
-  public boolean leaveAll(String reason) {
+  public boolean leaveAll(Departure departure, String reason) {
     boolean sound = !contexts.everBroken();
     List<Group> open =
         contexts.open(); // before calls end, whose sync is closed without a word then
@@ -728,7 +729,7 @@ public final class Group implements AutoCloseable {
         group.reports.silence();
       }
       try {
-        group.goodbyes.say(reason, group.presence::isGone);
+        group.goodbyes.say(departure, reason, group.presence::isGone);
       } catch (GradientSyncException e) {
         sound = false; // and the other groups are told all the same
       }

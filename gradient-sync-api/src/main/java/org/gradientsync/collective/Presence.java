@@ -66,7 +66,7 @@ final class Presence {
       reason = contexts.reasonOf(members.worldRank(peer));
     }
     boolean silent = reason.isEmpty() && goodbyes.has(peer) && goodbyes.whyGivenUp(peer).isEmpty();
-    return silent ? "it closed its side or ended" : reason;
+    return silent ? goodbyes.departure(peer).text() : reason;
   }
 
   /** Which rank has said what ended it, and what, or an empty text. */

@@ -2,7 +2,9 @@ package org.gradientsync.collective;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -24,8 +26,11 @@ final class ReportFolder {
   private static final Logger log = LoggerFactory.getLogger(ReportFolder.class);
   private static final String PREFIX = "gradient-sync-report-";
   private static final String OWN = "rank-";
+  private static final String NOT_WRITTEN = "-not-written ";
   private static final String SUMMARY = "summary.txt";
   private static final String TELLER = "teller.txt";
+
+  private static final int LONGEST_NAME = 200;
 
   private final Path folder;
   private final Path fallback;
@@ -100,7 +105,33 @@ final class ReportFolder {
       write(file(rank), report.get());
     } catch (IOException | RuntimeException e) {
       log.warn("rank {}: its report cannot be written: folder={}", rank, where(), e);
+      leaveReason(e);
     }
+  }
+
+  /** In the name of an empty file, for which there is room in a file system that is full. */
+  private void leaveReason(Exception cause) {
+    String reason = cause instanceof FileSystemException f ? f.getReason() : cause.getMessage();
+    String text = reason == null ? cause.getClass().getSimpleName() : reason;
+    String name = OWN + rank + NOT_WRITTEN + text.replaceAll("[^A-Za-z0-9 ]", " ");
+    try {
+      Files.createFile(where().resolve(name.substring(0, Math.min(LONGEST_NAME, name.length()))));
+    } catch (IOException | RuntimeException e) {
+      log.debug("rank {}: nor can the reason: folder={}", rank, where(), e);
+    }
+  }
+
+  /** Why a rank has not written its report, or null if it has not said so. */
+  private String reasonOf(int ofRank) {
+    String start = OWN + ofRank + NOT_WRITTEN;
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(where(), start + "*")) {
+      for (Path file : files) {
+        return file.getFileName().toString().substring(start.length());
+      }
+    } catch (IOException | RuntimeException e) {
+      log.debug("rank {}: reports cannot be looked for: folder={}", rank, where(), e);
+    }
+    return null;
   }
 
   private static void write(Path file, List<String> lines) throws IOException {
@@ -113,17 +144,18 @@ final class ReportFolder {
     return where().resolve(OWN + ofRank + ".txt");
   }
 
-  /** Whether a rank's report is there. */
+  /** Whether a rank's report is there, or its word that it cannot write one. */
   boolean has(int ofRank) {
-    return Files.exists(file(ofRank));
+    return Files.exists(file(ofRank)) || reasonOf(ofRank) != null;
   }
 
-  /** What sums up a rank's report, or null if there is none. */
+  /** What sums up a rank's report, or why it could not be written, or null if neither is known. */
   String firstLine(int ofRank) {
     try (var lines = Files.lines(file(ofRank), StandardCharsets.UTF_8)) {
       return lines.findFirst().orElse(null);
     } catch (IOException | RuntimeException e) {
-      return null;
+      String reason = reasonOf(ofRank);
+      return reason == null ? null : "could not write its report: " + reason;
     }
   }
 

@@ -37,7 +37,7 @@ final class Reports implements AutoCloseable {
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it
   private static final int NO_RANK = Group.NO_RANK;
   private static final String NO_REPORT =
-      "has written no report: it is stopped, has ended, or sees another folder";
+      "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
   private static final String NO_ANSWER =
       "has not answered: it is stopped, has ended, or cannot be reached";
 

@@ -7,6 +7,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffer;
 import org.gradientsync.host.HostDevice;
+import org.gradientsync.host.SharedFiles;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -98,6 +99,7 @@ final class SharedReducer implements Reducer {
         // InternalError among them: the JVM's word for touching a mapping whose file has been
         // emptied
         requireNobodyGaveUp(e); // whose memory is gone then
+        requireNobodyClosed(own, e);
         throw group.lost("the call failed in the middle: " + e, e);
       }
     }
@@ -135,6 +137,21 @@ final class SharedReducer implements Reducer {
     for (int peer = 0; peer < group.size(); peer++) {
       if (peer != group.rank() && board.gaveUp(peer)) {
         throw group.lost(peer, cause);
+      }
+    }
+  }
+
+  /** Names the rank whose program has closed its buffer while the call was under way. */
+  private void requireNobodyClosed(HostBuffer own, Throwable cause) {
+    String buffer = own.describe(); // the same on all ranks
+    if (own.isClosed()) {
+      throw group.lost("this rank closed its buffer during the call: buffer=" + buffer, cause);
+    }
+    for (int peer = 0; peer < group.size(); peer++) {
+      long id = Call.memoryId(board.call(peer));
+      if (peer != group.rank() && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
+        throw group.lost(
+            group.name(peer) + " closed its buffer during the call: buffer=" + buffer, cause);
       }
     }
   }

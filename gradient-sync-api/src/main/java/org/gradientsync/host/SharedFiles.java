@@ -158,6 +158,18 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
+   * Whether a process still has the memory that it shared.
+   *
+   * @param ofProcess its {@link #process()}
+   * @param ofSecret its {@link #secret()}
+   * @param id the memory's id
+   * @return false if its buffer is closed, or the process has ended
+   */
+  public static boolean isThere(long ofProcess, long ofSecret, long id) {
+    return Files.exists(path(ofProcess, ofSecret, id), LinkOption.NOFOLLOW_LINKS);
+  }
+
+  /**
    * A file that several processes write to.
    *
    * @param id its id

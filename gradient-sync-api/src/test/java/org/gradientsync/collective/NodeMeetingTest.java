@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -30,6 +32,8 @@ class NodeMeetingTest {
   private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
 
   private final AtomicInteger meetings = new AtomicInteger(); // messages that say what is asked for
+
+  private final CountDownLatch memoryIsGone = new CountDownLatch(1);
 
   private interface Calls {
     void make(Group group, GradientSync own) throws Exception;
@@ -63,6 +67,54 @@ class NodeMeetingTest {
           assertEquals(expected, meetings.get());
           own.barrier();
         });
+  }
+
+  /**
+   * In a first call: its memory is gone before the others look for it. Later ones are waited for.
+   */
+  @Test
+  void whoClosesABufferInACallIsNamed() {
+    run(
+        (group, own) -> {
+          NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+          Board board = new Board(memory, group.rank(), group.size());
+          group.meetings().meetOn(board);
+          try (HostDevice device = new HostDevice();
+              SharedReducer reducer = new SharedReducer("shared", group, board, device, memory)) {
+            device.share(memory.files());
+            DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5).named("w");
+            own.barrier();
+            Thread caller = Thread.currentThread();
+            Thread closer =
+                new Thread(
+                    () -> {
+                      awaitCall(caller);
+                      buffer.close();
+                      memoryIsGone.countDown();
+                    });
+            if (group.rank() == 1) {
+              closer.start();
+            } else {
+              memoryIsGone.await();
+            }
+            String message =
+                assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM))
+                    .getMessage();
+            closer.join();
+            assertTrue(message.contains("closed its buffer during the call"), message);
+            assertTrue(message.contains("FLOAT32[5] \"w\""), message);
+            assertTrue(message.contains("rank 1 ") || group.rank() == 1, message);
+            own.barrier();
+          }
+        });
+  }
+
+  /** Returns when a thread waits for the other ranks. */
+  private static void awaitCall(Thread caller) {
+    while (Arrays.stream(caller.getStackTrace())
+        .noneMatch(frame -> frame.getMethodName().equals("awaitLong"))) {
+      Thread.yield();
+    }
   }
 
   @Test

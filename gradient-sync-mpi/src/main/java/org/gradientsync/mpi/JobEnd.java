@@ -10,6 +10,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.collective.Departure;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.WaitClock;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -65,7 +66,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   }
                   tellCause(mpi, world);
                   boolean over = !world.endedBy().isEmpty() || !world.isComplete();
-                  boolean sound = world.leaveAll();
+                  boolean sound = world.leaveAll(Departure.ofThisProcess(), "");
                   if (over) {
                     return; // mpirun ends all that is left; there is nobody to end MPI with
                   }
@@ -215,7 +216,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
       }
       if (!mpi.isFinished()) {
-        world.leaveAll(exception.toString()); // so that the others can say why
+        world.leaveAll(Departure.CLOSED, exception.toString()); // so that the others can say why
       }
     } finally {
       mpi.abort(1);

@@ -32,7 +32,14 @@ class JobEndIT {
   void aRankThatExitsEarlyIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit");
     assertNotEquals(0, job.exitCode());
-    job.expect("rank 1 (host=").expect(") has left");
+    job.expect("rank 1 (host=").expect(") has left: its program called System.exit");
+  }
+
+  @Test
+  void aRankThatASignalEndsSaysSo() throws Exception {
+    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "signal");
+    assertNotEquals(0, job.exitCode());
+    job.expect("rank 1 (host=").expect(") has left: its process is shutting down after a signal");
   }
 
   @Test

@@ -20,6 +20,7 @@ final class Programs {
       case "throw" -> throwOnOneRank();
       case "leave" -> leaveWithoutClosing();
       case "exit" -> exitEarly();
+      case "signal" -> endBySignal();
       case "exit-beside" -> exitBesideCalls();
       case "late" -> comeLate();
       case "suspended" -> beSuspended();
@@ -76,6 +77,16 @@ final class Programs {
     sync.barrier();
     if (sync.rank() == 1) {
       System.exit(0);
+    }
+    sync.barrier();
+  }
+
+  private static void endBySignal() throws Exception {
+    GradientSync sync = GradientSync.create();
+    sync.barrier();
+    if (sync.rank() == 1) {
+      new ProcessBuilder("kill", "-TERM", "" + ProcessHandle.current().pid()).start();
+      Thread.sleep(60_000);
     }
     sync.barrier();
   }
