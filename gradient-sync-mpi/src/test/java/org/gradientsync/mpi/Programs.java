@@ -92,7 +92,7 @@ final class Programs {
   }
 
   private static void comeLate() throws InterruptedException {
-    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(1)).create();
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(5)).create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
       if (sync.rank() == 1) {
         Thread.sleep(20_000);
@@ -142,7 +142,7 @@ final class Programs {
    * rank.
    */
   private static void catchTheLoss() throws InterruptedException {
-    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(1)).create()) {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(5)).create()) {
       if (sync.rank() == 1) {
         Thread.sleep(60_000);
       }
