@@ -43,9 +43,10 @@ final class Goodbyes implements AutoCloseable {
     gaveUp = new String[group.size()];
     own[LEAVES] = HostBuffers.allocate(BYTES);
     own[GAVE_UP] = HostBuffers.allocate(BYTES);
+    ByteBuffer memory = HostBuffers.allocate(words.length * BYTES);
     for (int peer = 0; peer < words.length; peer++) {
       if (peer != group.rank()) {
-        words[peer] = HostBuffers.allocate(BYTES);
+        words[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
         words[peer].putLong(0, NOBODY);
         receives[peer] = group.receiver(words[peer], peer, channel);
         receives[peer].start();

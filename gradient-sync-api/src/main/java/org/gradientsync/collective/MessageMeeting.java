@@ -27,9 +27,11 @@ final class MessageMeeting implements Meeting {
     sends = new Message[size];
     receives = new Message[size];
     calls[rank] = HostBuffers.allocate(Call.BYTES);
+    int bytes = Call.BYTES + cargoBytes;
+    ByteBuffer memory = HostBuffers.allocate(size * bytes);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        calls[peer] = HostBuffers.allocate(Call.BYTES + cargoBytes);
+        calls[peer] = memory.slice(peer * bytes, bytes).order(memory.order());
         sends[peer] = group.sender(calls[rank], peer, channel);
         receives[peer] = group.receiver(calls[peer], peer, channel);
       }

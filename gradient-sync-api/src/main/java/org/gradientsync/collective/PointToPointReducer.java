@@ -22,7 +22,7 @@ import org.gradientsync.spi.Resources;
  */
 public final class PointToPointReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
-  private static final int LEAST_CHUNK_BYTES = 4 << 10;
+  private static final int LEAST_CHUNK_BYTES = 256;
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
