@@ -25,7 +25,13 @@ final class Wait {
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
+
+  /**
+   * What is a long wait; for ranks that take turns, so many times as long, up to the second one.
+   */
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
+
+  private static final long MOST_LONG_NANOS = Duration.ofSeconds(2).toNanos();
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
@@ -35,6 +41,7 @@ final class Wait {
   private final Presence presence;
   private final Goodbyes goodbyes;
   private final int spins;
+  private final long longNanos;
   private final WaitClock clock = new WaitClock();
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
@@ -50,6 +57,8 @@ final class Wait {
     this.goodbyes = goodbyes;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = group.ranksOnNode() > processors ? CROWDED_SPINS : SPINS;
+    longNanos =
+        Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, group.ranksOnNode() / processors));
   }
 
   /** See {@link Group#addCheck}. */
@@ -117,7 +126,7 @@ final class Wait {
       boolean over = left && waited - leftAt > GRACE_NANOS && !group.test(message, peer);
       if (phase != Stance.Phase.DATA
           && !cannotLook
-          && (over || waited - looked > LOOK_NANOS && (left || waited > LONG_NANOS))) {
+          && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
         looked = waited;
         look(message, peer, phase, number);
       }
