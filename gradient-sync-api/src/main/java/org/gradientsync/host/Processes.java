@@ -1,7 +1,7 @@
 package org.gradientsync.host;
 
+import java.io.FileInputStream;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -21,6 +21,9 @@ public final class Processes {
   private static final int THREADS = 17;
   private static final int STARTED = 19;
 
+  /** Reused, because waits look often and allocate next to nothing. The fields above fit in it. */
+  private static final byte[] STAT = new byte[1024];
+
   private Processes() {}
 
   /**
@@ -29,9 +32,9 @@ public final class Processes {
    * @param process its number
    * @return a number to compare with others of the same machine only, or {@link #UNKNOWN}
    */
-  public static long started(long process) {
+  public static synchronized long started(long process) {
     try {
-      return Long.parseLong(fields(stat(process))[STARTED]);
+      return number(STAT, field(STAT, read(process), STARTED));
     } catch (IOException e) {
       return ProcessHandle.of(process)
           .flatMap(handle -> handle.info().startInstant())
@@ -47,9 +50,9 @@ public final class Processes {
    * @param started its {@link #started}, or {@link #UNKNOWN} if any process of that number counts
    * @return false, too, if this process cannot see it
    */
-  public static boolean isAlive(long process, long started) {
+  public static synchronized boolean isAlive(long process, long started) {
     try {
-      return isAlive(stat(process), started);
+      return isAlive(STAT, read(process), started);
     } catch (IOException e) { // it has ended, or this process may open no more files
       return Files.exists(PROC.resolve("self"))
           ? Files.exists(PROC.resolve(Long.toString(process)))
@@ -58,16 +61,16 @@ public final class Processes {
     }
   }
 
-  /** What the contents of /proc/PID/stat say. */
-  static boolean isAlive(String stat, long started) {
-    String[] fields = fields(stat);
+  /** What the first bytes of /proc/PID/stat say. */
+  static boolean isAlive(byte[] stat, int length, long started) {
     boolean ended =
-        switch (fields[STATE]) {
-          case "X", "x" -> true;
-          case "Z" -> Long.parseLong(fields[THREADS]) <= 1; // other threads outlive the first one
+        switch (stat[field(stat, length, STATE)]) {
+          case 'X', 'x' -> true;
+          // The other threads of a process outlive its first one.
+          case 'Z' -> number(stat, field(stat, length, THREADS)) <= 1;
           default -> false;
         };
-    return !ended && (started == UNKNOWN || Long.parseLong(fields[STARTED]) == started);
+    return !ended && (started == UNKNOWN || number(stat, field(stat, length, STARTED)) == started);
   }
 
   /**
@@ -76,21 +79,45 @@ public final class Processes {
    * @param process its number
    * @return false, too, if this process cannot see it
    */
-  public static boolean isStopped(long process) {
+  public static synchronized boolean isStopped(long process) {
     try {
-      return fields(stat(process))[STATE].equalsIgnoreCase("T");
+      byte state = STAT[field(STAT, read(process), STATE)];
+      return state == 'T' || state == 't';
     } catch (IOException e) {
       return false;
     }
   }
 
-  private static String stat(long process) throws IOException {
-    Path stat = PROC.resolve(Long.toString(process)).resolve("stat");
-    return Files.readString(stat, StandardCharsets.ISO_8859_1); // names are any bytes
+  private static int read(long process) throws IOException {
+    try (FileInputStream stat = new FileInputStream("/proc/" + process + "/stat")) {
+      int length = stat.read(STAT);
+      if (length <= 0) {
+        throw new IOException("process has ended: process=" + process);
+      }
+      return length;
+    }
   }
 
-  /** Those behind the command's name, in which there may be spaces and parentheses. */
-  private static String[] fields(String stat) {
-    return stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+  /** Where a field begins. In the command's name there may be spaces and parentheses. */
+  private static int field(byte[] stat, int length, int field) {
+    int at = length - 1;
+    while (stat[at] != ')') {
+      at--;
+    }
+    at += 2;
+    for (int i = 0; i < field; i++) {
+      while (stat[at++] != ' ') {
+        // to the next one
+      }
+    }
+    return at;
+  }
+
+  private static long number(byte[] stat, int at) {
+    long number = 0;
+    for (int i = at; stat[i] >= '0' && stat[i] <= '9'; i++) {
+      number = 10 * number + stat[i] - '0';
+    }
+    return number;
   }
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
@@ -71,7 +72,7 @@ class ProcessesTest {
     "a b ) c, Z, 1, false"
   })
   void namesOfCommandsDoNotMatter(String command, String state, int threads, boolean alive) {
-    String stat =
+    String text =
         "7 ("
             + command
             + ") "
@@ -79,8 +80,9 @@ class ProcessesTest {
             + " 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 "
             + threads
             + " 0 55 0";
-    assertEquals(alive, Processes.isAlive(stat, Processes.UNKNOWN));
-    assertEquals(alive, Processes.isAlive(stat, 55));
-    assertFalse(Processes.isAlive(stat, 56));
+    byte[] stat = text.getBytes(StandardCharsets.US_ASCII);
+    assertEquals(alive, Processes.isAlive(stat, stat.length, Processes.UNKNOWN));
+    assertEquals(alive, Processes.isAlive(stat, stat.length, 55));
+    assertFalse(Processes.isAlive(stat, stat.length, 56));
   }
 }
