@@ -181,7 +181,10 @@ final class SharedReducer implements Reducer {
           peer == rank
               ? own
               : (HostBuffer)
-                  mapping(own, peer, plan.ids[peer]).memory.slice(plan.offsets[peer], own.count());
+                  mapping(own, peer, plan.ids[peer])
+                      .memory
+                      .seenAs(own.type())
+                      .slice(plan.offsets[peer], own.count());
       if (shards.length(rank, 0) > 0) {
         plan.contributions[peer] =
             plan.whole[peer].slice(shards.first(rank, 0), shards.length(rank, 0));

@@ -24,10 +24,15 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     this.offset = 0;
     this.segmentShift = segmentShift;
     this.memory = memory;
-    this.segments = new Buffer[memory.segments()];
-    for (int i = 0; i < segments.length; i++) {
-      segments[i] = HostElement.of(type).view(memory.segment(i));
-    }
+    this.segments = segments(type, memory);
+  }
+
+  private HostBuffer(HostBuffer parent, DataType type, long count, int segmentShift) {
+    super(parent, type, count);
+    this.offset = 0;
+    this.segmentShift = segmentShift;
+    this.memory = parent.memory;
+    this.segments = segments(type, memory);
   }
 
   private HostBuffer(HostBuffer parent, long offset, long count) {
@@ -38,12 +43,20 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     this.segments = parent.segments;
   }
 
+  private static Buffer[] segments(DataType type, HostMemory memory) {
+    Buffer[] segments = new Buffer[memory.segments()];
+    for (int i = 0; i < segments.length; i++) {
+      segments[i] = HostElement.of(type).view(memory.segment(i));
+    }
+    return segments;
+  }
+
   /**
    * The elements where they lie, for code that computes them in Java: nothing is copied. What is
    * put there is what the next call of a sync takes, and its result is read there; not while such a
    * call is under way. Once this buffer, or the one that it is a view of, is closed, they must not
-   * be touched any more: changes are lost, and where the memory was shared with other processes,
-   * reading throws an {@link InternalError}.
+   * be touched any more: changes are lost or are another buffer's, and where the memory was shared
+   * with other processes, reading can throw an {@link InternalError}.
    *
    * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and its
    *     like count elements
@@ -128,7 +141,22 @@ public final class HostBuffer extends AbstractDeviceBuffer {
    * @return the first element
    */
   public long memoryOffset() {
-    return offset;
+    return memory.first() / type().sizeInBytes() + offset;
+  }
+
+  /**
+   * The elements of another process's memory with a type, of which there may be several in it.
+   *
+   * @param type the element type
+   * @return a view of all of this memory, or this buffer, which must not be a view itself
+   */
+  public HostBuffer seenAs(DataType type) {
+    if (type == type()) {
+      return this;
+    }
+    HostDevice device = (HostDevice) device();
+    long elements = sizeInBytes() / type.sizeInBytes();
+    return new HostBuffer(this, type, elements, device.shift(type));
   }
 
   /**

@@ -80,7 +80,18 @@ public final class HostDevice implements BackendDevice {
     long bytes = count * type.sizeInBytes();
     if (files != null && bytes > 0) {
       try {
-        return files.create(bytes, segmentBytes);
+        return files.allocate(bytes, segmentBytes);
+      } catch (TooManyMappingsException e) { // which ordinary memory would need as well
+        throw new GradientSyncException(
+            "out of host memory: type="
+                + type
+                + ", count="
+                + count
+                + ", bytes="
+                + bytes
+                + "; "
+                + e.getMessage(),
+            e);
       } catch (IOException e) {
         if (!warned) {
           warned = true;
@@ -279,7 +290,8 @@ public final class HostDevice implements BackendDevice {
     return name();
   }
 
-  private int shift(DataType type) {
+  /** The elements of a segment, as a power of two. */
+  int shift(DataType type) {
     return Integer.numberOfTrailingZeros(segmentBytes / type.sizeInBytes());
   }
 

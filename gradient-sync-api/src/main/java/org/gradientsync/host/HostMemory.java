@@ -12,6 +12,7 @@ final class HostMemory {
 
   private final ByteBuffer[] segments;
   private final long id;
+  private final long first;
   private final Runnable release;
 
   /**
@@ -19,16 +20,18 @@ final class HostMemory {
    *
    * @param segments all of the same size but the last, in native byte order
    * @param id by which other processes of the job find it, or {@link #PRIVATE}
+   * @param first where it begins in what has that id, in bytes
    * @param release called when it is not needed any more
    */
-  HostMemory(ByteBuffer[] segments, long id, Runnable release) {
+  HostMemory(ByteBuffer[] segments, long id, long first, Runnable release) {
     this.segments = segments;
     this.id = id;
+    this.first = first;
     this.release = release;
   }
 
   static HostMemory ofOwn(ByteBuffer... segments) {
-    return new HostMemory(segments, PRIVATE, () -> {});
+    return new HostMemory(segments, PRIVATE, 0, () -> {});
   }
 
   int segments() {
@@ -41,6 +44,10 @@ final class HostMemory {
 
   long id() {
     return id;
+  }
+
+  long first() {
+    return first;
   }
 
   void release() {

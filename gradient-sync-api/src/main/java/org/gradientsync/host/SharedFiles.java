@@ -60,9 +60,17 @@ public final class SharedFiles implements AutoCloseable {
   private final long secret = new SecureRandom().nextLong();
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
+  private final SharedBlocks blocks = new SharedBlocks(bytes -> create(bytes, bytes), this::keeps);
+  private final Mappings mappings;
 
   /** Files of this process. Deletes what killed processes have left behind. */
   public SharedFiles() {
+    this(Mappings.HERE);
+  }
+
+  /** For tests: with a limit of its own. */
+  SharedFiles(Mappings mappings) {
+    this.mappings = mappings;
     deleteLeftovers();
   }
 
@@ -104,6 +112,20 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
+   * Takes memory for a buffer: a file of its own, or if it is small a part of one.
+   *
+   * @param bytes its size, more than 0
+   * @param segmentBytes the size of a segment
+   * @return zeros
+   * @throws IOException if the memory file system is full, among others
+   */
+  HostMemory allocate(long bytes, int segmentBytes) throws IOException {
+    return bytes <= SharedBlocks.MOST_BYTES && segmentBytes >= SharedBlocks.MOST_BLOCK_BYTES
+        ? blocks.take((int) bytes)
+        : create(bytes, segmentBytes);
+  }
+
+  /**
    * Makes a file of zeros and maps it.
    *
    * @param bytes its size
@@ -136,7 +158,10 @@ public final class SharedFiles implements AutoCloseable {
       own.add(path);
       reserve(channel, bytes);
       return new HostMemory(
-          map(channel, MapMode.READ_WRITE, bytes, segmentBytes), id, () -> remove(path));
+          map(channel, MapMode.READ_WRITE, bytes, segmentBytes, mappings),
+          id,
+          0,
+          () -> remove(path));
     } catch (IOException | RuntimeException e) {
       remove(path);
       throw e;
@@ -228,6 +253,10 @@ public final class SharedFiles implements AutoCloseable {
     keep = true;
   }
 
+  private boolean keeps() {
+    return keep;
+  }
+
   /** Deletes this object's files; their memory must not be used any more, by any process. */
   @Override
   public void close() {
@@ -249,7 +278,8 @@ public final class SharedFiles implements AutoCloseable {
         throw new IOException(
             "file is too short: file=" + path + ", bytes=" + bytes + ", expected=" + least);
       }
-      return new HostMemory(map(channel, mode, bytes, segmentBytes), id, () -> {});
+      return new HostMemory(
+          map(channel, mode, bytes, segmentBytes, Mappings.HERE), id, 0, () -> {});
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory of another rank cannot be mapped: " + e, e);
     } finally {
@@ -281,9 +311,11 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
-  private static ByteBuffer[] map(FileChannel channel, MapMode mode, long bytes, int segmentBytes)
+  private static ByteBuffer[] map(
+      FileChannel channel, MapMode mode, long bytes, int segmentBytes, Mappings mappings)
       throws IOException {
     ByteBuffer[] segments = new ByteBuffer[(int) Math.max(1, (bytes - 1) / segmentBytes + 1)];
+    mappings.require(segments.length);
     for (int i = 0; i < segments.length; i++) {
       long first = (long) i * segmentBytes;
       ByteBuffer segment = channel.map(mode, first, Math.min(segmentBytes, bytes - first));

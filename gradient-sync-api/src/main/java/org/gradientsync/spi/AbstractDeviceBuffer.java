@@ -54,6 +54,17 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     this(parent.device, parent, offset, parent.type, count);
   }
 
+  /**
+   * All of a buffer's memory, as elements of another type.
+   *
+   * @param parent the buffer that this is a view of
+   * @param type the element type
+   * @param count the number of elements, all of which lie in the buffer
+   */
+  protected AbstractDeviceBuffer(AbstractDeviceBuffer parent, DataType type, long count) {
+    this(parent.device, parent, 0, type, count);
+  }
+
   private AbstractDeviceBuffer(
       BackendDevice device, AbstractDeviceBuffer parent, long offset, DataType type, long count) {
     this.device = Objects.requireNonNull(device, "device");

@@ -150,14 +150,17 @@ class HostBufferTest extends DeviceBufferContract {
     try (SharedFiles files = new SharedFiles()) {
       HostDevice device = new HostDevice();
       device.share(files);
-      HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, 3);
-      buffer.copyFrom(new int[] {1, 2, 3});
+      int count = 20_000; // small ones share files: SharedBlocksTest
+      HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, count);
+      int[] values = new int[count];
+      values[count - 1] = 3;
+      buffer.copyFrom(values);
       HostDevice other = new HostDevice();
       HostBuffer mapped =
           other.map(DataType.INT32, files.process(), files.secret(), buffer.memoryId());
-      int[] seen = new int[3];
+      int[] seen = new int[count];
       mapped.copyTo(seen);
-      assertEquals(3, seen[2]);
+      assertEquals(3, seen[count - 1]);
       long id = buffer.memoryId();
       buffer.close();
       assertThrows(

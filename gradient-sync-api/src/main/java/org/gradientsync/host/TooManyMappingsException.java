@@ -1,0 +1,12 @@
+package org.gradientsync.host;
+
+import java.io.IOException;
+
+/** That this process may map no more memory. */
+final class TooManyMappingsException extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  TooManyMappingsException(String message) {
+    super(message);
+  }
+}
