@@ -56,6 +56,7 @@ public final class MpiLauncher implements Launcher {
       throw new UnavailableException(
           "Open MPI's Java bindings cannot be used: " + library.reason());
     }
+    MpiLibrary.makeReadable(MpiLauncher.class.getClassLoader());
     OpenMpi mpi;
     try {
       mpi = OpenMpi.connect(settings.patience());

@@ -3,6 +3,7 @@ package org.gradientsync.mpi;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
 
 /**
@@ -30,5 +31,17 @@ final class MpiLibrary {
             + " is not in java.library.path="
             + libraryPath
             + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open MPI's lib folder");
+  }
+
+  /**
+   * Lets this module read that of mpi.jar, whose name depends on the file, or the class path. Does
+   * not load natives.
+   */
+  static void makeReadable(ClassLoader loader) {
+    try {
+      MpiLibrary.class.getModule().addReads(Class.forName("mpi.MPI", false, loader).getModule());
+    } catch (ClassNotFoundException e) {
+      throw new UnavailableException("mpi.jar has no class mpi.MPI", e);
+    }
   }
 }

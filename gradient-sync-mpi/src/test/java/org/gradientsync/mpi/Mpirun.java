@@ -148,7 +148,7 @@ final class Mpirun {
     return options;
   }
 
-  private static Result execute(List<String> command, Map<String, String> environment, long seconds)
+  static Result execute(List<String> command, Map<String, String> environment, long seconds)
       throws IOException, InterruptedException {
     Path output = Files.createTempFile("mpirun", ".log");
     try {

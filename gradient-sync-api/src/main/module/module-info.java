@@ -1,0 +1,28 @@
+/**
+ * Data-parallel gradient synchronization: what training code uses, ranks as threads of one JVM, and
+ * the interfaces that a backend implements.
+ */
+module org.gradientsync {
+  requires org.slf4j;
+  requires static jdk.jfr;
+
+  exports org.gradientsync;
+  exports org.gradientsync.local;
+  exports org.gradientsync.spi;
+  exports org.gradientsync.collective to
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
+  exports org.gradientsync.host to
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
+
+  uses org.gradientsync.spi.Launcher;
+  uses org.gradientsync.spi.DeviceProvider;
+  uses org.gradientsync.spi.ReducerProvider;
+
+  provides org.gradientsync.spi.DeviceProvider with
+      org.gradientsync.host.HostDeviceProvider;
+  provides org.gradientsync.spi.ReducerProvider with
+      org.gradientsync.local.LocalReducerProvider,
+      org.gradientsync.collective.SharedReducerProvider;
+}

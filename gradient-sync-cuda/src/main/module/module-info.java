@@ -1,0 +1,16 @@
+/** Gradients on NVIDIA GPUs: devices, buffers, streams, graphs, kernels, cuBLAS, and reducers. */
+module org.gradientsync.cuda {
+  requires com.sun.jna;
+  requires jcublas;
+  requires jcuda;
+  requires org.gradientsync;
+  requires org.slf4j;
+
+  exports org.gradientsync.cuda;
+
+  provides org.gradientsync.spi.DeviceProvider with
+      org.gradientsync.cuda.CudaDeviceProvider;
+  provides org.gradientsync.spi.ReducerProvider with
+      org.gradientsync.cuda.HostStagedReducerProvider,
+      org.gradientsync.cuda.PeerReducerProvider;
+}

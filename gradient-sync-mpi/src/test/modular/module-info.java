@@ -1,0 +1,3 @@
+module sample {
+  requires org.gradientsync;
+}
