@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 
-/** The programs' own kernels: PTX that script/compile-kernels made of the .cu beside it. */
+/** The programs' own kernels: PTX that the build made of the files in src/main/cuda. */
 final class Kernels {
   private Kernels() {}
 

@@ -73,7 +73,6 @@ class LaunchIT {
         "compare",
         "compare-mpi",
         "compare-training",
-        "compile-kernels",
         "demo",
         "fuzz",
         "gpu-bundle",

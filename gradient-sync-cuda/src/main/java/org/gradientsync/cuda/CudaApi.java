@@ -116,6 +116,14 @@ interface CudaApi {
   /** Loads PTX; what the driver's compiler says of it is in the exception's message. */
   CUmodule loadModule(String ptx);
 
+  /**
+   * Loads a module of this library's.
+   *
+   * @param name for messages
+   * @param image machine code, or PTX
+   */
+  CUmodule loadImage(String name, byte[] image);
+
   void unloadModule(CUmodule module);
 
   CUfunction function(CUmodule module, String name);

@@ -28,7 +28,7 @@ public final class CudaDeviceProvider implements DeviceProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of("cuda.device");
+    return Set.of("cuda.device", "cuda.kernels");
   }
 
   @Override

@@ -4,7 +4,7 @@ import org.gradientsync.UnavailableException;
 
 /** Loads the driver and JCuda's natives, once for each process. */
 final class CudaLibrary {
-  /** The oldest driver that takes the PTX in this module's jar. */
+  /** The oldest driver that takes the kernels in this module's jar, and these JCuda natives. */
   static final int OLDEST_DRIVER = 12000;
 
   private static CudaApi api;

@@ -33,7 +33,7 @@ final class FiniteCheck implements AutoCloseable {
     try {
       api.pageLock(found);
       resources.add(() -> api.pageUnlock(found));
-      CUmodule module = api.loadModule(ReduceKernel.resource("finite.ptx"));
+      CUmodule module = KernelImages.load(device, "finite");
       resources.add(() -> api.unloadModule(module));
       for (DataType type : DataType.values()) {
         if (type.isFloatingPoint()) {

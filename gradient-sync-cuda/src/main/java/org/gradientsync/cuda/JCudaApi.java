@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Locale;
 import java.util.function.IntSupplier;
 import jcuda.NativePointerObject;
@@ -345,17 +346,26 @@ final class JCudaApi implements CudaApi {
 
   @Override
   public CUmodule loadModule(String ptx) {
+    return load(ptx.getBytes(StandardCharsets.US_ASCII), "");
+  }
+
+  @Override
+  public CUmodule loadImage(String name, byte[] image) {
+    return load(image, ", image=" + name);
+  }
+
+  private static CUmodule load(byte[] image, String detail) {
     CUmodule module = new CUmodule();
     JITOptions options = new JITOptions();
     options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
-    byte[] text = (ptx + "\0").getBytes(StandardCharsets.US_ASCII);
-    int result = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, Pointer.to(text), options));
+    Pointer data = Pointer.to(Arrays.copyOf(image, image.length + 1)); // PTX ends with a zero
+    int result = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, data, options));
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(
           result,
           "cuModuleLoadDataEx",
-          ", log=" + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER));
+          detail + ", log=" + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER));
     }
     return module;
   }

@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,9 +16,6 @@ import org.gradientsync.spi.Resources;
  * finite.
  */
 final class PeerKernels implements AutoCloseable {
-  /** From 8.0 on GPUs convert two floats at once, for which there are kernels of their own. */
-  private static final int PACKS = 80;
-
   private final CudaDevice device;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
@@ -36,34 +34,45 @@ final class PeerKernels implements AutoCloseable {
    *     the same module as those that do
    */
   CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
-    String family = op.adds() ? "_ADDING" : "_OTHER";
-    String name = way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
-    String module =
-        format.text()
-            + (op.adds() ? "" : "_OTHER")
-            + (watched ? "_watched" : "")
-            + (packs(format) ? "_80" : "");
+    String name = nameOf(way, format, op);
+    String module = moduleOf(format, op, watched);
     return functions.computeIfAbsent(
         module + " " + name, key -> device.api().function(module(module), name));
   }
 
-  private boolean packs(PeerFormat format) {
-    return format.isNarrowed() && device.api().capability(device.ordinal()) >= PACKS;
+  /** As in peer.cuh. */
+  static String nameOf(PeerWay way, PeerFormat format, ReduceOp op) {
+    String family = op.adds() ? "_ADDING" : "_OTHER";
+    return way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
+  }
+
+  /** As in kernels.txt. */
+  static String moduleOf(PeerFormat format, ReduceOp op, boolean watched) {
+    return "peer_" + format.text() + (op.adds() ? "" : "_OTHER") + (watched ? "_watched" : "");
+  }
+
+  /** Those that there are kernels for. */
+  static List<PeerWay> ways(PeerFormat format, ReduceOp op, boolean watched) {
+    if (!op.isDefinedFor(format.type())
+        || (format.isNarrowed() && !op.adds())
+        || (watched && !format.type().isFloatingPoint())) {
+      return List.of();
+    }
+    return Arrays.stream(PeerWay.values())
+        .filter(way -> way.takes(format) && (way != PeerWay.BROADCAST || op.adds()))
+        .toList();
   }
 
   private CUmodule module(String name) {
-    return modules.computeIfAbsent(
-        name, n -> device.api().loadModule(ReduceKernel.resource("peer_" + n + ".ptx")));
+    return modules.computeIfAbsent(name, n -> KernelImages.load(device, n));
   }
 
   /**
    * Loads all kernels for an operation, which the driver otherwise does when each is first used.
    */
   void load(PeerFormat format, ReduceOp op, boolean watched) {
-    for (PeerWay way : PeerWay.values()) {
-      if (way.takes(format) && (way != PeerWay.BROADCAST || op.adds())) {
-        perProcessor(function(way, format, op, watched), way);
-      }
+    for (PeerWay way : ways(format, op, watched)) {
+      perProcessor(function(way, format, op, watched), way);
     }
   }
 
@@ -83,7 +92,7 @@ final class PeerKernels implements AutoCloseable {
   /** The kernel that tells the others that this rank comes no more. */
   CUfunction goodbye() {
     if (goodbye == null) {
-      goodbye = device.api().loadModule(ReduceKernel.resource("peer_goodbye.ptx"));
+      goodbye = KernelImages.load(device, "peer_goodbye");
     }
     return functions.computeIfAbsent("goodbye", n -> device.api().function(goodbye, n));
   }

@@ -1,8 +1,5 @@
 package org.gradientsync.cuda;
 
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
@@ -31,7 +28,7 @@ final class ReduceKernel implements AutoCloseable {
   ReduceKernel(CudaDevice device) {
     this.device = device;
     CudaApi api = device.api();
-    module = api.loadModule(resource("reduce.ptx"));
+    module = KernelImages.load(device, "reduce");
     try {
       find(api);
       kernel = new FlatLaunch(device, BYTES);
@@ -53,14 +50,6 @@ final class ReduceKernel implements AutoCloseable {
     for (DataType half : new DataType[] {DataType.FLOAT16, DataType.BFLOAT16}) {
       fromFloat[half.ordinal()] = api.function(module, "convert_FLOAT32_" + half);
       toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
-    }
-  }
-
-  static String resource(String name) {
-    try (InputStream in = ReduceKernel.class.getResourceAsStream(name)) {
-      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw new IllegalStateException("the jar is damaged: resource=" + name, e);
     }
   }
 

@@ -1,7 +1,6 @@
 package org.gradientsync.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.anyLong;
@@ -10,14 +9,7 @@ import static org.mockito.Mockito.times;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.util.HexFormat;
-import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
@@ -25,8 +17,6 @@ import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Choosing a GPU, and what is said where there is none: nothing here needs one. */
 class CudaDeviceProviderTest {
@@ -155,34 +145,5 @@ class CudaDeviceProviderTest {
     assertThrows(
         UnavailableException.class,
         () -> GradientSync.builder().reducer("host-staged").create().close());
-  }
-
-  /** All kernels' names, so that none is forgotten. */
-  static List<String> kernels() throws Exception {
-    Path folder = Path.of(ReduceKernel.class.getResource("reduce.cu").toURI()).getParent();
-    try (Stream<Path> files = Files.list(folder)) {
-      return files
-          .map(file -> file.getFileName().toString())
-          .filter(name -> name.endsWith(".cu"))
-          .map(name -> name.substring(0, name.length() - ".cu".length()))
-          .sorted()
-          .toList();
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("kernels")
-  void thePtxBelongsToItsSource(String name) throws Exception {
-    String source =
-        ReduceKernel.resource("arithmetic.cuh")
-            + ReduceKernel.resource("peer.cuh")
-            + ReduceKernel.resource(name + ".cu");
-    String ptx = ReduceKernel.resource(name + ".ptx");
-    byte[] hash =
-        MessageDigest.getInstance("SHA-256").digest(source.getBytes(StandardCharsets.UTF_8));
-    assertTrue(ptx.contains("// " + HexFormat.of().formatHex(hash)), "run script/compile-kernels");
-    assertTrue(ptx.contains(".version 7.8"));
-    assertTrue(ptx.contains(name.endsWith("_80") ? ".target sm_80" : ".target sm_75"), name);
-    assertFalse(ptx.contains("fma.rn"), "a fused multiply-add rounds once too little");
   }
 }

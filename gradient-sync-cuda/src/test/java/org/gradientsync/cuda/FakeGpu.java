@@ -92,6 +92,7 @@ final class FakeGpu {
     when(api.createEvent(anyBoolean())).thenAnswer(c -> take(CUevent::new, "event"));
     doAnswer(c -> give(c.getArgument(0))).when(api).destroyEvent(any());
     when(api.loadModule(any())).thenAnswer(c -> take(CUmodule::new, "module"));
+    when(api.loadImage(any(), any())).thenAnswer(c -> take(CUmodule::new, "module"));
     doAnswer(c -> give(c.getArgument(0))).when(api).unloadModule(any());
     when(api.function(any(), any()))
         .thenAnswer(

@@ -74,7 +74,9 @@ class JCudaApiTest {
               + " (901)",
           "copyToDevice: 702, cuMemcpyHtoDAsync failed: CUDA_ERROR_LAUNCH_TIMEOUT (702), bytes=8",
           "copyToHost: 702, cuMemcpyDtoHAsync failed: CUDA_ERROR_LAUNCH_TIMEOUT (702), bytes=8",
-          "loadModule: 218, cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218), log=");
+          "loadModule: 218, cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218), log=",
+          "loadImage: 218, cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218),"
+              + " image=kernels.ptx, log=");
 
   @TempDir Path folder;
 
@@ -173,6 +175,7 @@ class JCudaApiTest {
       add("copyToDevice", () -> api.copyToDevice(api.pointer(64), host, 8, stream));
       add("copyToHost", () -> api.copyToHost(host, api.pointer(64), 8, stream));
       add("loadModule", () -> api.loadModule("not PTX"));
+      add("loadImage", () -> api.loadImage("kernels.ptx", new byte[] {'x'}));
       lines.forEach(System.out::println);
     }
 

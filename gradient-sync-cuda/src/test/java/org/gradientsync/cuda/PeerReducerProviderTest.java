@@ -8,7 +8,7 @@ import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyBoolean;
 import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
-import static org.mockito.ArgumentMatchers.argThat;
+import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.doThrow;
@@ -99,16 +99,16 @@ class PeerReducerProviderTest {
         });
   }
 
-  /** With two floats at once, where GPUs have instructions for that. */
   @ParameterizedTest
   @CsvSource({
-    "75, false, sm_75",
-    "80, false, sm_80",
-    "90, false, sm_80",
-    "75, true, sm_75",
-    "90, true, sm_80"
+    "75, false, sm_75.cubin",
+    "86, false, sm_80.cubin",
+    "90, false, sm_90.cubin",
+    "100, false, compute_90.ptx",
+    "75, true, sm_75.cubin",
+    "90, true, sm_90.cubin"
   })
-  void convertsAsTheGpuCan(int capability, boolean watches, String target) {
+  void loadsTheKernelsThatTheGpuRuns(int capability, boolean watches, String image) {
     PeerRanks.run(
         2,
         rank -> {
@@ -123,10 +123,8 @@ class PeerReducerProviderTest {
             reducer.register(gradients);
             reducer.allReduce(gradients, ReduceOp.SUM);
           }
-          String kernel = ".entry one_shot_FLOAT32_BFLOAT16_ADDING";
-          verify(api)
-              .loadModule(
-                  argThat(ptx -> ptx.contains(kernel) && ptx.contains(".target " + target)));
+          String module = "peer_FLOAT32_BFLOAT16" + (watches ? "_watched." : ".");
+          verify(api).loadImage(eq(module + image), any());
         });
   }
 
@@ -137,7 +135,7 @@ class PeerReducerProviderTest {
       case "pageLock" -> doThrow(e).when(api).pageLock(any());
       case "createStream" -> doThrow(e).when(api).createStream();
       case "createEvent" -> doThrow(e).when(api).createEvent(anyBoolean());
-      case "loadModule" -> doThrow(e).when(api).loadModule(any());
+      case "loadImage" -> doThrow(e).when(api).loadImage(any(), any());
       case "function" -> doThrow(e).when(api).function(any(), any());
       default -> throw new IllegalArgumentException(call);
     }
@@ -145,7 +143,7 @@ class PeerReducerProviderTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"allocate", "pageLock", "createStream", "createEvent", "loadModule", "function"})
+      strings = {"allocate", "pageLock", "createStream", "createEvent", "loadImage", "function"})
   void whatFailsOnOneRankIsUnavailableOnAllAndLeavesNothing(String call) {
     PeerRanks.run(
         2,

@@ -101,7 +101,7 @@ public final class PlayedGpu implements AutoCloseable {
   }
 
   /** By the driver, while a thread captures. */
-  private static final Set<String> REFUSED = Set.of("instantiate", "loadModule", "allocate");
+  private static final Set<String> REFUSED = Set.of("instantiate", "loadImage", "allocate");
 
   private static final class Graph extends CUgraphExec {
     private final Thread thread = Thread.currentThread(); // that captures it
@@ -301,7 +301,7 @@ public final class PlayedGpu implements AutoCloseable {
       case "closeImport":
         note(imports.remove((Long) a[0]) != null, "closed, but not imported");
         return null;
-      case "loadModule":
+      case "loadModule", "loadImage":
         return take(new CUmodule(), "module");
       case "function":
         return new Function((String) a[1]);

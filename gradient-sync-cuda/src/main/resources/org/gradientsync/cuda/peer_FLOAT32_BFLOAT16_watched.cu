@@ -1,5 +1,0 @@
-// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
-
-#include "peer.cuh"
-
-NARROWED(FLOAT32_BFLOAT16, Brain, true)

@@ -1,6 +1,0 @@
-// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
-
-#include "peer.cuh"
-
-FAMILY(FLOAT64, Plain<double>, ADDING, false)
-BROADCAST(FLOAT64, Plain<double>)

@@ -1,6 +1,0 @@
-// Made for one type and one family each, so that a program's start waits for the compiling of those that it uses alone.
-
-#include "peer.cuh"
-
-FAMILY(INT64, Plain<long long>, ADDING, false)
-BROADCAST(INT64, Plain<long long>)

@@ -1,0 +1,136 @@
+package org.gradientsync.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.ArgumentMatchers.eq;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import jcuda.driver.CUmodule;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The kernels that the build has compiled. */
+class KernelImagesTest {
+  private final CudaApi api = mock(CudaApi.class);
+
+  /** The modules that this library loads, and the kernels that it takes from each. */
+  private static Map<String, TreeSet<String>> used() {
+    Map<String, TreeSet<String>> used = new TreeMap<>();
+    used.put("peer_goodbye", new TreeSet<>(List.of("goodbye")));
+    used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
+    TreeSet<String> reduce = new TreeSet<>();
+    List<PeerFormat> formats = new ArrayList<>();
+    for (DataType type : DataType.values()) {
+      formats.add(PeerFormat.plain(type));
+      for (ReduceOp op : ReduceOp.values()) {
+        if (op.isDefinedFor(type)) {
+          reduce.add("reduce_" + type + "_" + op);
+        }
+      }
+    }
+    for (DataType wire : List.of(DataType.FLOAT16, DataType.BFLOAT16)) {
+      formats.add(new PeerFormat(DataType.FLOAT32, wire));
+      reduce.add("convert_FLOAT32_" + wire);
+      reduce.add("convert_" + wire + "_FLOAT32");
+    }
+    used.put("reduce", reduce);
+    for (PeerFormat format : formats) {
+      for (ReduceOp op : ReduceOp.values()) {
+        for (boolean watched : new boolean[] {false, true}) {
+          for (PeerWay way : PeerKernels.ways(format, op, watched)) {
+            used.computeIfAbsent(
+                    PeerKernels.moduleOf(format, op, watched), module -> new TreeSet<>())
+                .add(PeerKernels.nameOf(way, format, op));
+          }
+        }
+      }
+    }
+    return used;
+  }
+
+  private static String read(String image) throws Exception {
+    try (InputStream in = KernelImages.class.getResourceAsStream(image)) {
+      return new String(in.readAllBytes(), StandardCharsets.ISO_8859_1);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {75, 80, 90, 100})
+  void theKernelsOfTheTableAreThoseThatAreUsed(int capability) throws Exception {
+    for (Map.Entry<String, TreeSet<String>> module : used().entrySet()) {
+      String image = module.getKey() + KernelImages.suffix(capability);
+      String mark = image.endsWith(".ptx") ? ".entry " : "\0.text."; // sections of machine code
+      TreeSet<String> kernels = new TreeSet<>();
+      String[] parts = read(image).split(mark.replace(".", "\\."));
+      for (int i = 1; i < parts.length; i++) {
+        kernels.add(parts[i].split("[^A-Za-z0-9_]", 2)[0]);
+      }
+      assertEquals(module.getValue(), kernels, image);
+    }
+  }
+
+  @Test
+  void nothingIsFused() throws Exception {
+    for (String module : used().keySet()) {
+      assertFalse(
+          read(module + KernelImages.suffix(100)).contains("fma.rn"),
+          "a fused multiply-add rounds once too little: " + module);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "75, .sm_75.cubin",
+    "80, .sm_80.cubin",
+    "89, .sm_80.cubin",
+    "90, .sm_90.cubin",
+    "100, .compute_90.ptx",
+    "121, .compute_90.ptx"
+  })
+  void eachGpuGetsWhatItRuns(int capability, String suffix) {
+    assertEquals(suffix, KernelImages.suffix(capability));
+  }
+
+  @Test
+  void aGpuThatIsTooOldIsNamed() {
+    CudaException e = assertThrows(CudaException.class, () -> KernelImages.suffix(70));
+    assertTrue(
+        e.getMessage().endsWith("computeCapability=7.0; the oldest that can be used is 7.5"));
+  }
+
+  @Test
+  void aDriverThatIsTooOldForANewGpuIsToldFromOtherFailures() {
+    CUmodule loaded = new CUmodule();
+    when(api.capability(anyInt())).thenReturn(120);
+    when(api.loadImage(eq("reduce.compute_90.ptx"), any()))
+        .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (222), log=", 222))
+        .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (2), log=", 2))
+        .thenReturn(loaded);
+    try (CudaDevice device = new CudaDevice(api, 0)) {
+      CudaException old =
+          assertThrows(CudaException.class, () -> KernelImages.load(device, "reduce"));
+      assertTrue(old.getMessage().startsWith("the driver is too old for this GPU: cuM"), "" + old);
+      assertTrue(old.getMessage().endsWith("install NVIDIA driver 550 or newer"), "" + old);
+      CudaException other =
+          assertThrows(CudaException.class, () -> KernelImages.load(device, "reduce"));
+      assertEquals("cuModuleLoadDataEx failed: X (2), log=", other.getMessage());
+      assertEquals(loaded, KernelImages.load(device, "reduce"));
+    }
+  }
+}

@@ -1,0 +1,10 @@
+package org.gradientsync.kernelcompiler;
+
+/** The kernels cannot be built. The message says why and what to do. */
+public final class BuildException extends Exception {
+  private static final long serialVersionUID = 1;
+
+  BuildException(String message) {
+    super(message);
+  }
+}

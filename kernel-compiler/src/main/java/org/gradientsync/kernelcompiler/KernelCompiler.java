@@ -1,0 +1,190 @@
+package org.gradientsync.kernelcompiler;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+
+/**
+ * Compiles CUDA kernels in the build, which calls it with three arguments:
+ *
+ * <ul>
+ *   <li>{@code library SOURCES OUTPUT}: each module of {@code SOURCES/kernels.txt}, as machine code
+ *       for the GPUs that there are and as PTX for newer ones;
+ *   <li>{@code programs SOURCES OUTPUT}: each {@code .cu} in SOURCES, as PTX.
+ * </ul>
+ *
+ * <p>OUTPUT has no other kernels in it afterwards. A module that has been compiled before, of the
+ * same sources by the same NVRTC, is taken from {@code ~/.cache/gradient-sync/kernels}; where there
+ * is no NVRTC, one that any NVRTC has made.
+ */
+public final class KernelCompiler {
+  private record Job(Source source, Target target, String file) {}
+
+  /** Finds the compiler, once it is needed. */
+  interface Finder {
+    Compiler find() throws BuildException;
+  }
+
+  private final ImageCache cache;
+  private final Finder finder;
+  private Compiler compiler;
+  private BuildException failure;
+  private int compiled;
+
+  /**
+   * A compiler.
+   *
+   * @param cache a folder for what has been compiled
+   */
+  KernelCompiler(Path cache, Finder finder) throws IOException {
+    this.cache = new ImageCache(cache);
+    this.finder = finder;
+  }
+
+  /**
+   * Compiles.
+   *
+   * @param args library or programs, the folder of sources, the folder to write to
+   * @throws BuildException if something does not compile, or there is no NVRTC
+   * @throws IOException if files cannot be read or written
+   * @throws InterruptedException if the thread is interrupted
+   */
+  public static void main(String[] args) throws BuildException, IOException, InterruptedException {
+    if (args.length != 3 || !Set.of("library", "programs").contains(args[0])) {
+      throw new IllegalArgumentException("usage: library|programs SOURCES OUTPUT");
+    }
+    long start = System.nanoTime();
+    Path cache = cacheFolder(System::getenv);
+    KernelCompiler compiler =
+        new KernelCompiler(
+            cache.resolve("kernels"),
+            () -> Nvrtc.find(System.getenv("NVRTC_LIBRARY"), Nvrtc.folders(System::getenv, cache)));
+    int files = compiler.build(args[0].equals("library"), Path.of(args[1]), Path.of(args[2]));
+    System.out.printf(
+        "kernel-compiler: %d files of kernels, %d of them compiled now, %.1f s%n",
+        files, compiler.compiled(), (System.nanoTime() - start) / 1e9);
+  }
+
+  /** As script/bootstrap has it. */
+  private static Path cacheFolder(UnaryOperator<String> environment) {
+    String caches = environment.apply("XDG_CACHE_HOME");
+    String home = environment.apply("HOME");
+    return (caches != null && !caches.isEmpty()
+            ? Path.of(caches)
+            : Path.of(home != null ? home : System.getProperty("user.home"), ".cache"))
+        .resolve("gradient-sync");
+  }
+
+  /** Writes all of a folder's modules; returns how many files these are. */
+  int build(boolean library, Path sources, Path output)
+      throws BuildException, IOException, InterruptedException {
+    List<Job> jobs = library ? library(sources) : programs(sources);
+    Files.createDirectories(output);
+    ExecutorService threads =
+        Executors.newFixedThreadPool(Runtime.getRuntime().availableProcessors());
+    try {
+      List<Callable<Void>> tasks = new ArrayList<>();
+      for (Job job : jobs) {
+        tasks.add(
+            () -> {
+              Files.write(output.resolve(job.file), image(job));
+              return null;
+            });
+      }
+      for (Future<Void> done : threads.invokeAll(tasks)) {
+        done.get();
+      }
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof BuildException cause) {
+        throw cause;
+      }
+      throw new IllegalStateException(e.getCause());
+    } finally {
+      threads.shutdownNow();
+    }
+    deleteOthers(output, jobs);
+    cache.deleteUnused();
+    return jobs.size();
+  }
+
+  private static List<Job> library(Path sources) throws BuildException, IOException {
+    List<Job> jobs = new ArrayList<>();
+    for (Source source : KernelTable.read(sources)) {
+      for (Target target : Target.LIBRARY) {
+        jobs.add(new Job(source, target, target.file(source.name())));
+      }
+    }
+    return jobs;
+  }
+
+  private static List<Job> programs(Path sources) throws IOException {
+    return KernelTable.programs(sources).stream()
+        .map(source -> new Job(source, Target.PROGRAM, source.name() + ".ptx"))
+        .toList();
+  }
+
+  private byte[] image(Job job) throws BuildException, IOException {
+    Compiler nvrtc;
+    try {
+      nvrtc = compiler();
+    } catch (BuildException e) {
+      return cache.findOfAny(job.source, job.target).orElseThrow(() -> e);
+    }
+    var found = cache.find(job.source, job.target, nvrtc.version());
+    if (found.isPresent()) {
+      return found.get();
+    }
+    byte[] image = nvrtc.compile(job.source, job.target);
+    cache.put(job.source, job.target, nvrtc.version(), image);
+    compiledOneMore();
+    return image;
+  }
+
+  private synchronized void compiledOneMore() {
+    compiled++;
+  }
+
+  /** How many files have been compiled, and not taken from the cache. */
+  synchronized int compiled() {
+    return compiled;
+  }
+
+  private synchronized Compiler compiler() throws BuildException {
+    if (compiler == null && failure == null) {
+      try {
+        compiler = finder.find();
+      } catch (BuildException e) {
+        failure = e;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    return compiler;
+  }
+
+  /** What earlier tables named. */
+  private static void deleteOthers(Path output, List<Job> jobs) throws IOException {
+    Set<String> wanted = new HashSet<>();
+    jobs.forEach(job -> wanted.add(job.file));
+    try (Stream<Path> files = Files.list(output)) {
+      for (Path file : files.toList()) {
+        String name = file.getFileName().toString();
+        if ((name.endsWith(".cubin") || name.endsWith(".ptx")) && !wanted.contains(name)) {
+          Files.delete(file);
+        }
+      }
+    }
+  }
+}
