@@ -1183,12 +1183,14 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
   extern "C" __global__ void __launch_bounds__(threads, blocks) way##_##type##_##family(const __grid_constant__ Arguments a) { \
     way<format, family, watched>(a); \
   }
-#define FAMILY(type, format, family, watched) \
-  KERNEL(one_shot, 256, 3, type, format, family, watched) \
-  KERNEL(two_shot, 256, 3, type, format, family, watched) \
-  KERNEL(at_once, 256, 2, type, format, family, watched) \
-  KERNEL(stream, 512, 2, type, format, family, watched) \
-  KERNEL(wide, 512, 1, type, format, family, watched)
+// Every type and operation goes one way; PeerWay.java knows what has others, too.
+#define ONE_WAY(type, format, family, watched) KERNEL(two_shot, 256, 3, type, format, family, watched)
+#define ALL_WAYS(type, format, watched) \
+  KERNEL(one_shot, 256, 3, type, format, ADDING, watched) \
+  KERNEL(two_shot, 256, 3, type, format, ADDING, watched) \
+  KERNEL(at_once, 256, 2, type, format, ADDING, watched) \
+  KERNEL(stream, 512, 2, type, format, ADDING, watched) \
+  KERNEL(wide, 512, 1, type, format, ADDING, watched)
 #define NARROWED(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \

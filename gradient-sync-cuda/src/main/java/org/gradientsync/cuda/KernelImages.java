@@ -6,6 +6,7 @@ import java.util.Map;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUresult;
 import org.gradientsync.spi.Settings;
+import org.tukaani.xz.XZInputStream;
 
 /**
  * The kernels in this module's jar, which the build compiled: machine code for compute capability
@@ -36,7 +37,7 @@ final class KernelImages {
                 + e.getMessage()
                 + ", computeCapability="
                 + text(capability)
-                + "; install NVIDIA driver 550 or newer",
+                + "; install a newer driver, or build the jar with NVRTC 12.4",
             e.code());
       }
       throw e;
@@ -62,14 +63,15 @@ final class KernelImages {
     return capability == 90 ? ".sm_90.cubin" : capability >= 80 ? ".sm_80.cubin" : ".sm_75.cubin";
   }
 
-  private static byte[] read(String image) {
-    try (InputStream in = KernelImages.class.getResourceAsStream(image)) {
+  static byte[] read(String image) {
+    String resource = image + ".xz";
+    try (InputStream in = KernelImages.class.getResourceAsStream(resource)) {
       if (in == null) {
-        throw new IllegalStateException("the jar is damaged: resource=" + image);
+        throw new IllegalStateException("the jar is damaged: resource=" + resource);
       }
-      return in.readAllBytes();
+      return new XZInputStream(in).readAllBytes();
     } catch (IOException e) {
-      throw new IllegalStateException("the jar is damaged: resource=" + image, e);
+      throw new IllegalStateException("the jar is damaged: resource=" + resource, e);
     }
   }
 

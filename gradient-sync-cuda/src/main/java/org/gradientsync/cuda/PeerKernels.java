@@ -11,9 +11,8 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
 /**
- * The kernels of {@code peer.cuh} on one GPU, loaded when they are needed: for each type a module
- * with those that add and one with the others, and the same for those that look for what is not
- * finite.
+ * The kernels of {@code peer.cuh} on one GPU, loaded when they are needed: for each type a module,
+ * and one with those that look for what is not finite.
  */
 final class PeerKernels implements AutoCloseable {
   private final CudaDevice device;
@@ -30,12 +29,11 @@ final class PeerKernels implements AutoCloseable {
    * A kernel.
    *
    * @param op one that adds for {@link PeerWay#BROADCAST}
-   * @param watched whether it looks for what is not finite; a broadcast does not, but comes from
-   *     the same module as those that do
+   * @param watched whether it looks for what is not finite
    */
   CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
     String name = nameOf(way, format, op);
-    String module = moduleOf(format, op, watched);
+    String module = moduleOf(format, watched);
     return functions.computeIfAbsent(
         module + " " + name, key -> device.api().function(module(module), name));
   }
@@ -47,8 +45,8 @@ final class PeerKernels implements AutoCloseable {
   }
 
   /** As in kernels.txt. */
-  static String moduleOf(PeerFormat format, ReduceOp op, boolean watched) {
-    return "peer_" + format.text() + (op.adds() ? "" : "_OTHER") + (watched ? "_watched" : "");
+  static String moduleOf(PeerFormat format, boolean watched) {
+    return "peer_" + format.text() + (watched ? "_watched" : "");
   }
 
   /** Those that there are kernels for. */
@@ -58,9 +56,7 @@ final class PeerKernels implements AutoCloseable {
         || (watched && !format.type().isFloatingPoint())) {
       return List.of();
     }
-    return Arrays.stream(PeerWay.values())
-        .filter(way -> way.takes(format) && (way != PeerWay.BROADCAST || op.adds()))
-        .toList();
+    return Arrays.stream(PeerWay.values()).filter(way -> way.takes(format, op, watched)).toList();
   }
 
   private CUmodule module(String name) {

@@ -55,15 +55,15 @@ final class PeerPlanner implements AutoCloseable {
   /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
   boolean needsMapping(DataType type, long count) {
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
-    return !format.isNarrowed() && way(format, count) == PeerWay.STREAM;
+    return way(format, count, ReduceOp.SUM) == PeerWay.STREAM;
   }
 
-  private PeerWay way(PeerFormat format, long count) {
+  private PeerWay way(PeerFormat format, long count, ReduceOp op) {
     PeerWay way = tuning.way(count * format.wire().sizeInBytes());
     if (way == PeerWay.STREAM && format.isNarrowed()) {
-      return tuning.takesWholeProcessors() ? PeerWay.STAGED : PeerWay.TWO_SHOT; // in pieces
+      way = tuning.takesWholeProcessors() ? PeerWay.STAGED : PeerWay.TWO_SHOT; // in pieces
     }
-    return way;
+    return way.takes(format, op, isWatched(format.type())) ? way : PeerWay.TWO_SHOT;
   }
 
   /**
@@ -88,25 +88,24 @@ final class PeerPlanner implements AutoCloseable {
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
     PeerFormat format = PeerFormat.of(registration.type, op, wire);
-    PeerWay way = way(format, registration.count);
+    PeerWay way = way(format, registration.count, op);
     if (way == PeerWay.STREAM && registration.mapped == null) {
       way = PeerWay.TWO_SHOT; // in pieces, all of which go through the mailboxes
     } else if (way == PeerWay.STREAM && registration.beside && tuning.takesWholeProcessors()) {
       way = PeerWay.WIDE;
     }
     int tag = PeerTag.of(registration.number, op);
-    return plan(registration, format, way, op, tag, 0, isWatched(registration));
+    return plan(registration, format, way, op, tag, 0, isWatched(registration.type));
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
-    boolean watched = isWatched(registration);
-    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, watched);
+    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
 
-  private boolean isWatched(PeerRegistration registration) {
-    return found != 0 && registration.type.isFloatingPoint();
+  private boolean isWatched(DataType type) {
+    return found != 0 && type.isFloatingPoint();
   }
 
   /** What tells the others' kernels that this rank comes no more. */
@@ -129,8 +128,11 @@ final class PeerPlanner implements AutoCloseable {
       int root,
       boolean watched) {
     kernels.load(format, op, watched);
-    PeerWay way =
-        chosen == PeerWay.TWO_SHOT && goesAtOnce(registration, format) ? PeerWay.AT_ONCE : chosen;
+    boolean atOnce =
+        chosen == PeerWay.TWO_SHOT
+            && PeerWay.AT_ONCE.takes(format, op, watched)
+            && goesAtOnce(registration, format);
+    PeerWay way = atOnce ? PeerWay.AT_ONCE : chosen;
     CUfunction function = kernels.function(way, format, op, watched);
     int most =
         tuning.mostBlocks(

@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.Locale;
 import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
 
 /** The ways of {@code peer.cuh} in which data goes from GPU to GPU. */
 enum PeerWay {
@@ -26,12 +27,21 @@ enum PeerWay {
     this.threads = threads;
   }
 
-  /** Whether there are kernels for it. */
-  boolean takes(PeerFormat format) {
+  /**
+   * Whether there are kernels for it. Everything goes {@link #TWO_SHOT}; what gradients do has more
+   * ways.
+   *
+   * @param watched whether the kernels look for what is not finite; a broadcast does not
+   */
+  boolean takes(PeerFormat format, ReduceOp op, boolean watched) {
+    DataType type = format.type();
+    boolean hasMore = op.adds() && type.isFloatingPoint() && !(watched && type == DataType.FLOAT64);
     return switch (this) {
-      case ONE_SHOT, TWO_SHOT, AT_ONCE -> true;
-      case STREAM, WIDE, BROADCAST -> !format.isNarrowed();
-      case STAGED -> format.isNarrowed();
+      case TWO_SHOT -> true;
+      case ONE_SHOT, AT_ONCE -> hasMore;
+      case STREAM, WIDE -> hasMore && !format.isNarrowed();
+      case STAGED -> hasMore && format.isNarrowed();
+      case BROADCAST -> op.adds() && !watched && !format.isNarrowed();
     };
   }
 

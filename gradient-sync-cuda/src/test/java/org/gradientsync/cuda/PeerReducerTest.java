@@ -844,6 +844,41 @@ class PeerReducerTest {
         });
   }
 
+  /** What no gradient asks for: other operations, integers, and FLOAT64 that is watched. */
+  @Test
+  void allElseGoesOneWay() {
+    int count = 2_000_000;
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          try (Reducer watched =
+              new PeerReducerProvider()
+                  .create(rank.context("peer.tuning", "off", "finite", "true"))) {
+            for (DataType type : DataType.values()) {
+              ReduceOp op = type.isFloatingPoint() ? ReduceOp.MIN : ReduceOp.SUM;
+              String family = type.isFloatingPoint() ? "_OTHER" : "_ADDING";
+              for (int elements : new int[] {4, count}) {
+                CudaBuffer all = rank.device().allocate(type, elements);
+                rank.gpu().launched.clear();
+                reducer.allReduce(all, op);
+                int pieces = elements == 4 ? 1 : (count * type.sizeInBytes() + (8 << 20) - 1) >> 23;
+                String kernel = "two_shot_" + type + family;
+                assertEquals(pieces, Collections.frequency(rank.gpu().launched, kernel), kernel);
+                all.close();
+              }
+            }
+            CudaBuffer doubles = rank.device().allocate(DataType.FLOAT64, count);
+            rank.gpu().launched.clear();
+            watched.allReduce(doubles, ReduceOp.AVERAGE);
+            assertEquals(List.of("two_shot_FLOAT64_ADDING", "graph"), adding(rank));
+            rank.gpu().launched.clear();
+            reducer.allReduce(doubles, ReduceOp.AVERAGE);
+            assertEquals(List.of("stream_FLOAT64_ADDING", "graph"), adding(rank));
+            doubles.close();
+          }
+        });
+  }
+
   /** Of whose blocks a processor holds one only: there need not be an empty one. */
   @Test
   void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeProcessors() {
@@ -917,7 +952,8 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           int later = ranks > PeerRanks.GPUS ? 0 : 1;
           verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
-          verify(api, times(1 - later)).loadImage(eq("peer_FLOAT32_OTHER.sm_90.cubin"), any());
+          verify(api).function(any(), eq("stream_FLOAT32_ADDING"));
+          verify(api, times(1 - later)).function(any(), eq("two_shot_FLOAT32_OTHER"));
           int planned = ReduceOp.values().length - later * (ReduceOp.values().length - 1);
           verify(api, times(planned)).instantiate(any());
           for (ReduceOp op : ReduceOp.values()) {
@@ -925,7 +961,7 @@ class PeerReducerTest {
           }
           verify(api, times(ReduceOp.values().length)).instantiate(any());
           verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
-          verify(api).loadImage(eq("peer_FLOAT32_OTHER.sm_90.cubin"), any());
+          verify(api).function(any(), eq("two_shot_FLOAT32_OTHER"));
           verify(api, never()).loadImage(startsWith("reduce"), any()); // other reducers'
         });
   }

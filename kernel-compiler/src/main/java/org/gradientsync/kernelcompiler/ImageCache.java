@@ -89,6 +89,7 @@ final class ImageCache {
               add(digest, text);
             });
     target.options().forEach(option -> add(digest, option));
+    add(digest, target.file("")); // compressed or not
     return HexFormat.of().formatHex(digest.digest()) + "-" + version;
   }
 

@@ -71,9 +71,11 @@ public final class KernelCompiler {
             cache.resolve("kernels"),
             () -> Nvrtc.find(System.getenv("NVRTC_LIBRARY"), Nvrtc.folders(System::getenv, cache)));
     int files = compiler.build(args[0].equals("library"), Path.of(args[1]), Path.of(args[2]));
-    System.out.printf(
-        "kernel-compiler: %d files of kernels, %d of them compiled now, %.1f s%n",
-        files, compiler.compiled(), (System.nanoTime() - start) / 1e9);
+    if (compiler.compiled() > 0) {
+      System.out.printf(
+          "kernel-compiler: compiled %d of %d files of kernels in %.0f s%n",
+          compiler.compiled(), files, (System.nanoTime() - start) / 1e9);
+    }
   }
 
   /** As script/bootstrap has it. */
@@ -130,7 +132,7 @@ public final class KernelCompiler {
 
   private static List<Job> programs(Path sources) throws IOException {
     return KernelTable.programs(sources).stream()
-        .map(source -> new Job(source, Target.PROGRAM, source.name() + ".ptx"))
+        .map(source -> new Job(source, Target.PROGRAM, Target.PROGRAM.file(source.name())))
         .toList();
   }
 
@@ -145,7 +147,7 @@ public final class KernelCompiler {
     if (found.isPresent()) {
       return found.get();
     }
-    byte[] image = nvrtc.compile(job.source, job.target);
+    byte[] image = job.target.pack(nvrtc.compile(job.source, job.target));
     cache.put(job.source, job.target, nvrtc.version(), image);
     compiledOneMore();
     return image;
@@ -181,7 +183,7 @@ public final class KernelCompiler {
     try (Stream<Path> files = Files.list(output)) {
       for (Path file : files.toList()) {
         String name = file.getFileName().toString();
-        if ((name.endsWith(".cubin") || name.endsWith(".ptx")) && !wanted.contains(name)) {
+        if (name.matches(".*\\.(cubin|ptx)(\\.xz)?") && !wanted.contains(name)) {
           Files.delete(file);
         }
       }

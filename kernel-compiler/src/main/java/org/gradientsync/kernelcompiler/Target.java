@@ -1,6 +1,11 @@
 package org.gradientsync.kernelcompiler;
 
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.util.List;
+import org.tukaani.xz.LZMA2Options;
+import org.tukaani.xz.XZ;
+import org.tukaani.xz.XZOutputStream;
 
 /**
  * What is compiled for.
@@ -24,7 +29,22 @@ record Target(String architecture) {
 
   /** How a module's file for it is called. */
   String file(String module) {
-    return module + "." + architecture + (isPtx() ? ".ptx" : ".cubin");
+    String file = module + "." + architecture + (isPtx() ? ".ptx" : ".cubin");
+    return this == PROGRAM ? module + ".ptx" : file + ".xz";
+  }
+
+  /** As it lies in a jar: the library's kernels compressed, programs' as text. */
+  byte[] pack(byte[] image) throws IOException {
+    if (this == PROGRAM) {
+      return image;
+    }
+    LZMA2Options options = new LZMA2Options();
+    options.setDictSize(1 << 20); // which whoever reads it allocates
+    ByteArrayOutputStream packed = new ByteArrayOutputStream();
+    try (XZOutputStream out = new XZOutputStream(packed, options, XZ.CHECK_CRC32)) {
+      out.write(image);
+    }
+    return packed.toByteArray();
   }
 
   /** The bits that the library promises depend on these: no fused multiply-add, for example. */

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,6 +18,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.tukaani.xz.XZInputStream;
 
 /** The table, the cache, and what is written, with a compiler that only says what it was given. */
 class KernelCompilerTest {
@@ -71,24 +73,28 @@ class KernelCompilerTest {
     }
   }
 
+  private String unpacked(String name) throws IOException {
+    try (InputStream in = new XZInputStream(Files.newInputStream(output.resolve(name)))) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    }
+  }
+
   @Test
   void eachModuleOfTheTableIsCompiledForEachGpu() throws Exception {
     assertEquals(8, build(Version.OLDEST));
     assertEquals(
         new TreeSet<>(
             List.of(
-                "one.sm_75.cubin",
-                "one.sm_80.cubin",
-                "one.sm_90.cubin",
-                "one.compute_90.ptx",
-                "two.sm_75.cubin",
-                "two.sm_80.cubin",
-                "two.sm_90.cubin",
-                "two.compute_90.ptx")),
+                "one.sm_75.cubin.xz",
+                "one.sm_80.cubin.xz",
+                "one.sm_90.cubin.xz",
+                "one.compute_90.ptx.xz",
+                "two.sm_75.cubin.xz",
+                "two.sm_80.cubin.xz",
+                "two.sm_90.cubin.xz",
+                "two.compute_90.ptx.xz")),
         names(output));
-    assertEquals(
-        "sm_80:#include \"a.cuh\"\nKERNEL(int)\n",
-        Files.readString(output.resolve("one.sm_80.cubin")));
+    assertEquals("sm_80:#include \"a.cuh\"\nKERNEL(int)\n", unpacked("one.sm_80.cubin.xz"));
   }
 
   @Test
@@ -116,10 +122,10 @@ class KernelCompilerTest {
   void withoutNvrtcTheCacheServes() throws Exception {
     assertEquals(NO_NVRTC, assertThrows(BuildException.class, () -> build(null)));
     build(new Version(12, 6));
-    String image = Files.readString(output.resolve("one.sm_90.cubin"));
-    Files.delete(output.resolve("one.sm_90.cubin"));
+    String image = unpacked("one.sm_90.cubin.xz");
+    Files.delete(output.resolve("one.sm_90.cubin.xz"));
     assertEquals(0, build(null));
-    assertEquals(image, Files.readString(output.resolve("one.sm_90.cubin")));
+    assertEquals(image, unpacked("one.sm_90.cubin.xz"));
     write("b.cu", "changed");
     assertThrows(BuildException.class, () -> build(null));
   }
