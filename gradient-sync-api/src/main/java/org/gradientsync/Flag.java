@@ -28,6 +28,7 @@ final class Flag implements AutoCloseable {
     try {
       one = new DeviceBuffer[] {device.on(compute, memory)};
       begin(compute);
+      raise(); // loads the kernel now: in a step, a GPU may already be waiting for this rank
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, memory);
       throw e;
