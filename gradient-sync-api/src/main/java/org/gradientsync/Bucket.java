@@ -2,7 +2,7 @@ package org.gradientsync;
 
 import java.util.function.UnaryOperator;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
@@ -19,10 +19,10 @@ final class Bucket implements AutoCloseable {
   final DeviceBuffer averaged;
 
   /** Behind the last gradient. */
-  final Moment ready;
+  final Event ready;
 
   /** Behind the average. */
-  final Moment done;
+  final Event done;
 
   /** Averages, where it is its turn. */
   final Runnable average;
@@ -58,8 +58,8 @@ final class Bucket implements AutoCloseable {
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);
       given = decoration.apply(averaged);
-      ready = resources.add(device.createMoment(false));
-      done = resources.add(device.createMoment(false));
+      ready = resources.add(device.createEvent(false));
+      done = resources.add(device.createEvent(false));
       ready.record(device.queue()); // allocating has filled it with zeros there
       compute.waitFor(ready);
       communication.waitFor(ready);

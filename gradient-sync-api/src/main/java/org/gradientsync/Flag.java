@@ -2,7 +2,7 @@ package org.gradientsync;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
@@ -36,7 +36,7 @@ final class Flag implements AutoCloseable {
   }
 
   private void begin(WorkQueue compute) {
-    try (Moment zeroed = device.createMoment(false)) {
+    try (Event zeroed = device.createEvent(false)) {
       zeroed.record(device.queue());
       compute.waitFor(zeroed);
     }

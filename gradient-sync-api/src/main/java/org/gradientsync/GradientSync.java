@@ -16,7 +16,7 @@ import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.BufferDecorator;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
@@ -371,10 +371,10 @@ public final class GradientSync implements AutoCloseable {
    *     {@link IllegalStateException}. What it throws is logged, the first time, and changes
    *     nothing. Reductions that end in exceptions, and those in graphs, are not told
    * @return when the counting of {@link Synchronization#startedAt} begins for this listener, for
-   *     comparing with moments of one's own; ends with this sync
+   *     comparing with events of one's own; ends with this sync
    * @throws IllegalStateException if this sync is closed
    */
-  public Moment observe(Consumer<Synchronization> listener) {
+  public Event observe(Consumer<Synchronization> listener) {
     Objects.requireNonNull(listener, "listener");
     requireOpen();
     return observer.listen(listener);

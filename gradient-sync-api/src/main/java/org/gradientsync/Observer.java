@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
@@ -28,7 +28,7 @@ final class Observer implements AutoCloseable {
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
-  private Moment lastEnded; // of those that were told of, or null; closed with its observation
+  private Event lastEnded; // of those that were told of, or null; closed with its observation
   private boolean complained;
   private long calls;
   private long bytes;
@@ -47,15 +47,15 @@ final class Observer implements AutoCloseable {
    * @param origin when it came
    * @param after the calls that had been made then, of which it is not told
    */
-  private record Listener(Consumer<Synchronization> consumer, Moment origin, long after) {}
+  private record Listener(Consumer<Synchronization> consumer, Event origin, long after) {}
 
   /** One reduction under way. */
   final class Observation {
-    private final Resources moments = new Resources();
-    private final Moment ready;
-    private final Moment started;
-    private Moment ended; // null if it is the last of all
-    private final Moment wanted;
+    private final Resources events = new Resources();
+    private final Event ready;
+    private final Event started;
+    private Event ended; // null if it is the last of all
+    private final Event wanted;
     private long sequence;
     private int bucket;
     private ReduceOp op;
@@ -66,12 +66,12 @@ final class Observer implements AutoCloseable {
 
     private Observation() {
       try {
-        ready = moments.add(device.createMoment(true));
-        started = moments.add(device.createMoment(true));
-        ended = moments.add(device.createMoment(true));
-        wanted = moments.add(device.createMoment(true));
+        ready = events.add(device.createEvent(true));
+        started = events.add(device.createEvent(true));
+        ended = events.add(device.createEvent(true));
+        wanted = events.add(device.createEvent(true));
       } catch (RuntimeException | Error e) {
-        moments.closeAfter(e);
+        events.closeAfter(e);
         throw e;
       }
     }
@@ -100,7 +100,7 @@ final class Observer implements AutoCloseable {
       beside = true;
     }
 
-    /** All moments have been recorded. */
+    /** All events have been recorded. */
     void complete() {
       synchronized (Observer.this) {
         complete = true;
@@ -121,8 +121,8 @@ final class Observer implements AutoCloseable {
   }
 
   /** Tells a listener of the calls from now on. */
-  synchronized Moment listen(Consumer<Synchronization> listener) {
-    Moment origin = device.createMoment(true);
+  synchronized Event listen(Consumer<Synchronization> listener) {
+    Event origin = device.createEvent(true);
     try {
       origin.record(device.queue());
     } catch (RuntimeException | Error e) {
@@ -178,7 +178,7 @@ final class Observer implements AutoCloseable {
   private Observation again() {
     Observation observation = free.peek();
     if (observation.ended == null) {
-      observation.ended = observation.moments.add(device.createMoment(true));
+      observation.ended = observation.events.add(device.createEvent(true));
     }
     return free.pop();
   }
@@ -199,7 +199,7 @@ final class Observer implements AutoCloseable {
       try {
         tell(o);
       } finally { // also if its times cannot be had
-        Moment earlier = lastEnded;
+        Event earlier = lastEnded;
         lastEnded = o.ended;
         o.ended = earlier;
         free.push(o);
@@ -209,7 +209,7 @@ final class Observer implements AutoCloseable {
 
   private void tell(Observation o) {
     observed++;
-    Moment started = begun(o);
+    Event started = begun(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
     double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
@@ -227,7 +227,7 @@ final class Observer implements AutoCloseable {
   }
 
   /** Reductions follow one another, even where the next one is on the device already. */
-  private Moment begun(Observation o) {
+  private Event begun(Observation o) {
     return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
@@ -294,7 +294,7 @@ final class Observer implements AutoCloseable {
     all.add(this::tell);
     all.add(() -> pending.forEach(observation -> free.push(observation)));
     all.add(
-        () -> Resources.closeAll(free.stream().map(observation -> observation.moments).toList()));
+        () -> Resources.closeAll(free.stream().map(observation -> observation.events).toList()));
     all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));
     try {
       Resources.closeAll(all);

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.Test;
 
@@ -27,7 +27,7 @@ class BucketQueuesTest {
     }
 
     @Override
-    public void waitFor(Moment moment) {
+    public void waitFor(Event event) {
       throw new AssertionError("nothing is enqueued here");
     }
 

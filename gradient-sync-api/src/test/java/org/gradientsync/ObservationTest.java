@@ -24,7 +24,7 @@ import org.gradientsync.contract.Logged;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -160,11 +160,11 @@ class ObservationTest {
     LocalRanks.run(
         ranks,
         sync -> {
-          Moment before = sync.backend().createMoment(true);
-          Moment after = sync.backend().createMoment(true);
+          Event before = sync.backend().createEvent(true);
+          Event after = sync.backend().createEvent(true);
           before.record(sync.backend().queue());
           List<Synchronization> heard = new ArrayList<>();
-          Moment origin = sync.observe(heard::add);
+          Event origin = sync.observe(heard::add);
           for (int i = 0; i < 50; i++) {
             work(sync, overlap);
           }
@@ -494,7 +494,7 @@ class ObservationTest {
   }
 
   @Test
-  void observingAllocatesNoMomentsWhenWarm() {
+  void observingAllocatesNoEventsWhenWarm() {
     LocalRanks.run(
         1,
         sync -> {

@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -21,7 +21,7 @@ import org.mockito.MockMakers;
 
 /** The observing of a device that is later than its host, with a clock that the test sets. */
 class ObserverTest {
-  private final List<PlayedMoment> made = new ArrayList<>();
+  private final List<SimulatedEvent> made = new ArrayList<>();
   private final List<Synchronization> heard = new ArrayList<>();
   private final BackendDevice device =
       mock(BackendDevice.class, withSettings().mockMaker(MockMakers.SUBCLASS));
@@ -35,7 +35,7 @@ class ObserverTest {
   /** A queue that can be captured. Not a mock: those make every queue of the JVM allocate. */
   private final class PlayedQueue implements WorkQueue {
     @Override
-    public void waitFor(Moment moment) {
+    public void waitFor(Event event) {
       // the test knows what is done
     }
 
@@ -56,7 +56,7 @@ class ObserverTest {
   }
 
   /** Done when the test says so. */
-  private final class PlayedMoment implements Moment {
+  private final class SimulatedEvent implements Event {
     private double time = Double.NaN;
     private boolean done = true;
     private boolean closed;
@@ -80,8 +80,8 @@ class ObserverTest {
     }
 
     @Override
-    public double millisecondsTo(Moment later) {
-      PlayedMoment end = (PlayedMoment) later;
+    public double millisecondsTo(Event later) {
+      SimulatedEvent end = (SimulatedEvent) later;
       assertTrue(!closed && done && !end.closed && end.done, "not done yet");
       return end.time - time;
     }
@@ -95,10 +95,10 @@ class ObserverTest {
   @BeforeEach
   void play() {
     when(device.queue()).thenReturn(compute);
-    when(device.createMoment(anyBoolean()))
+    when(device.createEvent(anyBoolean()))
         .thenAnswer(
             call -> {
-              made.add(new PlayedMoment());
+              made.add(new SimulatedEvent());
               return made.get(made.size() - 1);
             });
   }
@@ -107,7 +107,7 @@ class ObserverTest {
     return observer.begin(buffer, compute, ReduceOp.AVERAGE, bucket);
   }
 
-  /** A bucket's average, with the times of its four moments. */
+  /** A bucket's average, with the times of its four events. */
   private void average(int bucket, double ready, double start, double end, double wanted) {
     Observer.Observation observation = begin(bucket);
     now = ready;
@@ -122,18 +122,18 @@ class ObserverTest {
   }
 
   private void allIsDone() {
-    made.forEach(moment -> moment.done = true);
+    made.forEach(event -> event.done = true);
   }
 
   @Test
   void whatIsNotDoneIsToldLaterAndInOrder() {
     now = 1;
-    PlayedMoment origin = (PlayedMoment) observer.listen(heard::add);
+    SimulatedEvent origin = (SimulatedEvent) observer.listen(heard::add);
     average(0, 2, 3, 5, 4.5);
     average(1, 4, 5, 9, 5);
     observer.tell(compute);
     assertEquals(List.of(), heard);
-    made.subList(5, made.size()).forEach(moment -> moment.done = true); // those of the second
+    made.subList(5, made.size()).forEach(event -> event.done = true); // those of the second
     observer.tell(compute);
     assertEquals(List.of(), heard);
     allIsDone();
@@ -209,7 +209,7 @@ class ObserverTest {
   }
 
   @Test
-  void momentsAreUsedAgainAndClosedInTheEnd() {
+  void eventsAreUsedAgainAndClosedInTheEnd() {
     observer.listen(heard::add);
     for (int i = 0; i < 5; i++) {
       average(0, 1, 2, 3, 3);
@@ -222,7 +222,7 @@ class ObserverTest {
     begin(3).forget();
     assertEquals(1 + 2 * 4 + 1, made.size());
     observer.close();
-    assertTrue(made.stream().allMatch(moment -> moment.closed));
+    assertTrue(made.stream().allMatch(event -> event.closed));
     assertEquals(5, heard.size());
   }
 

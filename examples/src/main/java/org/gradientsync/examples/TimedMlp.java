@@ -5,10 +5,10 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 
 /**
- * An engine whose calls are timed by the device's clock, from {@link #start} on. All moments are
+ * An engine whose calls are timed by the device's clock, from {@link #start} on. All events are
  * made before, so that a timed step allocates nothing.
  */
 final class TimedMlp implements MlpEngine {
@@ -21,15 +21,15 @@ final class TimedMlp implements MlpEngine {
 
   /** One call of the engine. */
   private static final class Call {
-    private final Moment started;
-    private final Moment ended;
+    private final Event started;
+    private final Event ended;
     private TimelineEvent.Kind kind;
     private int layer;
     private int forward; // the number of the forward pass that it follows or is
 
     Call(BackendDevice device) {
-      started = device.createMoment(true);
-      ended = device.createMoment(true);
+      started = device.createEvent(true);
+      ended = device.createEvent(true);
     }
   }
 
@@ -63,7 +63,7 @@ final class TimedMlp implements MlpEngine {
    * @param firstStep of the first call
    * @param accumulate forward passes of a step
    */
-  List<TimelineEvent> events(int rank, Moment origin, long firstStep, int accumulate) {
+  List<TimelineEvent> events(int rank, Event origin, long firstStep, int accumulate) {
     List<TimelineEvent> events = new ArrayList<>();
     for (int i = 0; i < used; i++) {
       Call call = calls[i];
@@ -140,7 +140,7 @@ final class TimedMlp implements MlpEngine {
     return engine.loss();
   }
 
-  /** Closes the moments. */
+  /** Closes the events. */
   @Override
   public void close() {
     for (Call call : calls) {

@@ -12,7 +12,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 
 /**
  * Takes the times of some steps on each rank, by its device's clock, and brings them together.
@@ -29,11 +29,11 @@ final class Timeline implements AutoCloseable {
   private final int accumulate;
   private final DeviceBuffer mark;
   private final List<Synchronization> averages = new ArrayList<>();
-  private Moment origin;
+  private Event origin;
   private long firstStep;
 
   /**
-   * Prepares the moments.
+   * Prepares the events.
    *
    * @param engine whose calls are timed; closed by its owner
    * @param steps the number of steps, 1 or more

@@ -6,7 +6,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.WorkQueue;
 
@@ -26,7 +26,7 @@ public final class CompressedReducer implements Reducer {
   private final DataType wire;
   private final long most; // elements in a piece
   private final PlanCache<Plan> plans;
-  private final Moment free;
+  private final Event free;
   private DeviceBuffer scratch;
   private WorkQueue last;
 
@@ -54,7 +54,7 @@ public final class CompressedReducer implements Reducer {
     this.wire = wire;
     this.most = pieceBytes / wire.sizeInBytes();
     this.plans = new PlanCache<>(group, CompressedReducer::end);
-    this.free = device.createMoment(false);
+    this.free = device.createEvent(false);
   }
 
   @Override

@@ -13,7 +13,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.WorkQueue;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -261,8 +261,8 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public Moment createMoment(boolean timed) {
-    return new HostMoment();
+  public Event createEvent(boolean timed) {
+    return new HostEvent();
   }
 
   @Override

@@ -1,6 +1,6 @@
 package org.gradientsync.host;
 
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.WorkQueue;
 
 /** The order of the host's calls: each is finished before the next begins. */
@@ -8,7 +8,7 @@ enum HostQueue implements WorkQueue {
   QUEUE;
 
   @Override
-  public void waitFor(Moment moment) {
+  public void waitFor(Event event) {
     // what was recorded is done
   }
 

@@ -41,12 +41,12 @@ public interface BackendDevice extends Device, AutoCloseable {
   WorkQueue createQueue(boolean sparing);
 
   /**
-   * Makes a moment, to be recorded.
+   * Makes an event, to be recorded.
    *
    * @param timed whether its time will be asked for; without, it is cheaper
-   * @return a moment that the caller closes
+   * @return an event that the caller closes
    */
-  Moment createMoment(boolean timed);
+  Event createEvent(boolean timed);
 
   /**
    * The same memory as a buffer of another queue. Whoever uses both puts their work in order.

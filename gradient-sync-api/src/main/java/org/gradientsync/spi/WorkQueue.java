@@ -7,17 +7,17 @@ package org.gradientsync.spi;
  */
 public interface WorkQueue extends AutoCloseable {
   /**
-   * Lets what is enqueued here later wait for a moment of another queue. Does not block the host.
+   * Lets what is enqueued here later wait for an event of another queue. Does not block the host.
    *
-   * @param moment of the same device; one that was never recorded is waited for by nobody
+   * @param event of the same device; one that was never recorded is waited for by nobody
    */
-  void waitFor(Moment moment);
+  void waitFor(Event event);
 
   /** Blocks the host until everything enqueued so far is done. */
   void await();
 
   /**
-   * Whether what is enqueued here is only noted for a graph, so that its moments have no times.
+   * Whether what is enqueued here is only noted for a graph, so that its events have no times.
    *
    * @return false where there are no graphs
    */

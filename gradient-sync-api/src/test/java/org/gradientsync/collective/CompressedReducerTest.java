@@ -29,7 +29,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
@@ -210,11 +210,11 @@ class CompressedReducerTest {
         (group, device, inner) -> {
           WorkQueue one = apart(WorkQueue.class);
           WorkQueue other = apart(WorkQueue.class);
-          Moment moment = apart(Moment.class);
+          Event event = apart(Event.class);
           DeviceBuffer a = device.allocate(DataType.FLOAT32, 10);
           DeviceBuffer b = device.allocate(DataType.FLOAT32, 10);
           BackendDevice queues = apart(BackendDevice.class, delegatesTo(device));
-          doReturn(moment).when(queues).createMoment(false);
+          doReturn(event).when(queues).createEvent(false);
           doReturn(one).when(queues).queueOf(a);
           doReturn(other).when(queues).queueOf(b);
           CompressedReducer reducer = bfloat16(inner, group, queues);
@@ -222,21 +222,21 @@ class CompressedReducerTest {
           reduceAndCheck(reducer, a, group);
           reduceAndCheck(reducer, b, group);
           reduceAndCheck(reducer, a, group);
-          InOrder order = inOrder(one, other, moment, queues);
-          order.verify(one, calls(1)).waitFor(moment);
-          order.verify(moment, calls(2)).record(one);
-          order.verify(other, calls(1)).waitFor(moment);
+          InOrder order = inOrder(one, other, event, queues);
+          order.verify(one, calls(1)).waitFor(event);
+          order.verify(event, calls(2)).record(one);
+          order.verify(other, calls(1)).waitFor(event);
           order.verify(queues, calls(2)).convert(any(), any());
-          order.verify(moment, calls(1)).record(other);
-          order.verify(one, calls(1)).waitFor(moment);
+          order.verify(event, calls(1)).record(other);
+          order.verify(one, calls(1)).waitFor(event);
           order.verify(queues, calls(2)).convert(any(), any());
-          order.verify(moment, calls(1)).record(one);
+          order.verify(event, calls(1)).record(one);
           verify(queues).on(eq(one), any());
           verify(queues).on(eq(other), any());
           verifyNoMoreInteractions(one, other);
           reducer.close();
-          order.verify(moment, calls(1)).await();
-          order.verify(moment, calls(1)).close();
+          order.verify(event, calls(1)).await();
+          order.verify(event, calls(1)).close();
         });
   }
 

@@ -138,6 +138,7 @@ public final class CudaDevice implements BackendDevice {
    * @param timing whether its time will be taken; without, it is cheaper
    * @return an event that the caller closes
    */
+  @Override
   public CudaEvent createEvent(boolean timing) {
     requireOpen();
     makeCurrent();
@@ -334,11 +335,6 @@ public final class CudaDevice implements BackendDevice {
     requireOpen();
     makeCurrent();
     return new CudaStream(this, api.createUrgentStream(), true, sparing);
-  }
-
-  @Override
-  public CudaEvent createMoment(boolean timed) {
-    return createEvent(timed);
   }
 
   @Override

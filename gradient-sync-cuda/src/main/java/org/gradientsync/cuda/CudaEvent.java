@@ -1,14 +1,14 @@
 package org.gradientsync.cuda;
 
 import jcuda.driver.CUevent;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
 /**
  * A point in a stream that the host and other streams can wait for, and whose time can be taken.
  */
-public final class CudaEvent implements Moment {
+public final class CudaEvent implements Event {
   private final CudaDevice device;
   private final CUevent event;
   private final boolean timing;
@@ -69,7 +69,7 @@ public final class CudaEvent implements Moment {
   }
 
   @Override
-  public double millisecondsTo(Moment later) {
+  public double millisecondsTo(Event later) {
     return millisecondsTo((CudaEvent) later);
   }
 

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.WorkQueue;
 
@@ -96,8 +96,8 @@ public final class CudaStream implements WorkQueue {
   }
 
   @Override
-  public void waitFor(Moment moment) {
-    waitFor((CudaEvent) moment);
+  public void waitFor(Event event) {
+    waitFor((CudaEvent) event);
   }
 
   /**

@@ -1,18 +1,18 @@
 package org.gradientsync.spi;
 
 /** A place in a {@link WorkQueue}, and the time at which the work before it was done. */
-public interface Moment extends AutoCloseable {
+public interface Event extends AutoCloseable {
   /**
    * Places it behind what is enqueued so far. A new place replaces the last one.
    *
-   * @param queue a queue of the device that made this moment
+   * @param queue a queue of the device that made this event
    */
   void record(WorkQueue queue);
 
   /**
    * Whether the work before it is done.
    *
-   * @return true if it is, or if the moment was never recorded
+   * @return true if it is, or if the event was never recorded
    */
   boolean isDone();
 
@@ -20,12 +20,12 @@ public interface Moment extends AutoCloseable {
   void await();
 
   /**
-   * The time between two moments of the same device, by the device's clock.
+   * The time between two events of the same device, by the device's clock.
    *
    * @param later both were made with timing, have been recorded, and are done
    * @return milliseconds; negative if it is in fact the earlier one
    */
-  double millisecondsTo(Moment later);
+  double millisecondsTo(Event later);
 
   /** Gives it up. A second call does nothing. */
   @Override

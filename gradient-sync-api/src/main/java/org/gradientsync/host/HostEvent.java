@@ -1,10 +1,10 @@
 package org.gradientsync.host;
 
-import org.gradientsync.spi.Moment;
+import org.gradientsync.spi.Event;
 import org.gradientsync.spi.WorkQueue;
 
 /** The time of a call on the host. */
-final class HostMoment implements Moment {
+final class HostEvent implements Event {
   private volatile long nanos;
 
   @Override
@@ -23,8 +23,8 @@ final class HostMoment implements Moment {
   }
 
   @Override
-  public double millisecondsTo(Moment later) {
-    return (((HostMoment) later).nanos - nanos) / 1e6;
+  public double millisecondsTo(Event later) {
+    return (((HostEvent) later).nanos - nanos) / 1e6;
   }
 
   @Override
