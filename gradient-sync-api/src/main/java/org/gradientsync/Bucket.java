@@ -4,7 +4,7 @@ import java.util.function.UnaryOperator;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * The gradients that are averaged together: their memory, and what puts the two streams in order.
@@ -46,8 +46,8 @@ final class Bucket implements AutoCloseable {
   Bucket(
       GradientSync sync,
       BucketLayout.Bucket layout,
-      WorkQueue compute,
-      WorkQueue communication,
+      Stream compute,
+      Stream communication,
       UnaryOperator<DeviceBuffer> decoration) {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
@@ -60,7 +60,7 @@ final class Bucket implements AutoCloseable {
       given = decoration.apply(averaged);
       ready = resources.add(device.createEvent(false));
       done = resources.add(device.createEvent(false));
-      ready.record(device.queue()); // allocating has filled it with zeros there
+      ready.record(device.stream()); // allocating has filled it with zeros there
       compute.waitFor(ready);
       communication.waitFor(ready);
     } catch (RuntimeException | Error e) {
@@ -70,7 +70,7 @@ final class Bucket implements AutoCloseable {
     average = () -> average(sync, communication, given);
   }
 
-  private void average(GradientSync sync, WorkQueue communication, DeviceBuffer given) {
+  private void average(GradientSync sync, Stream communication, DeviceBuffer given) {
     communication.waitFor(ready);
     if (observation != null) {
       observation.starts(communication);

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /** The buckets of a model as they are laid out: their memory, and each gradient's view into it. */
 final class BucketSet implements AutoCloseable {
@@ -28,8 +28,8 @@ final class BucketSet implements AutoCloseable {
       GradientSync sync,
       List<Parameter> parameters,
       BucketLayout layout,
-      WorkQueue compute,
-      BucketQueues queues,
+      Stream compute,
+      BucketStreams streams,
       int number,
       UnaryOperator<DeviceBuffer> decoration) {
     this.layout = layout;
@@ -38,9 +38,9 @@ final class BucketSet implements AutoCloseable {
     gradients = new DeviceBuffer[parameters.size()];
     try {
       for (int i = 0; i < buckets.length; i++) {
-        WorkQueue queue = queues.of(i, buckets.length);
+        Stream stream = streams.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
-        buckets[i] = resources.add(new Bucket(sync, place, compute, queue, decoration));
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, decoration));
         name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * One element that travels with the gradients. A rank with data writes 1; so the average is zero
@@ -21,7 +21,7 @@ final class Flag implements AutoCloseable {
    *
    * @param place one element of a bucket, on the stream that computes
    */
-  Flag(BackendDevice device, DeviceBuffer place, WorkQueue compute) {
+  Flag(BackendDevice device, DeviceBuffer place, Stream compute) {
     this.device = device;
     this.place = place;
     memory = device.allocate(place.type(), 1);
@@ -35,9 +35,9 @@ final class Flag implements AutoCloseable {
     }
   }
 
-  private void begin(WorkQueue compute) {
+  private void begin(Stream compute) {
     try (Event zeroed = device.createEvent(false)) {
-      zeroed.record(device.queue());
+      zeroed.record(device.stream());
       compute.waitFor(zeroed);
     }
     switch (place.type()) {

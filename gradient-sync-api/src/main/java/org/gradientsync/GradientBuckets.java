@@ -8,7 +8,7 @@ import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -65,12 +65,12 @@ public final class GradientBuckets implements AutoCloseable {
   private final GradientSync sync;
   private final Builder options;
   private final List<Parameter> parameters;
-  private final WorkQueue compute;
+  private final Stream compute;
   private final CommunicationThread.Lane lane; // or null
   private final int number; // of these buckets, among the sync's
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
-  private BucketQueues queues;
+  private BucketStreams streams;
   private BucketSet set;
   private long lastTicket;
   private int started;
@@ -98,7 +98,7 @@ public final class GradientBuckets implements AutoCloseable {
         options.overlap ? 1 : 0);
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
     number = sync.nextBuckets();
-    compute = options.compute == null ? sync.backend().queue() : options.compute;
+    compute = options.compute == null ? sync.backend().stream() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
@@ -141,10 +141,10 @@ public final class GradientBuckets implements AutoCloseable {
     }
     String reason = "";
     try {
-      if (queues == null) {
-        queues = new BucketQueues(sync.backend(), sync.blocksHost(), compute, options.overlap);
+      if (streams == null) {
+        streams = new BucketStreams(sync.backend(), sync.blocksHost(), compute, options.overlap);
       }
-      set = new BucketSet(sync, parameters, layout, compute, queues, number, options.decoration);
+      set = new BucketSet(sync, parameters, layout, compute, streams, number, options.decoration);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
@@ -595,7 +595,7 @@ public final class GradientBuckets implements AutoCloseable {
     if (set != null) {
       set.forgetObservations();
     }
-    Resources.closeAll(set, queues);
+    Resources.closeAll(set, streams);
   }
 
   /** How gradients are packed and averaged. All ranks build alike. */
@@ -607,7 +607,7 @@ public final class GradientBuckets implements AutoCloseable {
     private boolean overlap = true;
     private boolean unevenSteps;
     private Missing missing = Missing.REFUSE;
-    private WorkQueue compute;
+    private Stream compute;
     private UnaryOperator<DeviceBuffer> decoration = UnaryOperator.identity();
 
     private Builder(GradientSync sync, List<Parameter> parameters) {
@@ -683,7 +683,7 @@ public final class GradientBuckets implements AutoCloseable {
      * @param stream a stream of the sync's device; the device's own if not set
      * @return this builder
      */
-    public Builder computedOn(WorkQueue stream) {
+    public Builder computedOn(Stream stream) {
       compute = Objects.requireNonNull(stream, "stream");
       return this;
     }

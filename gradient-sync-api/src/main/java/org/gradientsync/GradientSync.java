@@ -20,7 +20,7 @@ import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -188,23 +188,23 @@ public final class GradientSync implements AutoCloseable {
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
       lookForNotFinite(buffer);
-      WorkQueue queue = device.queueOf(buffer);
-      Observer.Observation observation = observer.begin(buffer, queue, op, -1);
+      Stream stream = device.streamOf(buffer);
+      Observer.Observation observation = observer.begin(buffer, stream, op, -1);
       if (observation == null) {
         reducer.allReduce(buffer, op);
         return;
       }
       try {
-        observation.ready(queue);
-        observation.starts(queue);
+        observation.ready(stream);
+        observation.starts(stream);
         reducer.allReduce(buffer, op);
-        observation.ends(queue);
+        observation.ends(stream);
       } catch (RuntimeException | Error e) {
         observation.forget();
         throw e;
       }
       observation.complete();
-      observer.tell(queue);
+      observer.tell(stream);
     }
   }
 

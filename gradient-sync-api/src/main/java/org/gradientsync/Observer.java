@@ -9,7 +9,7 @@ import java.util.function.Consumer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -76,27 +76,27 @@ final class Observer implements AutoCloseable {
       }
     }
 
-    /** The data is there, on the queue that computes. */
-    void ready(WorkQueue queue) {
-      ready.record(queue);
+    /** The data is there, on the stream that computes. */
+    void ready(Stream stream) {
+      ready.record(stream);
     }
 
-    /** The next on this queue is the reduction. */
-    void starts(WorkQueue queue) {
-      started.record(queue);
+    /** The next on this stream is the reduction. */
+    void starts(Stream stream) {
+      started.record(stream);
     }
 
-    /** The last on this queue was the reduction. */
-    void ends(WorkQueue queue) {
-      ended.record(queue);
+    /** The last on this stream was the reduction. */
+    void ends(Stream stream) {
+      ended.record(stream);
     }
 
     /**
-     * From here on, the queue that computes waits for the reduction. Not called for reductions that
-     * are in that queue themselves.
+     * From here on, the stream that computes waits for the reduction. Not called for reductions
+     * that are in that stream themselves.
      */
-    void wanted(WorkQueue queue) {
-      wanted.record(queue);
+    void wanted(Stream stream) {
+      wanted.record(stream);
       beside = true;
     }
 
@@ -124,7 +124,7 @@ final class Observer implements AutoCloseable {
   synchronized Event listen(Consumer<Synchronization> listener) {
     Event origin = device.createEvent(true);
     try {
-      origin.record(device.queue());
+      origin.record(device.stream());
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, origin);
       throw e;
@@ -151,16 +151,16 @@ final class Observer implements AutoCloseable {
   /**
    * Counts a call that is about to be made, and begins to observe it if somebody wants that.
    *
-   * @param queue where the data is computed
+   * @param stream where the data is computed
    * @return null if nobody does, or if the call is only noted for a graph, which has no time
    */
-  synchronized Observation begin(DeviceBuffer buffer, WorkQueue queue, ReduceOp op, int bucket) {
+  synchronized Observation begin(DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
     calls++;
     bytes += buffer.sizeInBytes();
     if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isWanted())) {
       return null;
     }
-    if (queue.isCapturing()) {
+    if (stream.isCapturing()) {
       return null;
     }
     Observation observation = free.isEmpty() ? new Observation() : again();
@@ -184,11 +184,11 @@ final class Observer implements AutoCloseable {
   }
 
   /**
-   * Tells of those that are over. A queue that is being captured must not be asked, so nothing is
+   * Tells of those that are over. A stream that is being captured must not be asked, so nothing is
    * told meanwhile.
    */
-  synchronized void tell(WorkQueue queue) {
-    if (!pending.isEmpty() && !queue.isCapturing()) {
+  synchronized void tell(Stream stream) {
+    if (!pending.isEmpty() && !stream.isCapturing()) {
       tell();
     }
   }
@@ -231,7 +231,7 @@ final class Observer implements AutoCloseable {
     return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
-  /** Whether the listeners' times have begun: on another queue that may come late. */
+  /** Whether the listeners' times have begun: on another stream that may come late. */
   private boolean haveBegun() {
     for (Listener listener : listeners) {
       if (!listener.origin.isDone()) {

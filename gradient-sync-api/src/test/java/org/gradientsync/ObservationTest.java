@@ -162,13 +162,13 @@ class ObservationTest {
         sync -> {
           Event before = sync.backend().createEvent(true);
           Event after = sync.backend().createEvent(true);
-          before.record(sync.backend().queue());
+          before.record(sync.backend().stream());
           List<Synchronization> heard = new ArrayList<>();
           Event origin = sync.observe(heard::add);
           for (int i = 0; i < 50; i++) {
             work(sync, overlap);
           }
-          after.record(sync.backend().queue());
+          after.record(sync.backend().stream());
           assertTrue(before.millisecondsTo(origin) >= 0);
           double last = 0;
           for (Synchronization s : heard) {
@@ -489,8 +489,8 @@ class ObservationTest {
   }
 
   private static void begin(GradientSync sync, DeviceBuffer buffer) {
-    assertNull(sync.observer().begin(buffer, sync.backend().queue(), ReduceOp.SUM, -1));
-    sync.observer().tell(sync.backend().queue());
+    assertNull(sync.observer().begin(buffer, sync.backend().stream(), ReduceOp.SUM, -1));
+    sync.observer().tell(sync.backend().stream());
   }
 
   @Test
@@ -512,9 +512,9 @@ class ObservationTest {
 
   private static Observer.Observation observe(GradientSync sync, DeviceBuffer buffer) {
     Observer.Observation observation =
-        sync.observer().begin(buffer, sync.backend().queue(), ReduceOp.SUM, -1);
+        sync.observer().begin(buffer, sync.backend().stream(), ReduceOp.SUM, -1);
     observation.complete();
-    sync.observer().tell(sync.backend().queue());
+    sync.observer().tell(sync.backend().stream());
     return observation;
   }
 

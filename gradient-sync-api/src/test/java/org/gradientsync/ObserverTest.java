@@ -14,7 +14,7 @@ import java.util.List;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.mockito.MockMakers;
@@ -26,14 +26,14 @@ class ObserverTest {
   private final BackendDevice device =
       mock(BackendDevice.class, withSettings().mockMaker(MockMakers.SUBCLASS));
   private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
-  private final WorkQueue compute = new PlayedQueue();
-  private final WorkQueue beside = new PlayedQueue();
+  private final Stream compute = new SimulatedStream();
+  private final Stream beside = new SimulatedStream();
   private final Observer observer = new Observer(device, "played");
   private double now;
   private boolean capturing;
 
-  /** A queue that can be captured. Not a mock: those make every queue of the JVM allocate. */
-  private final class PlayedQueue implements WorkQueue {
+  /** A stream that can be captured. Not a mock: those make every stream of the JVM allocate. */
+  private final class SimulatedStream implements Stream {
     @Override
     public void waitFor(Event event) {
       // the test knows what is done
@@ -62,7 +62,7 @@ class ObserverTest {
     private boolean closed;
 
     @Override
-    public void record(WorkQueue queue) {
+    public void record(Stream stream) {
       assertTrue(!closed && !capturing);
       time = now;
       done = false;
@@ -94,7 +94,7 @@ class ObserverTest {
 
   @BeforeEach
   void play() {
-    when(device.queue()).thenReturn(compute);
+    when(device.stream()).thenReturn(compute);
     when(device.createEvent(anyBoolean()))
         .thenAnswer(
             call -> {
@@ -137,7 +137,7 @@ class ObserverTest {
     observer.tell(compute);
     assertEquals(List.of(), heard);
     allIsDone();
-    origin.done = false; // on a queue that is later
+    origin.done = false; // on a stream that is later
     observer.tell(compute);
     assertEquals(List.of(), heard);
     allIsDone();

@@ -10,7 +10,7 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * One reducer at one size: what {@link AllReducePerf} measures, by itself or as a CUDA graph of
@@ -20,15 +20,15 @@ class PerfCase implements AutoCloseable {
   /** How many reductions a graph holds. */
   static final int IN_GRAPH = 10;
 
-  private static final int HOST_CALLS = 100; // few enough for a GPU's queue to take them all
+  private static final int HOST_CALLS = 100; // few enough for a GPU's stream to take them all
 
   private final GradientSync sync;
   private final ReduceOp op;
   private final PerfNumbers numbers;
   private final DeviceBuffer memory;
-  private final WorkQueue[] queues; // beside others: two that take turns, or none
+  private final Stream[] streams; // beside others: two that take turns, or none
   private final DeviceBuffer gradients;
-  private final DeviceBuffer byTurns; // the same memory on the other queue; or null
+  private final DeviceBuffer byTurns; // the same memory on the other stream; or null
   private final DeviceBuffer[] source; // as the device's reduce takes it; null in place
   private final PerfClock clock;
   private CudaGraph graph;
@@ -53,13 +53,13 @@ class PerfCase implements AutoCloseable {
     numbers = new PerfNumbers(type, op, sync.size(), wire);
     BackendDevice device = (BackendDevice) sync.device();
     memory = sync.allocate(type, count);
-    queues = new WorkQueue[beside ? 2 : 0];
-    for (int i = 0; i < queues.length; i++) {
-      queues[i] = device.createQueue(true);
+    streams = new Stream[beside ? 2 : 0];
+    for (int i = 0; i < streams.length; i++) {
+      streams[i] = device.createStream(true);
     }
     device.await(memory);
-    gradients = beside ? device.on(queues[0], memory) : memory;
-    byTurns = beside ? device.on(queues[1], memory) : null;
+    gradients = beside ? device.on(streams[0], memory) : memory;
+    byTurns = beside ? device.on(streams[1], memory) : null;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
     clock = PerfClock.of(gradients);
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
@@ -93,8 +93,8 @@ class PerfCase implements AutoCloseable {
 
   private void await() {
     clock.await();
-    for (WorkQueue queue : queues) {
-      queue.await();
+    for (Stream stream : streams) {
+      stream.await();
     }
   }
 
@@ -153,8 +153,8 @@ class PerfCase implements AutoCloseable {
 
   /**
    * What a reduction costs the calling thread, without waiting for a GPU; means over the ranks.
-   * Beside others, calls in place that are no graph go to two queues by turns, as those of gradient
-   * buckets do.
+   * Beside others, calls in place that are no graph go to two streams by turns, as those of
+   * gradient buckets do.
    */
   HostCost hostCost(int reductions) {
     int calls = Math.min(HOST_CALLS, calls(reductions));
@@ -195,8 +195,8 @@ class PerfCase implements AutoCloseable {
       source[0].close();
     }
     memory.close();
-    for (WorkQueue queue : queues) {
-      queue.close();
+    for (Stream stream : streams) {
+      stream.close();
     }
   }
 }

@@ -84,14 +84,14 @@ final class TimedMlp implements MlpEngine {
 
   private void begin() {
     if (on && used < calls.length) {
-      calls[used].started.record(device.queue());
+      calls[used].started.record(device.stream());
     }
   }
 
   private void end(TimelineEvent.Kind kind, int layer) {
     if (on && used < calls.length) {
       Call call = calls[used++];
-      call.ended.record(device.queue());
+      call.ended.record(device.stream());
       call.kind = kind;
       call.layer = layer;
       call.forward = forwards;

@@ -8,14 +8,14 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * Lets FLOAT32 sums and averages of another reducer travel as a 16-bit type: rounded into scratch
  * memory, reduced there, widened back. All else goes to the other reducer as it is.
  *
  * <p>The scratch takes up to 32 MiB; larger buffers go piece by piece. Calls for buffers of several
- * queues take turns on it, on the device.
+ * streams take turns on it, on the device.
  */
 public final class CompressedReducer implements Reducer {
   private static final int PIECE_BYTES = 32 << 20;
@@ -28,10 +28,10 @@ public final class CompressedReducer implements Reducer {
   private final PlanCache<Plan> plans;
   private final Event free;
   private DeviceBuffer scratch;
-  private WorkQueue last;
+  private Stream last;
 
-  /** A buffer's pieces, and the part of the scratch that each travels from, on its queue. */
-  private record Plan(WorkQueue queue, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
+  /** A buffer's pieces, and the part of the scratch that each travels from, on its stream. */
+  private record Plan(Stream stream, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
 
   /**
    * A reducer.
@@ -86,16 +86,16 @@ public final class CompressedReducer implements Reducer {
   }
 
   private void run(Plan plan, ReduceOp op) {
-    if (plan.queue != last) {
-      plan.queue.waitFor(free);
-      last = plan.queue;
+    if (plan.stream != last) {
+      plan.stream.waitFor(free);
+      last = plan.stream;
     }
     for (int i = 0; i < plan.wide.length; i++) {
       device.convert(plan.wide[i], plan.narrow[i]);
       inner.allReduce(plan.narrow[i], op);
       device.convert(plan.narrow[i], plan.wide[i]);
     }
-    free.record(plan.queue);
+    free.record(plan.stream);
   }
 
   private Plan plan(AbstractDeviceBuffer buffer) {
@@ -103,16 +103,16 @@ public final class CompressedReducer implements Reducer {
     if (plan == null) {
       long piece = Math.min(most, buffer.count());
       reserve(piece);
-      WorkQueue queue = device.queueOf(buffer);
+      Stream stream = device.streamOf(buffer);
       int count = (int) ((buffer.count() - 1) / piece + 1);
-      plan = new Plan(queue, new DeviceBuffer[count], new DeviceBuffer[count]);
+      plan = new Plan(stream, new DeviceBuffer[count], new DeviceBuffer[count]);
       for (int i = 0; i < count; i++) {
         long length = Math.min(piece, buffer.count() - i * piece);
         plan.wide[i] = buffer.slice(i * piece, length);
         plan.narrow[i] =
             i > 0 && length == piece
                 ? plan.narrow[0] // so that the inner reducer prepares it once
-                : device.on(queue, scratch.slice(0, length));
+                : device.on(stream, scratch.slice(0, length));
       }
       plans.put(buffer, plan);
     }
@@ -125,7 +125,7 @@ public final class CompressedReducer implements Reducer {
       freeScratch();
       long powerOfTwo = Long.highestOneBit(2 * elements - 1);
       scratch = device.allocate(wire, Math.min(most, powerOfTwo));
-      device.await(scratch); // its zeros must be in before other queues write to it
+      device.await(scratch); // its zeros must be in before other streams write to it
     }
   }
 

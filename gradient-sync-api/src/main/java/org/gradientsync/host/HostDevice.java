@@ -14,7 +14,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -251,13 +251,13 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public WorkQueue queue() {
-    return HostQueue.QUEUE;
+  public Stream stream() {
+    return HostStream.QUEUE;
   }
 
   @Override
-  public WorkQueue createQueue(boolean sparing) {
-    return HostQueue.QUEUE;
+  public Stream createStream(boolean sparing) {
+    return HostStream.QUEUE;
   }
 
   @Override
@@ -266,13 +266,13 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public DeviceBuffer on(WorkQueue queue, DeviceBuffer buffer) {
+  public DeviceBuffer on(Stream stream, DeviceBuffer buffer) {
     return buffer.slice(0, buffer.count());
   }
 
   @Override
-  public WorkQueue queueOf(DeviceBuffer buffer) {
-    return HostQueue.QUEUE;
+  public Stream streamOf(DeviceBuffer buffer) {
+    return HostStream.QUEUE;
   }
 
   @Override

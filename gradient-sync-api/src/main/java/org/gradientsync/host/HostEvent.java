@@ -1,14 +1,14 @@
 package org.gradientsync.host;
 
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /** The time of a call on the host. */
 final class HostEvent implements Event {
   private volatile long nanos;
 
   @Override
-  public void record(WorkQueue queue) {
+  public void record(Stream stream) {
     nanos = System.nanoTime();
   }
 

@@ -25,20 +25,20 @@ public interface BackendDevice extends Device, AutoCloseable {
   void await(DeviceBuffer buffer);
 
   /**
-   * The queue of buffers that were allocated without another.
+   * The stream of buffers that were allocated without another.
    *
    * @return this device's own; not to be closed
    */
-  WorkQueue queue();
+  Stream stream();
 
   /**
-   * Makes a queue for work that is done beside that of {@link #queue()}, and first where the device
-   * has to choose: synchronization under a backward pass.
+   * Makes a stream for work that is done beside that of {@link #stream()}, and first where the
+   * device has to choose: synchronization under a backward pass.
    *
    * @param sparing whether it is to take only a part of the device
-   * @return a queue that the caller closes
+   * @return a stream that the caller closes
    */
-  WorkQueue createQueue(boolean sparing);
+  Stream createStream(boolean sparing);
 
   /**
    * Makes an event, to be recorded.
@@ -49,24 +49,24 @@ public interface BackendDevice extends Device, AutoCloseable {
   Event createEvent(boolean timed);
 
   /**
-   * The same memory as a buffer of another queue. Whoever uses both puts their work in order.
+   * The same memory as a buffer of another stream. Whoever uses both puts their work in order.
    *
-   * @param queue a queue of this device
+   * @param stream a stream of this device
    * @param buffer a buffer of this device
    * @return a view, which ends with the buffer
    */
-  DeviceBuffer on(WorkQueue queue, DeviceBuffer buffer);
+  DeviceBuffer on(Stream stream, DeviceBuffer buffer);
 
   /**
-   * The queue that a buffer belongs to.
+   * The stream that a buffer belongs to.
    *
    * @param buffer a buffer of this device
-   * @return the queue given at allocation or to {@link #on}, or this device's own
+   * @return the stream given at allocation or to {@link #on}, or this device's own
    */
-  WorkQueue queueOf(DeviceBuffer buffer);
+  Stream streamOf(DeviceBuffer buffer);
 
   /**
-   * Copies all elements from FLOAT32 to a 16-bit type or back, in the order of the target's queue.
+   * Copies all elements from FLOAT32 to a 16-bit type or back, in the order of the target's stream.
    * Rounds to nearest even; what is too large becomes infinity, and any NaN the canonical one.
    * Allocates nothing.
    *
@@ -78,7 +78,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   void convert(DeviceBuffer source, DeviceBuffer target);
 
   /**
-   * Looks for a NaN or an infinity, after what has been enqueued on the buffer's queue, and waits
+   * Looks for a NaN or an infinity, after what has been enqueued on the buffer's stream, and waits
    * for the answer.
    *
    * @param buffer a buffer of this device

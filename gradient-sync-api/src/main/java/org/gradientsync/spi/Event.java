@@ -1,13 +1,13 @@
 package org.gradientsync.spi;
 
-/** A place in a {@link WorkQueue}, and the time at which the work before it was done. */
+/** A place in a {@link Stream}, and the time at which the work before it was done. */
 public interface Event extends AutoCloseable {
   /**
    * Places it behind what is enqueued so far. A new place replaces the last one.
    *
-   * @param queue a queue of the device that made this event
+   * @param stream a stream of the device that made this event
    */
-  void record(WorkQueue queue);
+  void record(Stream stream);
 
   /**
    * Whether the work before it is done.

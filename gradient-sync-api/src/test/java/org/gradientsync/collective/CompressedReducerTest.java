@@ -33,7 +33,7 @@ import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Patience;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.mockito.InOrder;
@@ -204,35 +204,35 @@ class CompressedReducerTest {
   }
 
   @Test
-  void callsOnTwoQueuesWaitForEachOther() {
+  void callsOnTwoStreamsWaitForEachOther() {
     run(
         2,
         (group, device, inner) -> {
-          WorkQueue one = apart(WorkQueue.class);
-          WorkQueue other = apart(WorkQueue.class);
+          Stream one = apart(Stream.class);
+          Stream other = apart(Stream.class);
           Event event = apart(Event.class);
           DeviceBuffer a = device.allocate(DataType.FLOAT32, 10);
           DeviceBuffer b = device.allocate(DataType.FLOAT32, 10);
-          BackendDevice queues = apart(BackendDevice.class, delegatesTo(device));
-          doReturn(event).when(queues).createEvent(false);
-          doReturn(one).when(queues).queueOf(a);
-          doReturn(other).when(queues).queueOf(b);
-          CompressedReducer reducer = bfloat16(inner, group, queues);
+          BackendDevice streams = apart(BackendDevice.class, delegatesTo(device));
+          doReturn(event).when(streams).createEvent(false);
+          doReturn(one).when(streams).streamOf(a);
+          doReturn(other).when(streams).streamOf(b);
+          CompressedReducer reducer = bfloat16(inner, group, streams);
           reduceAndCheck(reducer, a, group);
           reduceAndCheck(reducer, a, group);
           reduceAndCheck(reducer, b, group);
           reduceAndCheck(reducer, a, group);
-          InOrder order = inOrder(one, other, event, queues);
+          InOrder order = inOrder(one, other, event, streams);
           order.verify(one, calls(1)).waitFor(event);
           order.verify(event, calls(2)).record(one);
           order.verify(other, calls(1)).waitFor(event);
-          order.verify(queues, calls(2)).convert(any(), any());
+          order.verify(streams, calls(2)).convert(any(), any());
           order.verify(event, calls(1)).record(other);
           order.verify(one, calls(1)).waitFor(event);
-          order.verify(queues, calls(2)).convert(any(), any());
+          order.verify(streams, calls(2)).convert(any(), any());
           order.verify(event, calls(1)).record(one);
-          verify(queues).on(eq(one), any());
-          verify(queues).on(eq(other), any());
+          verify(streams).on(eq(one), any());
+          verify(streams).on(eq(other), any());
           verifyNoMoreInteractions(one, other);
           reducer.close();
           order.verify(event, calls(1)).await();

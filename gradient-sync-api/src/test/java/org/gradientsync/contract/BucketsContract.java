@@ -37,7 +37,6 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
@@ -222,7 +221,7 @@ public abstract class BucketsContract {
     run(
         ranks,
         sync -> {
-          try (WorkQueue stream = ((BackendDevice) sync.device()).createQueue(true);
+          try (var stream = ((BackendDevice) sync.device()).createStream(true);
               GradientBuckets buckets = small(sync, MODEL).computedOn(stream).build()) {
             for (int step = 0; step < 3; step++) {
               step(sync, buckets, MODEL, step);

@@ -20,7 +20,6 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.WorkQueue;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
@@ -209,7 +208,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void ordersTheCallsOfTwoQueues(int ranks, DataType wire) {
+  void ordersTheCallsOfTwoStreams(int ranks, DataType wire) {
     int count = 70_007;
     run(
         ranks,
@@ -218,7 +217,7 @@ public abstract class CompressionContract {
           BackendDevice device = (BackendDevice) sync.device();
           try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, count);
               DeviceBuffer memory = sync.allocate(DataType.FLOAT32, count);
-              WorkQueue beside = device.createQueue(true)) {
+              var beside = device.createStream(true)) {
             device.await(memory);
             DeviceBuffer b = device.on(beside, memory);
             for (int round = 0; round < 2; round++) {

@@ -18,7 +18,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
@@ -96,6 +96,7 @@ public final class CudaDevice implements BackendDevice {
    *
    * @return this device's own stream
    */
+  @Override
   public CudaStream stream() {
     return stream;
   }
@@ -326,26 +327,21 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
-  public CudaStream queue() {
-    return stream;
-  }
-
-  @Override
-  public CudaStream createQueue(boolean sparing) {
+  public CudaStream createStream(boolean sparing) {
     requireOpen();
     makeCurrent();
     return new CudaStream(this, api.createUrgentStream(), true, sparing);
   }
 
   @Override
-  public CudaBuffer on(WorkQueue queue, DeviceBuffer buffer) {
+  public CudaBuffer on(Stream stream, DeviceBuffer buffer) {
     CudaBuffer own = (CudaBuffer) buffer;
-    requireOwn((CudaStream) queue);
-    return new CudaBuffer(own, 0, own.count(), (CudaStream) queue);
+    requireOwn((CudaStream) stream);
+    return new CudaBuffer(own, 0, own.count(), (CudaStream) stream);
   }
 
   @Override
-  public CudaStream queueOf(DeviceBuffer buffer) {
+  public CudaStream streamOf(DeviceBuffer buffer) {
     return ((CudaBuffer) buffer).stream();
   }
 

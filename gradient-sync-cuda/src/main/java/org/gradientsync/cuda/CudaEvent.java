@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import jcuda.driver.CUevent;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
  * A point in a stream that the host and other streams can wait for, and whose time can be taken.
@@ -32,8 +32,8 @@ public final class CudaEvent implements Event {
   }
 
   @Override
-  public void record(WorkQueue queue) {
-    record((CudaStream) queue);
+  public void record(Stream stream) {
+    record((CudaStream) stream);
   }
 
   /** Waits until the work before the event is done. */

@@ -6,15 +6,15 @@ import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
- * A queue of work on one GPU. What is enqueued on a stream runs in order; the host does not wait
+ * A stream of work on one GPU. What is enqueued on a stream runs in order; the host does not wait
  * for it.
  *
  * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
  */
-public final class CudaStream implements WorkQueue {
+public final class CudaStream implements Stream {
   /** A call that was captured: what else is to be done each time that its graph is launched. */
   interface Replay {
     /** Held from {@link #check} until {@link #launched} or {@link #failed}. */

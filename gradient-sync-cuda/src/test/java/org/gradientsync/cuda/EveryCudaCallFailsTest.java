@@ -208,7 +208,7 @@ class EveryCudaCallFailsTest {
   private static void streams(Played played) {
     try (CudaDevice device = played.open();
         CudaStream stream = device.createStream();
-        CudaStream urgent = device.createQueue(true);
+        CudaStream urgent = device.createStream(true);
         CudaEvent start = device.createEvent(true);
         CudaEvent end = device.createEvent(true);
         CudaBuffer buffer = device.allocate(DataType.INT32, 10, stream)) {

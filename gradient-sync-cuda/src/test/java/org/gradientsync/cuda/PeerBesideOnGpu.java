@@ -84,8 +84,8 @@ class PeerBesideOnGpu {
 
   private static void check(GradientSync sync, DataType type, ReduceOp op, int count, int first) {
     CudaDevice device = (CudaDevice) sync.device();
-    try (CudaStream queue = device.createQueue(true);
-        CudaBuffer buffer = device.allocate(type, count + first, queue)) {
+    try (CudaStream stream = device.createStream(true);
+        CudaBuffer buffer = device.allocate(type, count + first, stream)) {
       DeviceBuffer slice = buffer.slice(first, count);
       ByteBuffer expected = Numbers.reduced(type, op, sync.size(), 0, count);
       ByteBuffer actual = Numbers.memory(type, count);

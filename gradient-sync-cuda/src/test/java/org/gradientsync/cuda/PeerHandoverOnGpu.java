@@ -54,7 +54,7 @@ class PeerHandoverOnGpu {
     Streams(GradientSync sync, int... counts) {
       GpuRunner.requireLargestShare(sync);
       device = (CudaDevice) sync.device();
-      CudaStream[] streams = {device.createQueue(true), device.createQueue(true)};
+      CudaStream[] streams = {device.createStream(true), device.createStream(true)};
       Arrays.stream(streams).forEach(resources::add);
       for (int i = 0; i < counts.length; i++) {
         buffers.add(

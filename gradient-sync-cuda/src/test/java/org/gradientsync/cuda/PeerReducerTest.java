@@ -457,8 +457,8 @@ class PeerReducerTest {
     Buckets(Rank rank, Reducer reducer) {
       this.reducer = reducer;
       CudaDevice device = rank.device();
-      even = device.createQueue(true);
-      odd = device.createQueue(true);
+      even = device.createStream(true);
+      odd = device.createStream(true);
       a = device.allocate(DataType.FLOAT32, 5_000_000, even);
       b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
       reducer.register(a);
@@ -488,7 +488,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CudaStream last = rank.device().createQueue(false);
+          CudaStream last = rank.device().createStream(false);
           CudaBuffer c = rank.device().allocate(DataType.FLOAT32, 5_000_000, last);
           reducer.register(c);
           try (Buckets buckets = new Buckets(rank, reducer)) {
@@ -889,8 +889,8 @@ class PeerReducerTest {
             CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
             try (Reducer second =
                     new PeerReducerProvider().create(rank.context("peer.tuning", "off"));
-                CudaStream queue = rank.device().createQueue(true)) {
-              CudaBuffer beside = rank.device().on(queue, large);
+                CudaStream stream = rank.device().createStream(true)) {
+              CudaBuffer beside = rank.device().on(stream, large);
               rank.gpu().launched.clear();
               reducer.allReduce(beside, ReduceOp.AVERAGE);
               assertEquals(List.of("wide_FLOAT32_ADDING", "graph"), adding(rank));

@@ -1,10 +1,10 @@
 package org.gradientsync.host;
 
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /** The order of the host's calls: each is finished before the next begins. */
-enum HostQueue implements WorkQueue {
+enum HostStream implements Stream {
   QUEUE;
 
   @Override

@@ -2,12 +2,12 @@ package org.gradientsync.spi;
 
 /**
  * Work of one device that is done in the order in which it was enqueued, beside the work of the
- * device's other queues: on a GPU, a stream. On the host every call is finished when it returns, so
- * there is nothing to wait for.
+ * device's other streams: a CUDA stream on a GPU. On the host every call is finished when it
+ * returns, so there is nothing to wait for.
  */
-public interface WorkQueue extends AutoCloseable {
+public interface Stream extends AutoCloseable {
   /**
-   * Lets what is enqueued here later wait for an event of another queue. Does not block the host.
+   * Lets what is enqueued here later wait for an event of another stream. Does not block the host.
    *
    * @param event of the same device; one that was never recorded is waited for by nobody
    */

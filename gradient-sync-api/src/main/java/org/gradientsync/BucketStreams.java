@@ -2,18 +2,18 @@ package org.gradientsync;
 
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 
 /**
- * Where buckets are averaged: on two queues by turns, so that the next one's work is at the device
+ * Where buckets are averaged: on two streams by turns, so that the next one's work is at the device
  * before the last one's has ended. The backward pass is over when the last bucket is ready, so that
  * has no other work to spare. A reducer that blocks the host has one bucket's work at the device at
  * a time.
  */
-final class BucketQueues implements AutoCloseable {
-  private final Resources queues = new Resources();
-  private final WorkQueue[] turns;
-  private final WorkQueue last; // or null
+final class BucketStreams implements AutoCloseable {
+  private final Resources streams = new Resources();
+  private final Stream[] turns;
+  private final Stream last; // or null
 
   /**
    * Makes them.
@@ -21,26 +21,26 @@ final class BucketQueues implements AutoCloseable {
    * @param blocks whether the reducer blocks the host
    * @param compute what is used instead without overlap
    */
-  BucketQueues(BackendDevice device, boolean blocks, WorkQueue compute, boolean overlap) {
+  BucketStreams(BackendDevice device, boolean blocks, Stream compute, boolean overlap) {
     boolean one = !overlap || blocks;
-    turns = new WorkQueue[one ? 1 : 2];
+    turns = new Stream[one ? 1 : 2];
     try {
       for (int i = 0; i < turns.length; i++) {
-        turns[i] = overlap ? queues.add(device.createQueue(true)) : compute;
+        turns[i] = overlap ? streams.add(device.createStream(true)) : compute;
       }
-      last = one ? null : queues.add(device.createQueue(false));
+      last = one ? null : streams.add(device.createStream(false));
     } catch (RuntimeException | Error e) {
-      queues.closeAfter(e);
+      streams.closeAfter(e);
       throw e;
     }
   }
 
-  WorkQueue of(int bucket, int buckets) {
+  Stream of(int bucket, int buckets) {
     return last != null && bucket == buckets - 1 ? last : turns[bucket % turns.length];
   }
 
   @Override
   public void close() {
-    queues.close();
+    streams.close();
   }
 }

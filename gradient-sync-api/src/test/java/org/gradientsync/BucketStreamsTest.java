@@ -9,17 +9,17 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.WorkQueue;
+import org.gradientsync.spi.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Which bucket is averaged on which queue, and what becomes of the queues. */
-class BucketQueuesTest {
+/** Which bucket is averaged on which stream, and what becomes of the streams. */
+class BucketStreamsTest {
   private final List<Named> created = new ArrayList<>();
   private final List<String> closed = new ArrayList<>();
   private final Named compute = new Named("compute");
   private int most = Integer.MAX_VALUE;
 
-  private final class Named implements WorkQueue {
+  private final class Named implements Stream {
     private final String name;
 
     Named(String name) {
@@ -42,16 +42,16 @@ class BucketQueuesTest {
     }
   }
 
-  /** Makes queues, and nothing else. */
+  /** Makes streams, and nothing else. */
   private final BackendDevice device =
       (BackendDevice)
           Proxy.newProxyInstance(
               BackendDevice.class.getClassLoader(),
               new Class<?>[] {BackendDevice.class},
               (self, method, arguments) -> {
-                assertEquals("createQueue", method.getName());
+                assertEquals("createStream", method.getName());
                 if (created.size() == most) {
-                  throw new GradientSyncException("no more queues");
+                  throw new GradientSyncException("no more streams");
                 }
                 boolean sparing = (boolean) arguments[0];
                 created.add(new Named((sparing ? "sparing " : "whole ") + created.size()));
@@ -59,9 +59,9 @@ class BucketQueuesTest {
               });
 
   private List<String> names(boolean blocks, boolean overlap, int buckets) {
-    try (BucketQueues queues = new BucketQueues(device, blocks, compute, overlap)) {
+    try (BucketStreams streams = new BucketStreams(device, blocks, compute, overlap)) {
       return IntStream.range(0, buckets)
-          .mapToObj(i -> ((Named) queues.of(i, buckets)).name)
+          .mapToObj(i -> ((Named) streams.of(i, buckets)).name)
           .toList();
     }
   }
@@ -95,7 +95,8 @@ class BucketQueuesTest {
   @Test
   void whatWasMadeIsGivenUpIfAnotherCannotBe() {
     most = 2;
-    assertThrows(GradientSyncException.class, () -> new BucketQueues(device, false, compute, true));
+    assertThrows(
+        GradientSyncException.class, () -> new BucketStreams(device, false, compute, true));
     assertEquals(List.of("sparing 1", "sparing 0"), closed);
   }
 }
