@@ -21,6 +21,9 @@ final class Wait {
   /** The same on a node with more ranks than processors: the one waited for may need this one. */
   private static final int CROWDED_SPINS = 20;
 
+  /** Looks between two checks of anything but the message. */
+  private static final int YIELDS = 20;
+
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
@@ -108,13 +111,16 @@ final class Wait {
     long checked = 0;
     long looked = 0;
     while (true) {
-      for (int spin = 0; spin < 20; spin++) {
+      long began = clock.waited();
+      long waited = began;
+      // Where many threads share a processor, a single yield can take longer than LOOK_NANOS.
+      for (int spin = 0; spin < YIELDS && waited - began < LOOK_NANOS; spin++) {
         if (group.test(message, peer)) {
           return;
         }
         Thread.yield();
+        waited = clock.look();
       }
-      long waited = clock.look();
       if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
