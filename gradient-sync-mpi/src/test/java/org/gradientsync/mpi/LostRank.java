@@ -10,6 +10,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -30,26 +31,19 @@ final class LostRank {
   static Mpirun.Result lose(
       int ranks, String device, String manner, String phase, String reducer, Path reports)
       throws Exception {
+    String[] arguments = {manner, phase, reducer, reports.toString(), device};
+    // An mpirun that sees a killed rank ends the others before they need have noticed it.
     Mpirun.Result job =
-        Mpirun.run(
-            ranks,
-            List.of(),
-            LosingRanks.class,
-            manner,
-            phase,
-            reducer,
-            reports.toString(),
-            device);
+        manner.equals("kill")
+            ? Mpirun.runHidden(ranks, Map.of(), List.of(), LosingRanks.class, arguments)
+            : Mpirun.run(ranks, List.of(), LosingRanks.class, arguments);
     if (manner.equals("late")) {
       assertEquals(0, job.exitCode(), job.output());
     } else {
       assertNotEquals(0, job.exitCode());
     }
     switch (manner) {
-      case "kill" -> {
-        requireMatch(job, NAME + " has died, .*waited=");
-        requireMatch(lastLines(job), "process rank 1 .* exited on signal 9");
-      }
+      case "kill" -> requireMatch(job, NAME + " has died, .*waited=");
       case "stop" -> {
         requireMatch(job, "timed out: .*waited=");
         requireMatch(
@@ -88,9 +82,13 @@ final class LostRank {
         Pattern.compile(regex).matcher(text).find(), () -> "no '" + regex + "' in:\n" + text);
   }
 
-  /** What stays on a user's screen; stack traces are long. */
+  /**
+   * What stays on a user's screen. Stack traces are long; and what mpirun adds, in brackets, if two
+   * ranks abort at the same time, has nothing to say.
+   */
   static String lastLines(Mpirun.Result job) {
-    List<String> lines = job.output().lines().filter(l -> !l.startsWith("\tat ")).toList();
+    List<String> lines =
+        job.output().lines().filter(l -> !l.startsWith("\tat ") && !l.startsWith("[")).toList();
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
   }
 
@@ -118,7 +116,7 @@ final class LostRank {
   }
 
   /** No process and no shared memory. */
-  private static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
+  static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
     List<Long> processes = new ArrayList<>();
     for (Matcher m = PROCESS.matcher(job.output()); m.find(); ) {
       processes.add(Long.parseLong(m.group(1)));

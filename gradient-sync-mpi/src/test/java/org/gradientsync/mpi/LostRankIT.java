@@ -3,6 +3,7 @@ package org.gradientsync.mpi;
 import static org.gradientsync.mpi.LostRank.NAME;
 import static org.gradientsync.mpi.LostRank.lastLines;
 import static org.gradientsync.mpi.LostRank.requireMatch;
+import static org.gradientsync.mpi.LostRank.requireNothingLeft;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -61,6 +62,23 @@ class LostRankIT {
               job, "WARN .*has waited PT1S for " + NAME + ", lastFinished=allReduce.*, call=5");
       default -> {} // nothing more
     }
+  }
+
+  @Test
+  void mpirunHasTheLastWordOnARankThatItSeesKilled() throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(
+            3,
+            List.of(),
+            LosingRanks.class,
+            "kill",
+            "during",
+            "shared",
+            reports.toString(),
+            "host");
+    assertNotEquals(0, job.exitCode());
+    requireMatch(lastLines(job), "process rank 1 .* exited on signal 9");
+    requireNothingLeft(job, 3);
   }
 
   @Test
