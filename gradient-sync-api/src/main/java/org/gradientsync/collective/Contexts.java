@@ -1,9 +1,12 @@
 package org.gradientsync.collective;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -24,6 +27,9 @@ final class Contexts {
   private final Transport transport;
   private final StandOff standOff;
   private final int ranksOnNode;
+  private final int rankOnNode;
+  private final Map<Path, Bell> bells = new HashMap<>();
+  private long job;
   private boolean everBroken;
   private long generation;
   private long caller; // the number of a thread, if there is one
@@ -39,11 +45,30 @@ final class Contexts {
             IntStream.range(0, transport.size())
                 .filter(rank -> transport.nodeOf(rank) == node)
                 .count();
+    rankOnNode =
+        (int)
+            IntStream.range(0, transport.rank())
+                .filter(rank -> transport.nodeOf(rank) == node)
+                .count();
   }
 
   /** How many ranks of the job run on this rank's node, itself included. */
   int ranksOnNode() {
     return ranksOnNode;
+  }
+
+  /**
+   * Gives the job a number, if it has none yet.
+   *
+   * @param number random, and the same on all ranks
+   */
+  synchronized void nameJob(long number) {
+    job = job == 0 ? number : job;
+  }
+
+  /** What wakes the processes of the job whose reports go to a folder. */
+  synchronized Bell bell(Path reports) {
+    return bells.computeIfAbsent(reports, folder -> new Bell(folder, job, rankOnNode, ranksOnNode));
   }
 
   /** What looks for ranks that wait for each other. */

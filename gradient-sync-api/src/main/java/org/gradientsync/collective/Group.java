@@ -116,7 +116,11 @@ public final class Group implements AutoCloseable {
     reports =
         size() == 1 || folder == null
             ? null
-            : new Reports(new ReportFolder(folder, id, rank()), inquiry(generation), this);
+            : new Reports(
+                new ReportFolder(folder, id, rank()),
+                contexts.bell(folder),
+                inquiry(generation),
+                this);
     contexts.opened(this, context);
     if (reports != null && context != 0) {
       Watch.add(this, reports.asksByMessages());
@@ -451,6 +455,11 @@ public final class Group implements AutoCloseable {
       text += reports.collect(text, () -> report("timed out"));
     }
     return fail(new RankLostException(text));
+  }
+
+  /** What tells this process that the group is asked for reports. */
+  Bell bell() {
+    return reports.bell();
   }
 
   /** Called by the thread that watches; takes no lock, as the holder may be stuck. */

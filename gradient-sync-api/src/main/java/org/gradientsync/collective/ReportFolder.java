@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The folder in which the ranks of one group say what they are doing. That it is there is the
- * question to all who see it.
+ * question to all who see it; a {@link Bell} tells them to look.
  *
  * <p>Its name holds a random number that only the ranks know, and it is readable by its user alone.
  */

@@ -15,11 +15,11 @@ import org.slf4j.LoggerFactory;
  * What the ranks of one group say they are doing, after one of them has waited too long, and who
  * sums it up.
  *
- * <p>A rank that asks makes a {@link ReportFolder}. Each rank's {@link Watch} looks for it and
- * writes a report, also where the rank's own thread is stuck. So it works without MPI, whose state
- * nobody knows by then, among all ranks that see the same folder. Rank 0 takes the summary on
- * itself, by a file in the folder, and logs it; if it does not wait, too, the first rank that has
- * waited for the reports does.
+ * <p>A rank that asks makes a {@link ReportFolder} and rings the job's {@link Bell}. Each rank's
+ * {@link Watch} hears it and writes a report, also where the rank's own thread is stuck. So it
+ * works without MPI, whose state nobody knows by then, among all ranks that see the same folder.
+ * Rank 0 takes the summary on itself, by a file in the folder, and logs it; if it does not wait,
+ * too, the first rank that has waited for the reports does.
  *
  * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
  * of it are asked by messages ({@link Inquiry}): those that have come to the call, because they are
@@ -32,7 +32,7 @@ final class Reports implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
   private static final long HEAD_START_NANOS = 1_000_000_000; // of rank 0
-  private static final long SAME_FOLDER_NANOS = 500_000_000; // twice what a watch may take
+  private static final long SAME_FOLDER_NANOS = 1_000_000_000; // twice what watches may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it
   private static final int NO_RANK = Group.NO_RANK;
@@ -42,6 +42,7 @@ final class Reports implements AutoCloseable {
       "has not answered: it is stopped, has ended, or cannot be reached";
 
   private final ReportFolder folder;
+  private final Bell bell;
   private final Inquiry inquiry; // or null
   private final Group group;
   private long questionSeen; // 0 if there is none
@@ -49,10 +50,12 @@ final class Reports implements AutoCloseable {
   /**
    * Nothing is made before it is asked for.
    *
+   * @param bell wakes the job's other processes
    * @param inquiry for ranks that see no folder of this one's, or null
    */
-  Reports(ReportFolder folder, Inquiry inquiry, Group group) {
+  Reports(ReportFolder folder, Bell bell, Inquiry inquiry, Group group) {
     this.folder = folder;
+    this.bell = bell;
     this.inquiry = inquiry;
     this.group = group;
   }
@@ -71,6 +74,16 @@ final class Reports implements AutoCloseable {
       return "";
     }
     folder.answer(own);
+    Watch.wake(group);
+    try {
+      waitAndSumUp(text, where);
+    } finally {
+      Watch.rest(group);
+    }
+    return "; reports=" + where;
+  }
+
+  private void waitAndSumUp(String text, Path where) {
     long start = System.nanoTime();
     await(start, () -> allReported() || othersSeeNoFolder(start));
     if (group.rank() != 0 && group.isAlive(0)) {
@@ -85,7 +98,6 @@ final class Reports implements AutoCloseable {
     if (inquiry != null) {
       await(System.nanoTime(), () -> inquiry.unanswered().isEmpty());
     }
-    return "; reports=" + where;
   }
 
   /** Waits as long as is worth while; those who ask meanwhile are answered. */
@@ -247,6 +259,7 @@ final class Reports implements AutoCloseable {
     folder.leaveSummaryTo(first, group.name(first));
     if (questionSeen == 0) {
       questionSeen = System.nanoTime();
+      Watch.wake(group);
     }
     List<Integer> own = group.members().onNode(group.nodeOf(group.rank()));
     int teller = folder.teller();
@@ -255,7 +268,13 @@ final class Reports implements AutoCloseable {
           own.stream().map(peer -> new Inquiry.Line(!group.isAlive(peer), line(peer))).toList();
       Inquiry.Answer answer = new Inquiry.Answer(teller, where.toString(), lines);
       askers.forEach(asker -> inquiry.answer(asker, answer));
+      Watch.rest(group);
     }
+  }
+
+  /** What wakes this process, and by which it wakes others. */
+  Bell bell() {
+    return bell;
   }
 
   /** Answers a rank that has asked by the folder. Called by any thread. */
@@ -265,8 +284,9 @@ final class Reports implements AutoCloseable {
     }
   }
 
-  /** From now on no messages are sent or looked for. */
+  /** From now on nobody is woken, and no messages are sent or looked for. */
   void silence() {
+    bell.leave(group.key().id());
     if (inquiry != null) {
       inquiry.silence();
     }
@@ -274,6 +294,7 @@ final class Reports implements AutoCloseable {
 
   @Override
   public void close() {
+    bell.leave(group.key().id());
     if (inquiry != null) {
       inquiry.close();
     }

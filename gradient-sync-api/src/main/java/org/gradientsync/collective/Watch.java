@@ -1,7 +1,11 @@
 package org.gradientsync.collective;
 
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
@@ -9,22 +13,27 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Threads of this JVM that answer for its ranks when another rank asks for reports, because their
- * own threads may be stuck. One looks for folders. Another looks for messages where there are other
- * nodes: it may have to wait for a thread that is stuck in MPI, and the first must not. They run
- * while there are groups to watch.
+ * own threads may be stuck. One looks at the {@link Bell} of the job. Another looks for messages
+ * where there are other nodes: it may have to wait for a thread that is stuck in MPI, and the first
+ * must not. They run while there are groups to watch.
  */
 final class Watch {
-  private static final Watch FOLDERS = new Watch("gradient-sync-watch", Group::answerIfAsked);
-  private static final Watch MESSAGES = new Watch("gradient-sync-questions", Group::answerMessages);
+  /** How often groups that other processes can ask were seen to, and bells looked at. */
+  static final AtomicLong PERIODS = new AtomicLong();
+
+  static final AtomicLong LOOKS = new AtomicLong();
+
+  private static final Watch FOLDERS = new Watch("gradient-sync-watch", Watch::answerBells);
+  private static final Watch MESSAGES = new Watch("gradient-sync-questions", Watch::answerMessages);
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
-  private static final long PERIOD_NANOS = 250_000_000;
+  private static final long PERIOD_MILLIS = 250;
 
   private final Set<Group> groups = ConcurrentHashMap.newKeySet();
   private final String name;
-  private final Consumer<Group> task;
+  private final Consumer<Set<Group>> task;
   private Thread thread;
 
-  private Watch(String name, Consumer<Group> task) {
+  private Watch(String name, Consumer<Set<Group>> task) {
     this.name = name;
     this.task = task;
   }
@@ -46,6 +55,25 @@ final class Watch {
     MESSAGES.groups.remove(group);
   }
 
+  /** Tells all ranks of a group that can be reached that they are asked for reports. */
+  static void wake(Group group) {
+    for (Group other : FOLDERS.groups) {
+      if (other.key().equals(group.key())) {
+        attempt(other::answerIfAsked);
+      }
+    }
+    if (!isWhole(group, ranksHere(FOLDERS.groups))) {
+      group.bell().ring(group.key().id());
+    }
+  }
+
+  /** Ends what {@link #wake} began. */
+  static void rest(Group group) {
+    if (!isWhole(group, ranksHere(FOLDERS.groups))) {
+      group.bell().silence(group.key().id());
+    }
+  }
+
   private synchronized void begin(Group group) {
     groups.add(group);
     if (thread == null) {
@@ -58,17 +86,59 @@ final class Watch {
   private void run() {
     while (!isOver()) {
       try {
-        groups.forEach(this::look);
+        task.accept(groups);
       } catch (OutOfMemoryError e) {
         // in the log, too; there may be some memory the next time
       }
-      LockSupport.parkNanos(PERIOD_NANOS);
+      LockSupport.parkNanos(PERIOD_MILLIS * 1_000_000);
     }
   }
 
-  private void look(Group group) {
+  private static void answerBells(Set<Group> groups) {
+    PERIODS.incrementAndGet();
+    Map<StandOff.Key, Integer> here = ranksHere(groups);
+    Map<Path, Set<Long>> rings = new HashMap<>();
+    long period = System.currentTimeMillis() / PERIOD_MILLIS;
+    for (Group group : groups) {
+      if (!isWhole(group, here)) {
+        Bell bell = group.bell();
+        Set<Long> ids = rings.computeIfAbsent(bell.place(), place -> look(bell, period));
+        if (ids.contains(group.key().id())) {
+          attempt(group::answerIfAsked);
+        }
+      }
+    }
+  }
+
+  private static Set<Long> look(Bell bell, long period) {
+    LOOKS.incrementAndGet();
     try {
-      task.accept(group);
+      return bell.look(period);
+    } catch (RuntimeException e) {
+      log.debug("a bell cannot be looked at", e);
+      return Set.of();
+    }
+  }
+
+  /** How many ranks of each group this JVM has. */
+  private static Map<StandOff.Key, Integer> ranksHere(Set<Group> groups) {
+    Map<StandOff.Key, Integer> ranks = new HashMap<>();
+    groups.forEach(group -> ranks.merge(group.key(), 1, Integer::sum));
+    return ranks;
+  }
+
+  /** Whether all ranks of a group are threads of this JVM, which ask each other. */
+  private static boolean isWhole(Group group, Map<StandOff.Key, Integer> here) {
+    return here.getOrDefault(group.key(), 0) == group.size();
+  }
+
+  private static void answerMessages(Set<Group> groups) {
+    groups.forEach(group -> attempt(group::answerMessages));
+  }
+
+  private static void attempt(Runnable answer) {
+    try {
+      answer.run();
     } catch (Throwable e) {
       log.debug("a report cannot be given", e); // of which no job may end
     }
