@@ -45,15 +45,7 @@ public final class SharedFiles implements AutoCloseable {
   private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
   static {
-    Runtime.getRuntime()
-        .addShutdownHook(
-            new Thread(
-                () -> {
-                  OPEN.forEach(SharedFiles::delete);
-                  // Where a rank was killed, the others end soon after, and are its heirs.
-                  deleteLeftovers();
-                },
-                "gradient-sync-files"));
+    Runtime.getRuntime().addShutdownHook(new Thread(SharedFiles::deleteAll, "gradient-sync-files"));
   }
 
   private final long process = ProcessHandle.current().pid();
@@ -71,6 +63,16 @@ public final class SharedFiles implements AutoCloseable {
   /** For tests: with a limit of its own. */
   SharedFiles(Mappings mappings) {
     this.mappings = mappings;
+    deleteLeftovers();
+  }
+
+  /**
+   * Deletes the files of this process, which is about to end, and those of killed processes: where
+   * a rank was killed, the others end soon after, and are its heirs. Called by any thread; throws
+   * nothing. A JVM that exits does so itself.
+   */
+  public static void deleteAll() {
+    OPEN.forEach(SharedFiles::delete);
     deleteLeftovers();
   }
 

@@ -13,6 +13,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Departure;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.WaitClock;
+import org.gradientsync.host.SharedFiles;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Patience;
 
@@ -112,7 +113,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                 + (complete
                     ? "; if a rank has more to do, raise gradientsync.timeout=" + patience.timeout()
                     : ""));
-        mpi.abort(1);
+        abort(mpi);
         return;
       }
       if (first && !warned && waited > patience.lateNanos()) {
@@ -133,6 +134,15 @@ final class JobEnd implements UncaughtExceptionHandler {
     watch.start();
     mpi.finish();
     watch.interrupt();
+  }
+
+  /** Runs no shutdown hook. */
+  private static void abort(OpenMpi mpi) {
+    try {
+      SharedFiles.deleteAll();
+    } finally {
+      mpi.abort(1);
+    }
   }
 
   private static String awaited(OpenMpi mpi, Group world, List<Integer> staying) {
@@ -219,7 +229,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         world.leaveAll(Departure.CLOSED, exception.toString()); // so that the others can say why
       }
     } finally {
-      mpi.abort(1);
+      abort(mpi);
     }
   }
 

@@ -116,7 +116,7 @@ final class LostRank {
   }
 
   /** No process and no shared memory. */
-  static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
+  private static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
     List<Long> processes = new ArrayList<>();
     for (Matcher m = PROCESS.matcher(job.output()); m.find(); ) {
       processes.add(Long.parseLong(m.group(1)));
