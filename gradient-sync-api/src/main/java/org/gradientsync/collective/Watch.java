@@ -69,9 +69,7 @@ final class Watch {
 
   /** Ends what {@link #wake} began. */
   static void rest(Group group) {
-    if (!isWhole(group, ranksHere(FOLDERS.groups))) {
-      group.bell().silence(group.key().id());
-    }
+    group.bell().silence(group.key().id());
   }
 
   private synchronized void begin(Group group) {
