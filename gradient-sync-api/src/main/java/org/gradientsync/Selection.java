@@ -151,9 +151,9 @@ final class Selection {
     String asked = "wire=" + settings.get("wire").orElse("(none)");
     asked += ", finite=" + settings.get("finite").orElse("false");
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+    int rank = 0;
     for (String[] answer : Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT))) {
-      int rank = ranks.values().stream().mapToInt(List::size).sum();
-      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank);
+      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank++);
     }
     if (ranks.size() > 1) {
       StringJoiner causes = new StringJoiner("; ");
