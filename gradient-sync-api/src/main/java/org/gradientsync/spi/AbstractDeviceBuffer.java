@@ -27,7 +27,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private final long offset; // in the parent
   private final DataType type;
   private final long count;
-  private final Set<Runnable> closeListeners = new LinkedHashSet<>();
+  private Set<Runnable> closeListeners = Set.of(); // of most views none; guarded by this
   private volatile boolean closed;
   private volatile BufferName name = BufferName.NONE;
   private volatile LongFunction<String> elementNames = element -> "";
@@ -351,13 +351,13 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   @Override
   public final void close() {
     List<AutoCloseable> listeners = new ArrayList<>();
-    synchronized (closeListeners) {
+    synchronized (this) {
       if (closed) {
         return;
       }
       closed = true;
       closeListeners.forEach(listener -> listeners.add(listener::run));
-      closeListeners.clear();
+      closeListeners = Set.of();
     }
     if (parent == null) {
       listeners.add(this::release);
@@ -373,7 +373,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    */
   public final void onClose(Runnable listener) {
     for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
-      synchronized (b.closeListeners) {
+      synchronized (b) {
+        if (b.closeListeners.isEmpty()) {
+          b.closeListeners = new LinkedHashSet<>();
+        }
         b.closeListeners.add(listener);
       }
     }
@@ -386,8 +389,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    */
   public final void removeCloseListener(Runnable listener) {
     for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
-      synchronized (b.closeListeners) {
-        b.closeListeners.remove(listener);
+      synchronized (b) {
+        if (!b.closeListeners.isEmpty()) {
+          b.closeListeners.remove(listener);
+        }
       }
     }
   }
