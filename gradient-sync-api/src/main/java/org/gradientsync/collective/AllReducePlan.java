@@ -63,9 +63,11 @@ final class AllReducePlan implements AutoCloseable {
     sources = new DeviceBuffer[size];
     for (int chunk = 0; chunk < chunks; chunk++) {
       long ownLength = shards.length(rank, chunk);
+      ByteBuffer ownView = null;
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
         contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
+        ownView = Pieces.view(contributions[chunk][rank]);
       }
       for (int peer = 0; peer < size; peer++) {
         if (peer == rank) {
@@ -73,17 +75,20 @@ final class AllReducePlan implements AutoCloseable {
         }
         if (ownLength > 0) {
           long slot = (long) (chunk % DEPTH * size + peer) * shards.chunk();
-          contributions[chunk][peer] = scratch.slice(slot, ownLength);
+          DeviceBuffer room = scratch.slice(slot, ownLength);
+          contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              Pieces.message(group, contributions[chunk][peer], peer, Group.SCATTER, false);
+              Pieces.message(group, room, Pieces.view(room), peer, Group.SCATTER, false);
           gatherSends[chunk][peer] =
-              Pieces.message(group, contributions[chunk][rank], peer, Group.GATHER, true);
+              Pieces.message(group, contributions[chunk][rank], ownView, peer, Group.GATHER, true);
         }
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
-          scatterSends[chunk][peer] = Pieces.message(group, piece, peer, Group.SCATTER, true);
-          gatherReceives[chunk][peer] = Pieces.message(group, piece, peer, Group.GATHER, false);
+          ByteBuffer view = Pieces.view(piece);
+          scatterSends[chunk][peer] = Pieces.message(group, piece, view, peer, Group.SCATTER, true);
+          gatherReceives[chunk][peer] =
+              Pieces.message(group, piece, view, peer, Group.GATHER, false);
         }
       }
     }

@@ -15,9 +15,18 @@ import org.gradientsync.spi.Message;
 final class Pieces {
   private Pieces() {}
 
-  /** Prepares sending a run's elements to a rank, or receiving them from it. */
-  static Message message(Group group, DeviceBuffer run, int peer, int channel, boolean sends) {
-    ByteBuffer view = ((AbstractDeviceBuffer) run).nativeView(0, run.count());
+  /** The whole of a run for its messages, which may share it; null where it is not contiguous. */
+  static ByteBuffer view(DeviceBuffer run) {
+    return ((AbstractDeviceBuffer) run).nativeView(0, run.count());
+  }
+
+  /**
+   * Prepares sending a run's elements to a rank, or receiving them from it.
+   *
+   * @param view the run's {@link #view}
+   */
+  static Message message(
+      Group group, DeviceBuffer run, ByteBuffer view, int peer, int channel, boolean sends) {
     ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
     Message message =
         sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);

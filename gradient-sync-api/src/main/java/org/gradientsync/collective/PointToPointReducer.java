@@ -1,5 +1,6 @@
 package org.gradientsync.collective;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -125,11 +126,12 @@ public final class PointToPointReducer implements Reducer {
 
   private void broadcastPiece(DeviceBuffer piece, int root) {
     boolean sends = root == group.rank();
+    ByteBuffer view = Pieces.view(piece);
     Message[] messages = new Message[group.size()];
     try {
       for (int peer = 0; peer < messages.length; peer++) {
         if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] = Pieces.message(group, piece, peer, Group.DATA, sends);
+          messages[peer] = Pieces.message(group, piece, view, peer, Group.DATA, sends);
           messages[peer].start();
         }
       }
