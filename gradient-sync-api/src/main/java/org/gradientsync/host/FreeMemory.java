@@ -86,7 +86,9 @@ final class FreeMemory {
       return HostBuffers.allocate(bytes);
     }
     synchronized (this) {
-      requireLeft(whole);
+      if (isWorthALook(whole)) { // still: another thread may just have looked
+        requireLeft(whole);
+      }
       return HostBuffers.allocate(bytes);
     }
   }

@@ -6,9 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.management.ThreadMXBean;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -233,5 +236,38 @@ class FreeMemoryTest {
       assertFalse(Files.exists(left));
       assertEquals(1, buffer.count());
     }
+  }
+
+  /** By bytes, as a look reads files. */
+  @Test
+  void manyThreadsAtOnceTakeOneLook() throws Exception {
+    ThreadMXBean mx = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    new FreeMemory(root).allocate(8, 8); // loads classes
+    long before = mx.getCurrentThreadAllocatedBytes();
+    new FreeMemory(root).allocate(8, 8);
+    long look = mx.getCurrentThreadAllocatedBytes() - before;
+    FreeMemory memory = new FreeMemory(root);
+    AtomicLong all = new AtomicLong();
+    Thread[] threads = new Thread[8];
+    synchronized (memory) {
+      for (int i = 0; i < threads.length; i++) {
+        threads[i] =
+            new Thread(
+                () -> {
+                  assertDoesNotThrow(() -> memory.allocate(8, 8));
+                  all.addAndGet(mx.getCurrentThreadAllocatedBytes());
+                });
+        threads[i].start();
+      }
+      for (Thread thread : threads) {
+        while (thread.getState() != Thread.State.BLOCKED) {
+          Thread.onSpinWait();
+        }
+      }
+    }
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    assertTrue(all.get() < 3 * look, "look: " + look + ", all: " + all);
   }
 }
