@@ -1,102 +1,43 @@
 package org.gradientsync.collective;
 
-import java.nio.ByteBuffer;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.IntPredicate;
-import org.gradientsync.GradientSyncException;
-import org.gradientsync.host.HostBuffers;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
 
 /**
  * Word from the other ranks of a group that they leave it, or have given up a call and make no
- * more, and why.
+ * more, and why. For any thread; takes no group's lock.
  */
-final class Goodbyes implements AutoCloseable {
-  private static final int KIND = Long.BYTES; // behind the generation
-  private static final int DEPARTURE = KIND + Integer.BYTES;
-  private static final int REASON = KIND + Long.BYTES;
-  private static final int BYTES = 512;
-  private static final long NOBODY = -1; // instead of a generation
-  private static final int LEAVES = 0;
-  private static final int GAVE_UP = 1; // and will leave
-
-  private final Group group;
-  private final int channel;
-  private final long generation;
-  private final ByteBuffer[] words;
-  private final ByteBuffer[] own = new ByteBuffer[2]; // by kind; later there may be no memory
-  private final Message[] receives;
-  private final String[] gaveUp; // each null until the rank has said so
-  private boolean closed;
+interface Goodbyes extends AutoCloseable {
+  /** Of a longer reason the others see the beginning. */
+  int REASON_BYTES = 496;
 
   /**
-   * Listens from now on.
+   * Listens from now on: by messages, or where the ranks are threads of one JVM, in their memory.
    *
+   * @param channel for messages
    * @param generation tells this group from earlier owners of its tags
    */
-  Goodbyes(Group group, int channel, long generation) {
-    this.group = group;
-    this.channel = channel;
-    this.generation = generation;
-    words = new ByteBuffer[group.size()];
-    receives = new Message[group.size()];
-    gaveUp = new String[group.size()];
-    own[LEAVES] = HostBuffers.allocate(BYTES);
-    own[GAVE_UP] = HostBuffers.allocate(BYTES);
-    ByteBuffer memory = HostBuffers.allocate(words.length * BYTES);
-    for (int peer = 0; peer < words.length; peer++) {
-      if (peer != group.rank()) {
-        words[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
-        words[peer].putLong(0, NOBODY);
-        receives[peer] = group.receiver(words[peer], peer, channel);
-        receives[peer].start();
-      }
-    }
+  static Goodbyes of(Group group, int channel, long generation) {
+    ConcurrentMap<Object, Object> common = group.transport().common().orElse(null);
+    return common == null
+        ? new MessageGoodbyes(group, channel, generation)
+        : new ThreadGoodbyes(common, group.key(), group.rank(), group.size());
   }
 
   /** Whether a rank has said that it has left this very group. */
-  synchronized boolean has(int peer) {
-    while (!closed && receives[peer].test()) {
-      if (words[peer].getLong(0) == generation) { // otherwise from an earlier owner of these tags
-        if (words[peer].getInt(KIND) == LEAVES) {
-          return true;
-        }
-        gaveUp[peer] = reasonIn(peer);
-      }
-      receives[peer].start();
-    }
-    return false;
-  }
+  boolean has(int peer);
 
   /** Whether a rank has said anything: that it has left, or has given up a call. */
-  synchronized boolean hasAny(int peer) {
-    return has(peer) || gaveUp[peer] != null;
-  }
+  boolean hasAny(int peer);
 
   /** Why a rank has given up a call, or an empty text if it has not said that it has. */
-  synchronized String whyGivenUp(int peer) {
-    if (peer != group.rank()) {
-      has(peer);
-    }
-    return gaveUp[peer] == null ? "" : gaveUp[peer];
-  }
+  String whyGivenUp(int peer);
 
   /** Why a rank has left, or an empty text if it has not, or has not said. */
-  synchronized String reason(int peer) {
-    if (peer == group.rank() || !has(peer)) {
-      return "";
-    }
-    return reasonIn(peer);
-  }
+  String reason(int peer);
 
   /** How a rank has left that has said so. */
-  synchronized Departure departure(int peer) {
-    return Departure.of(words[peer].getInt(DEPARTURE));
-  }
-
-  private String reasonIn(int peer) {
-    return ShortText.get(words[peer], REASON, BYTES - REASON);
-  }
+  Departure departure(int peer);
 
   /**
    * Tells the others that this rank leaves; waits for nobody. Sending to a rank that is gone can
@@ -105,41 +46,11 @@ final class Goodbyes implements AutoCloseable {
    * @param reason what has ended this rank, or an empty text
    * @param deaf who need not be told
    */
-  void say(Departure departure, String reason, IntPredicate deaf) {
-    say(LEAVES, departure, reason, deaf);
-  }
+  void say(Departure departure, String reason, IntPredicate deaf);
 
   /** Tells the others that this rank has given up, as {@link #say} does; it leaves later. */
-  void sayGivenUp(String reason, IntPredicate deaf) {
-    say(GAVE_UP, Departure.CLOSED, reason, deaf);
-  }
-
-  private void say(int kind, Departure departure, String reason, IntPredicate deaf) {
-    ByteBuffer word = own[kind];
-    word.putLong(0, generation);
-    word.putInt(KIND, kind);
-    word.putInt(DEPARTURE, departure.ordinal());
-    ShortText.put(word, REASON, BYTES - REASON, reason);
-    GradientSyncException failure = null;
-    for (int peer = 0; peer < words.length; peer++) {
-      try {
-        if (peer != group.rank() && !deaf.test(peer)) {
-          Message message = group.sender(word, peer, channel);
-          message.start();
-          message.close();
-        }
-      } catch (GradientSyncException e) {
-        failure = failure == null ? e : failure; // and the others are told all the same
-      }
-    }
-    if (failure != null) {
-      throw failure;
-    }
-  }
+  void sayGivenUp(String reason, IntPredicate deaf);
 
   @Override
-  public synchronized void close() {
-    closed = true;
-    Resources.closeAll(receives);
-  }
+  void close();
 }

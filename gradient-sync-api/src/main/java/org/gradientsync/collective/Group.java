@@ -109,7 +109,7 @@ public final class Group implements AutoCloseable {
     this.patience = patience;
     calls = new Calls(contexts);
     meetings = new Meetings(this, members, calls, CALLS);
-    goodbyes = new Goodbyes(this, GOODBYE, generation);
+    goodbyes = Goodbyes.of(this, GOODBYE, generation);
     presence = new Presence(members, transport, contexts, goodbyes);
     wait = new Wait(this, members, meetings, presence, goodbyes);
     Path folder = patience.reports().orElse(null);

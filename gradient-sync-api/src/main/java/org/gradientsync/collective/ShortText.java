@@ -34,6 +34,16 @@ public final class ShortText {
     return oneLine(new String(text, StandardCharsets.UTF_8).trim());
   }
 
+  /** What {@link #get} reads where {@link #put} has written a text. */
+  static String cut(String text, int bytes) {
+    if (text.isEmpty()) {
+      return text;
+    }
+    ByteBuffer memory = ByteBuffer.allocate(bytes);
+    put(memory, 0, bytes, text);
+    return get(memory, 0, bytes);
+  }
+
   /**
    * A stranger's text, in which nothing can break a line or steer a terminal.
    *

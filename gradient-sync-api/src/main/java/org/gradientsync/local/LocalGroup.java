@@ -1,5 +1,7 @@
 package org.gradientsync.local;
 
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 
@@ -9,6 +11,7 @@ final class LocalGroup {
   static final int CALLER = -1;
 
   private final Mailbox[][] mailboxes;
+  private final ConcurrentMap<Object, Object> common = new ConcurrentHashMap<>();
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
   private volatile boolean over; // all are told, when the one that failed has closed its sync
@@ -17,13 +20,18 @@ final class LocalGroup {
     mailboxes = new Mailbox[ranks][ranks];
     for (Mailbox[] row : mailboxes) {
       for (int i = 0; i < ranks; i++) {
-        row[i] = new Mailbox();
+        row[i] = new Mailbox(this);
       }
     }
   }
 
   int size() {
     return mailboxes.length;
+  }
+
+  /** What the ranks leave for each other without a message. */
+  ConcurrentMap<Object, Object> common() {
+    return common;
   }
 
   Mailbox mailbox(int sender, int receiver) {

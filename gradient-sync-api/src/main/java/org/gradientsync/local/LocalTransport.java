@@ -1,6 +1,8 @@
 package org.gradientsync.local;
 
 import java.nio.ByteBuffer;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -42,13 +44,18 @@ final class LocalTransport implements Transport {
   }
 
   @Override
+  public Optional<ConcurrentMap<Object, Object>> common() {
+    return Optional.of(group.common());
+  }
+
+  @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
-    return group.mailbox(rank, peer).new Letter(group, memory, tag, true);
+    return group.mailbox(rank, peer).new Letter(memory, tag, true);
   }
 
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
-    return group.mailbox(peer, rank).new Letter(group, memory, tag, false);
+    return group.mailbox(peer, rank).new Letter(memory, tag, false);
   }
 
   @Override

@@ -9,21 +9,24 @@ import org.gradientsync.spi.Message;
  * Whoever starts second copies, so a message is finished as soon as both sides have started it.
  */
 final class Mailbox {
+  private final LocalGroup group;
   private Letter first; // sends and receives: none of them fits another
+
+  Mailbox(LocalGroup group) {
+    this.group = group;
+  }
 
   /**
    * One prepared message; linked into its mailbox while it waits, so starting allocates nothing.
    */
   final class Letter implements Message {
-    private final LocalGroup group;
     private final ByteBuffer memory;
     private final int tag;
     private final boolean sends;
     private Letter next;
     private volatile boolean waiting;
 
-    Letter(LocalGroup group, ByteBuffer memory, int tag, boolean sends) {
-      this.group = group;
+    Letter(ByteBuffer memory, int tag, boolean sends) {
       this.memory = memory;
       this.tag = tag;
       this.sends = sends;

@@ -1,6 +1,8 @@
 package org.gradientsync.spi;
 
 import java.nio.ByteBuffer;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentMap;
 
 /**
  * What a launcher's backend has to give: the ranks of one job, and messages between them. The rest,
@@ -71,6 +73,16 @@ public interface Transport extends AutoCloseable {
    */
   default boolean takesOtherThreads() {
     return true;
+  }
+
+  /**
+   * What the ranks have in common, if all of them are threads of this JVM: they leave there, under
+   * keys that they agree on, what takes a message to each other rank otherwise.
+   *
+   * @return the same map on all ranks, or empty where ranks may be processes of their own
+   */
+  default Optional<ConcurrentMap<Object, Object>> common() {
+    return Optional.empty();
   }
 
   /**

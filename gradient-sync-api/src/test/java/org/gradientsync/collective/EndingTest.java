@@ -12,9 +12,10 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Patience;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What becomes of calls when the process of one rank ends. */
 @Timeout(60)
@@ -26,13 +27,18 @@ class EndingTest {
     void end(Group group, GroupCommunicator communicator) throws Exception;
   }
 
-  /** Ends rank 1; rank 0 is told in its next call, or after one that rank 1 had come to. */
-  private static void run(Ending ending) {
+  /**
+   * Ends rank 1; rank 0 is told in its next call, or after one that rank 1 had come to.
+   *
+   * @param messages whether it is told by messages, as between processes
+   */
+  private static void run(boolean messages, Ending ending) {
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         own -> {
-          Group world = LocalRanks.current().orElseThrow();
+          Group world =
+              messages ? Group.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
           try (Group group = world.split(0, world.rank(), PATIENCE)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             if (group.rank() == 1) {
@@ -47,7 +53,8 @@ class EndingTest {
                   communicator.barrier();
                 };
             String message = assertThrows(RankLostException.class, calls).getMessage();
-            assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
+            String rank = messages ? "rank 1" : "rank 1 (thread=rank-1)";
+            assertTrue(message.startsWith(rank + " has left: it closed"), message);
           }
         });
   }
@@ -58,18 +65,22 @@ class EndingTest {
     assertTrue(e.getMessage().startsWith("this process is ending: rank=1, in="), e.getMessage());
   }
 
-  @Test
-  void callsThatBeginLaterThrow() {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void callsThatBeginLaterThrow(boolean messages) {
     run(
+        messages,
         (group, communicator) -> {
           assertTrue(group.leaveAll());
           assertEnding(communicator);
         });
   }
 
-  @Test
-  void aCallThatWaitsThrows() {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCallThatWaitsThrows(boolean messages) {
     run(
+        messages,
         (group, communicator) -> {
           Thread hook =
               new Thread(
@@ -87,9 +98,11 @@ class EndingTest {
   }
 
   /** The hook of the process may be slow, and somebody has to tell the others. */
-  @Test
-  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid() {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid(boolean messages) {
     run(
+        messages,
         (group, communicator) -> {
           Thread hook = new Thread(group::leaveAll);
           synchronized (group.standOff()) { // which leaving has to close

@@ -66,4 +66,24 @@ class GroupCloseTest {
           assertTrue(transport.closed);
         });
   }
+
+  /** Threads leave their goodbyes in what all of them have in common. */
+  @Test
+  void theLastRankTakesAwayWhatAGroupHadInCommon() {
+    LocalRanks.run(
+        3,
+        sync -> {
+          Group world = LocalRanks.current().orElseThrow();
+          Set<Object> common = world.transport().common().orElseThrow().keySet();
+          sync.barrier();
+          Set<Object> before = Set.copyOf(common);
+          sync.barrier();
+          Group group = world.split(0, 0, world.patience());
+          assertTrue(common.contains(group.key()));
+          sync.barrier();
+          group.close();
+          sync.barrier();
+          assertEquals(before, Set.copyOf(common));
+        });
+  }
 }
