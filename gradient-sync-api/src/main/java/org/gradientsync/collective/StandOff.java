@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,18 +35,15 @@ import org.slf4j.LoggerFactory;
 final class StandOff implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(StandOff.class);
   private static final long PROBE_NANOS = 300_000_000;
-  private static final int AT_A_TIME = 100; // messages of a rank
 
-  private final Transport transport;
+  private final ProbeChannel probes;
   private final Contexts contexts;
   private final int rank;
+  private final int ranks;
   private final Set<Stance> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
   private final Map<Key, Probe> found = new HashMap<>();
   private final BitSet unread = new BitSet();
-  private final BitSet mute = new BitSet(); // ranks that cannot be heard any more
-  private final Message[] receives; // each null until a wait has become long
-  private final Probe[] incoming;
   private long lastId;
   private boolean closed;
 
@@ -60,11 +56,10 @@ final class StandOff implements AutoCloseable {
   record Key(long context, long id) {}
 
   StandOff(Transport transport, Contexts contexts) {
-    this.transport = transport;
+    this.probes = ProbeChannel.of(transport);
     this.contexts = contexts;
     this.rank = transport.rank();
-    this.receives = new Message[transport.size()];
-    this.incoming = new Probe[receives.length];
+    this.ranks = transport.size();
   }
 
   /** A number for a wait. */
@@ -92,7 +87,7 @@ final class StandOff implements AutoCloseable {
       return null;
     }
     waits.add(stance);
-    read();
+    probes.read(this::take);
     long now = stance.clock.waited();
     if (now - stance.probedAt > PROBE_NANOS && mayAsk(stance)) {
       stance.probedAt = now;
@@ -107,31 +102,8 @@ final class StandOff implements AutoCloseable {
     return found.remove(stance.group.key());
   }
 
-  /** Takes what has come. */
-  private void read() {
-    for (int peer = 0; peer < receives.length; peer++) {
-      if (peer == rank || mute.get(peer)) {
-        continue;
-      }
-      try {
-        if (receives[peer] == null) {
-          incoming[peer] = Probe.of(Probe.Kind.READ);
-          receives[peer] = transport.receiver(incoming[peer].memory(), peer, Group.PROBE);
-          receives[peer].start();
-        }
-        for (int i = 0; i < AT_A_TIME && receives[peer].test(); i++) {
-          take(incoming[peer], peer);
-          receives[peer].start();
-        }
-      } catch (GradientSyncException e) {
-        mute.set(peer);
-        log.debug("rank {} cannot hear rank {}", rank, peer, e); // it has died, say
-      }
-    }
-  }
-
   private void take(Probe probe, int from) {
-    Probe.Kind kind = probe.kind(receives.length);
+    Probe.Kind kind = probe.kind(ranks);
     if (kind == Probe.Kind.ASK) {
       asked.add(probe.copy(kind));
       send(Probe.of(Probe.Kind.READ), from);
@@ -224,9 +196,7 @@ final class StandOff implements AutoCloseable {
       return false;
     }
     try {
-      Message message = transport.sender(probe.memory(), to, Group.PROBE);
-      message.start();
-      message.close();
+      probes.send(probe, to);
       return true;
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send to rank {}", rank, to, e);
@@ -234,31 +204,12 @@ final class StandOff implements AutoCloseable {
     }
   }
 
-  /** From now on nothing is sent; what has come is taken, as MPI wants it at its end. */
+  /** From now on nothing is sent. */
   @Override
   public synchronized void close() {
-    for (int peer = 0; !closed && peer < receives.length; peer++) {
-      end(peer);
-    }
-    closed = true;
-  }
-
-  private void end(int peer) {
-    try {
-      if (peer != rank && !mute.get(peer)) {
-        Message receive = receives[peer];
-        if (receive == null) {
-          Probe probe = Probe.of(Probe.Kind.READ);
-          receive = transport.receiver(probe.memory(), peer, Group.PROBE);
-          receive.start();
-        }
-        for (int i = 0; i < AT_A_TIME && receive.test(); i++) {
-          receive.start();
-        }
-        receive.close();
-      }
-    } catch (GradientSyncException e) {
-      log.debug("rank {} cannot hear rank {}", rank, peer, e);
+    if (!closed) {
+      closed = true;
+      probes.close();
     }
   }
 }
