@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +18,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -452,5 +455,27 @@ class LocalRanksTest {
                       sync.barrier();
                     }));
     assertSame(mine, e);
+  }
+
+  /** Sixteen times would be the memory of what takes a piece for each two ranks. */
+  @Test
+  void fourTimesTheRanksAllocateAboutFourTimesAsMuch() {
+    allocated(2); // what is loaded once for all
+    long few = allocated(64);
+    long many = allocated(256);
+    assertTrue(many < 6.5 * few, "64 ranks: " + few + ", 256 ranks: " + many);
+  }
+
+  /** Bytes, by the threads of all ranks up to the end of their first average. */
+  private static long allocated(int ranks) {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    AtomicLong bytes = new AtomicLong();
+    LocalRanks.run(
+        ranks,
+        sync -> {
+          sync.average(sync.allocate(DataType.FLOAT32, 1000));
+          bytes.addAndGet(threads.getThreadAllocatedBytes(Thread.currentThread().getId()));
+        });
+    return bytes.get();
   }
 }
