@@ -49,7 +49,7 @@ final class Selection {
   GradientSync create(Group given) {
     settings.meetsByMessages(); // a mistake in it is told at once
     Group world = given != null ? given : launch();
-    Group group = world.split(0, world.rank(), settings.patience());
+    Group group = world.split(0, world.rank(), settings.timeouts());
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     Reducer reducer = null;

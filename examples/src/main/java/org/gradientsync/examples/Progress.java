@@ -12,7 +12,7 @@ import picocli.CommandLine;
  * It has its own thread so that it speaks during one long call, too.
  */
 final class Progress implements AutoCloseable {
-  private static final Duration PATIENCE = Duration.ofSeconds(2);
+  private static final Duration TIMEOUTS = Duration.ofSeconds(2);
 
   /** After the first line nobody doubts that the program runs: the next ones come more slowly. */
   private static final int PAUSES = 5;
@@ -23,7 +23,7 @@ final class Progress implements AutoCloseable {
   private final PrintWriter err;
   private final String program;
   private final boolean terminal;
-  private final Duration patience;
+  private final Duration timeouts;
   private final long start = System.nanoTime();
   private final ScheduledExecutorService timer;
   private volatile String stage;
@@ -31,18 +31,18 @@ final class Progress implements AutoCloseable {
   private boolean barIsShown;
 
   Progress(PrintWriter err, String program) {
-    this(err, program, PATIENCE, CommandLine.Help.Ansi.AUTO.enabled());
+    this(err, program, TIMEOUTS, CommandLine.Help.Ansi.AUTO.enabled());
   }
 
-  Progress(PrintWriter err, String program, Duration patience) {
-    this(err, program, patience, false);
+  Progress(PrintWriter err, String program, Duration timeouts) {
+    this(err, program, timeouts, false);
   }
 
-  Progress(PrintWriter err, String program, Duration patience, boolean terminal) {
+  Progress(PrintWriter err, String program, Duration timeouts, boolean terminal) {
     this.err = err;
     this.program = program;
     this.terminal = terminal;
-    this.patience = patience;
+    this.timeouts = timeouts;
     timer =
         Executors.newSingleThreadScheduledExecutor(
             task -> {
@@ -51,7 +51,7 @@ final class Progress implements AutoCloseable {
               return thread;
             });
     timer.scheduleWithFixedDelay(
-        this::tell, patience.toMillis(), PAUSES * patience.toMillis(), TimeUnit.MILLISECONDS);
+        this::tell, timeouts.toMillis(), PAUSES * timeouts.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /**
@@ -95,7 +95,7 @@ final class Progress implements AutoCloseable {
           program
               + ": "
               + doing
-              + (still > patience.toNanos() ? ", " + seconds(still) + " s ago" : "")
+              + (still > timeouts.toNanos() ? ", " + seconds(still) + " s ago" : "")
               + ", "
               + seconds(now - start)
               + " s so far");

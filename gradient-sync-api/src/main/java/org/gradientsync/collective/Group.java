@@ -17,7 +17,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
@@ -80,7 +80,7 @@ public final class Group implements AutoCloseable {
   private final int context;
   private final StandOff.Key key;
   private final Members members;
-  private Patience patience;
+  private Timeouts timeouts;
 
   private final Calls calls;
   private final Meetings meetings;
@@ -99,20 +99,20 @@ public final class Group implements AutoCloseable {
       int context,
       long generation,
       Members members,
-      Patience patience,
+      Timeouts timeouts,
       long id) {
     this.transport = transport;
     this.contexts = contexts;
     this.context = context;
     this.key = new StandOff.Key(context, id);
     this.members = members;
-    this.patience = patience;
+    this.timeouts = timeouts;
     calls = new Calls(contexts);
     meetings = new Meetings(this, members, calls, CALLS);
     goodbyes = Goodbyes.of(this, GOODBYE, generation);
     presence = new Presence(members, transport, contexts, goodbyes);
     wait = new Wait(this, members, meetings, presence, goodbyes);
-    Path folder = patience.reports().orElse(null);
+    Path folder = timeouts.reports().orElse(null);
     reports =
         size() == 1 || folder == null
             ? null
@@ -145,7 +145,7 @@ public final class Group implements AutoCloseable {
   public static Group world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
     Members members = new Members(transport, all, transport.rank());
-    Patience none = new Patience(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
+    Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
     return new Group(transport, new Contexts(transport), 0, 0, members, none, 0);
   }
 
@@ -182,7 +182,7 @@ public final class Group implements AutoCloseable {
    * @return more than zero
    */
   public Duration timeout() {
-    return patience.timeout();
+    return timeouts.timeout();
   }
 
   /**
@@ -190,8 +190,8 @@ public final class Group implements AutoCloseable {
    *
    * @return what this group was made with
    */
-  public Patience patience() {
-    return patience;
+  public Timeouts timeouts() {
+    return timeouts;
   }
 
   /**
@@ -210,13 +210,13 @@ public final class Group implements AutoCloseable {
    *
    * @param color which new group this rank joins; none if negative
    * @param key orders the ranks in it
-   * @param newPatience how long the new group's calls wait for another rank
+   * @param newTimeouts how long the new group's calls wait for another rank
    * @return the new group, or null
    */
-  public synchronized Group split(int color, int key, Patience newPatience) {
-    Objects.requireNonNull(newPatience, "patience");
+  public synchronized Group split(int color, int key, Timeouts newTimeouts) {
+    Objects.requireNonNull(newTimeouts, "timeouts");
     if (context == 0) {
-      patience = newPatience; // the world has none of its own
+      timeouts = newTimeouts; // the world has none of its own
     }
     Division.Part part = new Division(this, contexts).agree(color, key);
     if (part == null) {
@@ -229,7 +229,7 @@ public final class Group implements AutoCloseable {
         part.context(),
         part.generation(),
         new Members(transport, worldRanks, part.rank()),
-        newPatience,
+        newTimeouts,
         part.id());
   }
 

@@ -290,7 +290,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public Communicator split(int color, int key) {
     turn.run();
-    Group part = group.split(color, key, group.patience());
+    Group part = group.split(color, key, group.timeouts());
     return part == null ? null : new GroupCommunicator(part);
   }
 

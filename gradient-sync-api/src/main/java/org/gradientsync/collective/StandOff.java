@@ -164,7 +164,7 @@ final class StandOff implements AutoCloseable {
       stance.suspected = circle;
       stance.suspectedAt = now;
     }
-    if (!circle.isOfOneGroup() && now - stance.suspectedAt <= stance.group.patience().lateNanos()) {
+    if (!circle.isOfOneGroup() && now - stance.suspectedAt <= stance.group.timeouts().lateNanos()) {
       return;
     }
     found.put(stance.group.key(), circle);

@@ -6,7 +6,7 @@ import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -104,7 +104,7 @@ final class Wait {
   }
 
   private void awaitLong(Message message, int peer, Stance.Phase phase, long number) {
-    Patience patience = group.patience();
+    Timeouts timeouts = group.timeouts();
     boolean warned = false;
     boolean left = false;
     long leftAt = 0;
@@ -156,15 +156,15 @@ final class Wait {
               null);
         }
       }
-      if (waited > patience.timeoutNanos() && !group.test(message, peer)) {
-        throw group.timedOut(meetings.late(peer) + ", waited=" + patience.timeout());
+      if (waited > timeouts.timeoutNanos() && !group.test(message, peer)) {
+        throw group.timedOut(meetings.late(peer) + ", waited=" + timeouts.timeout());
       }
-      if (!warned && waited > patience.lateNanos()) {
+      if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
         log.warn(
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
-            patience.late(),
+            timeouts.late(),
             meetings.awaited(peer),
             group.calls().log().lastFinished(),
             group.during());
@@ -216,7 +216,7 @@ final class Wait {
           "the ranks wait for each other, {}\n"
               + "  unless another thread makes one of these calls, they all end in {}",
           group.describe(stance.suspected),
-          group.patience().late());
+          group.timeouts().late());
     }
   }
 

@@ -18,7 +18,7 @@ public final class Settings {
   /** The default of {@link #timeout()}. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-  /** The default of {@link Patience#late()}. */
+  /** The default of {@link Timeouts#late()}. */
   public static final Duration DEFAULT_LATE = Duration.ofSeconds(10);
 
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
@@ -96,7 +96,7 @@ public final class Settings {
    * @return what a group is made with
    * @throws IllegalArgumentException if a setting is not what it should be
    */
-  public Patience patience() {
+  public Timeouts timeouts() {
     String reports = get("reports").orElse(".");
     Optional<Path> folder;
     try {
@@ -106,7 +106,7 @@ public final class Settings {
       throw new IllegalArgumentException(
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
     }
-    return new Patience(timeout(), duration("late", DEFAULT_LATE), folder);
+    return new Timeouts(timeout(), duration("late", DEFAULT_LATE), folder);
   }
 
   /**

@@ -20,7 +20,7 @@ class BoardTest {
         RANKS,
         own -> {
           try (Group world = Group.world(new OtherWorld());
-              Group group = world.split(0, world.rank(), new Settings(Map.of()).patience())) {
+              Group group = world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
             NodeMemory memory = NodeMemory.share(group, Board.BYTES);
             Board board = new Board(memory, group.rank(), RANKS);
             board.come(5);

@@ -65,7 +65,7 @@ class CargoTest {
         ranks,
         others -> {
           try (Group world = Group.world(new CountedMessages());
-              Group group = world.split(0, world.rank(), MESSAGES.patience())) {
+              Group group = world.split(0, world.rank(), MESSAGES.timeouts())) {
             NodeMeeting.begin(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {

@@ -30,7 +30,7 @@ import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Stream;
@@ -44,7 +44,7 @@ import org.mockito.stubbing.Answer;
 @Timeout(60)
 class CompressedReducerTest {
   private static final int PIECE = 100; // elements, not a power of two
-  private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
+  private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
   /** Notes what the reducer within is given. */
   private static final class Noted implements Reducer {
@@ -87,7 +87,7 @@ class CompressedReducerTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           HostDevice device = new HostDevice();
-          try (Group group = world.split(0, sync.rank(), PATIENCE)) {
+          try (Group group = world.split(0, sync.rank(), TIMEOUTS)) {
             task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));
             sync.barrier();
           } finally {

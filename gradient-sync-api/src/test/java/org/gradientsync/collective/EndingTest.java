@@ -11,7 +11,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class EndingTest {
   private static final Duration LONG = Duration.ofSeconds(30);
-  private static final Patience PATIENCE = new Patience(LONG, LONG, Optional.empty());
+  private static final Timeouts TIMEOUTS = new Timeouts(LONG, LONG, Optional.empty());
 
   private interface Ending {
     void end(Group group, GroupCommunicator communicator) throws Exception;
@@ -39,7 +39,7 @@ class EndingTest {
         own -> {
           Group world =
               messages ? Group.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
-          try (Group group = world.split(0, world.rank(), PATIENCE)) {
+          try (Group group = world.split(0, world.rank(), TIMEOUTS)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             if (group.rank() == 1) {
               ending.end(group, communicator);

@@ -78,7 +78,7 @@ class GroupCloseTest {
           sync.barrier();
           Set<Object> before = Set.copyOf(common);
           sync.barrier();
-          Group group = world.split(0, 0, world.patience());
+          Group group = world.split(0, 0, world.timeouts());
           assertTrue(common.contains(group.key()));
           sync.barrier();
           group.close();

@@ -44,7 +44,7 @@ class NodeMeetingTest {
         RANKS,
         own -> {
           try (Group world = Group.world(new CountedMeetings());
-              Group group = world.split(0, world.rank(), NONE.patience())) {
+              Group group = world.split(0, world.rank(), NONE.timeouts())) {
             calls.make(group, own);
           }
         });

@@ -32,7 +32,7 @@ public final class TimeMeeting {
             .findFirst()
             .orElseThrow();
     Group world = launcher.connect(settings);
-    try (Group group = world.split(0, world.rank(), settings.patience());
+    try (Group group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
       NodeMeeting.begin(group, settings, true);

@@ -14,7 +14,7 @@ import java.util.function.BooleanSupplier;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -39,7 +39,7 @@ class WaitTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           int color = Math.min(sync.rank() / 2, 1); // ranks 0 and 1, and the others
-          try (Group group = world.split(color, 0, world.patience())) {
+          try (Group group = world.split(color, 0, world.timeouts())) {
             assertTrue(sync.rank() != 0 || yieldsSoon(group));
           }
         });
@@ -54,12 +54,12 @@ class WaitTest {
 
   @Test
   void aWaitWhoseLooksAreSlowTimesOutAllTheSame() {
-    Patience patience = new Patience(Duration.ofSeconds(1), DEFAULT_LATE, Optional.empty());
+    Timeouts timeouts = new Timeouts(Duration.ofSeconds(1), DEFAULT_LATE, Optional.empty());
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         sync -> {
-          try (Group group = LocalRanks.current().orElseThrow().split(0, 0, patience)) {
+          try (Group group = LocalRanks.current().orElseThrow().split(0, 0, timeouts)) {
             if (sync.rank() == 1) {
               over.await();
               return;

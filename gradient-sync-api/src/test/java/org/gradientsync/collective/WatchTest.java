@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -50,14 +50,14 @@ class WatchTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           boolean watched = whole || sync.rank() == 0;
-          Patience patience =
-              new Patience(
+          Timeouts timeouts =
+              new Timeouts(
                   Settings.DEFAULT_TIMEOUT,
                   Settings.DEFAULT_LATE,
                   watched ? Optional.of(folder) : Optional.empty());
           List<Group> groups = new ArrayList<>();
           for (int i = 0; i < GROUPS; i++) {
-            groups.add(world.split(0, 0, patience));
+            groups.add(world.split(0, 0, timeouts));
           }
           made.countDown();
           if (sync.rank() == 0) {

@@ -91,12 +91,12 @@ final class PeerVigil implements DeviceWatch, AutoCloseable {
         }
       }
     }
-    if (nanos > group.patience().lateNanos() && warnedAt != group.enqueued() && !late.isEmpty()) {
+    if (nanos > group.timeouts().lateNanos() && warnedAt != group.enqueued() && !late.isEmpty()) {
       warnedAt = group.enqueued();
       log.warn(
           "rank {} has waited {} for its GPU, which waits for {}: in={}",
           group.rank(),
-          group.patience().late(),
+          group.timeouts().late(),
           group.names(late),
           group.currentCall());
     }

@@ -303,7 +303,7 @@ class EveryCudaCallFailsTest {
 
   private static void shares(GradientSync sync, Played played) {
     Group world = LocalRanks.current().orElseThrow();
-    try (Group group = world.split(0, sync.rank(), world.patience());
+    try (Group group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
         PeerPaths paths = PeerPaths.open(group, device, false, sync.rank());
         CudaBuffer one = device.allocate(DataType.FLOAT32, 10);

@@ -25,7 +25,7 @@ class PeerLedgerTest {
         b -> b.device("host"),
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
-          try (Group group = world.split(0, sync.rank(), world.patience())) {
+          try (Group group = world.split(0, sync.rank(), world.timeouts())) {
             NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
             PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
             body.run(ledger, group.rank(), sync::barrier);

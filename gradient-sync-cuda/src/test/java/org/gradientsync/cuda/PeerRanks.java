@@ -5,13 +5,13 @@ import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.collective.Group;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 
 /** Ranks that are threads, each with a fake GPU of its own. */
 final class PeerRanks {
-  private static final Patience PATIENCE = new Settings(Map.of("timeout", "20")).patience();
+  private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
   /** Rank 0 has the first, rank 1 the second, rank 2 the first again, and so on. */
   static final int GPUS = 2;
@@ -46,7 +46,7 @@ final class PeerRanks {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           FakeGpu gpu = new FakeGpu();
-          try (Group group = world.split(0, sync.rank(), PATIENCE);
+          try (Group group = world.split(0, sync.rank(), TIMEOUTS);
               CudaDevice device = gpu.open(sync.rank() % GPUS)) {
             task.run(new Rank(group, sync.communicator(), gpu, device));
             sync.barrier();

@@ -20,7 +20,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
 
 /**
@@ -118,7 +118,7 @@ final class CudaAwareProbe {
   /** The child: sends device memory to itself. */
   public static void main(String[] args) {
     Duration limit = Duration.ofSeconds(SECONDS / 2);
-    OpenMpi mpi = OpenMpi.connect(new Patience(limit, limit, Optional.empty()));
+    OpenMpi mpi = OpenMpi.connect(new Timeouts(limit, limit, Optional.empty()));
     DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
     BackendDevice device =
         ServiceLoader.load(DeviceProvider.class).stream()

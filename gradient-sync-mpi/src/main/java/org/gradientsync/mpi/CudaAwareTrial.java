@@ -25,7 +25,7 @@ final class CudaAwareTrial implements AutoCloseable {
 
   /** Collective, by the ranks' usual group. */
   CudaAwareTrial(Group ranks) {
-    group = ranks.split(0, ranks.rank(), ranks.patience());
+    group = ranks.split(0, ranks.rank(), ranks.timeouts());
   }
 
   Group group() {

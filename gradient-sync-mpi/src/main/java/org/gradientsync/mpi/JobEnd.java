@@ -15,7 +15,7 @@ import org.gradientsync.collective.Group;
 import org.gradientsync.collective.WaitClock;
 import org.gradientsync.host.SharedFiles;
 import org.gradientsync.mpi.binding.OpenMpi;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 
 /**
  * How an MPI rank ends: together with the others where all is well, and by ending the job where it
@@ -31,7 +31,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
 
   private static volatile Runnable beforeEnd = () -> {};
-  private static volatile Patience longest;
+  private static volatile Timeouts longest;
 
   private final OpenMpi mpi;
   private final Group world;
@@ -49,9 +49,9 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** How long the end waits for other ranks: as long as the most patient sync of this process. */
-  static synchronized void waitAsLongAs(Patience patience) {
-    if (longest == null || patience.timeout().compareTo(longest.timeout()) > 0) {
-      longest = patience;
+  static synchronized void waitAsLongAs(Timeouts timeouts) {
+    if (longest == null || timeouts.timeout().compareTo(longest.timeout()) > 0) {
+      longest = timeouts;
     }
   }
 
@@ -86,8 +86,8 @@ final class JobEnd implements UncaughtExceptionHandler {
    * @param sound whether no rank was lost; otherwise it may never come
    */
   private static void end(OpenMpi mpi, Group world, boolean sound) {
-    Patience patience = longest;
-    long limit = sound ? patience.timeoutNanos() : LIMIT.toNanos();
+    Timeouts timeouts = longest;
+    long limit = sound ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
     long looked = 0;
     boolean warned = false;
@@ -111,25 +111,25 @@ final class JobEnd implements UncaughtExceptionHandler {
                 + " for "
                 + awaited(mpi, world, staying)
                 + (complete
-                    ? "; if a rank has more to do, raise gradientsync.timeout=" + patience.timeout()
+                    ? "; if a rank has more to do, raise gradientsync.timeout=" + timeouts.timeout()
                     : ""));
         abort(mpi);
         return;
       }
-      if (first && !warned && waited > patience.lateNanos()) {
+      if (first && !warned && waited > timeouts.lateNanos()) {
         warned = true;
         say(
             "rank "
                 + mpi.rank()
                 + " has come to its end and waited "
-                + patience.late()
+                + timeouts.late()
                 + " for "
                 + awaited(mpi, world, staying)
                 + "; it ends the job after "
                 + Duration.ofNanos(limit));
       }
     }
-    Thread watch = new Thread(() -> haltAfter(mpi, patience), "gradient-sync-mpi-end-watch");
+    Thread watch = new Thread(() -> haltAfter(mpi, timeouts), "gradient-sync-mpi-end-watch");
     watch.setDaemon(true);
     watch.start();
     mpi.finish();
@@ -152,9 +152,9 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
-  private static void haltAfter(OpenMpi mpi, Patience patience) {
+  private static void haltAfter(OpenMpi mpi, Timeouts timeouts) {
     WaitClock time = new WaitClock();
-    while (time.look() < patience.timeoutNanos()) {
+    while (time.look() < timeouts.timeoutNanos()) {
       try {
         Thread.sleep(POLL.toMillis());
       } catch (InterruptedException e) {
@@ -166,7 +166,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         "rank "
             + mpi.rank()
             + " ends: MPI_Finalize has not returned in "
-            + patience.timeout()
+            + timeouts.timeout()
             + (troubles.isEmpty() ? "" : ", " + troubles));
     Runtime.getRuntime().halt(1);
   }

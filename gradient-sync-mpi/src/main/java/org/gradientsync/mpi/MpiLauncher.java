@@ -43,7 +43,7 @@ public final class MpiLauncher implements Launcher {
       if (world == null) {
         world = join(settings);
       }
-      JobEnd.waitAsLongAs(settings.patience());
+      JobEnd.waitAsLongAs(settings.timeouts());
       return world;
     }
   }
@@ -59,7 +59,7 @@ public final class MpiLauncher implements Launcher {
     MpiLibrary.makeReadable(MpiLauncher.class.getClassLoader());
     OpenMpi mpi;
     try {
-      mpi = OpenMpi.connect(settings.patience());
+      mpi = OpenMpi.connect(settings.timeouts());
     } catch (LinkageError e) {
       throw new UnavailableException(
           "Open MPI's Java bindings do not load: "

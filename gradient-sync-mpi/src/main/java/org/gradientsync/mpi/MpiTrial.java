@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Availability;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 
 /**
  * For finding out what is wrong with an installation: tries Open MPI in a process of its own,
@@ -52,7 +52,7 @@ public final class MpiTrial {
       CudaAwareProbe.main(new String[0]);
       return;
     }
-    OpenMpi.connect(new Patience(LIMIT, LIMIT, Optional.empty()));
+    OpenMpi.connect(new Timeouts(LIMIT, LIMIT, Optional.empty()));
     System.out.println("version=" + OpenMpi.version());
     Availability says = CudaAwareness.ask();
     System.out.println("says=" + (says.usable() ? "yes" : "no: " + says.reason()));

@@ -77,7 +77,7 @@ class CudaAwareTrialTest {
         sync -> {
           Group world = LocalRanks.current().orElseThrow();
           try (BackendDevice host = new HostDevice();
-              Group group = world.split(0, world.rank(), world.patience())) {
+              Group group = world.split(0, world.rank(), world.timeouts())) {
             BackendDevice device = mock(BackendDevice.class, delegatesTo(host));
             if (group.rank() == 1) {
               faultOfRank1.accept(device);

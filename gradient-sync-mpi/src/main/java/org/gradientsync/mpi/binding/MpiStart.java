@@ -21,7 +21,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.WaitClock;
 import org.gradientsync.host.HostBuffers;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -69,14 +69,14 @@ final class MpiStart {
    *
    * @param owner whether MPI is started here, rather than by the program
    * @param anyThread whether another thread than the caller's may make the calls
-   * @param patience how long a caller's thread may take
+   * @param timeouts how long a caller's thread may take
    */
-  MpiStart(boolean owner, boolean anyThread, Patience patience) {
+  MpiStart(boolean owner, boolean anyThread, Timeouts timeouts) {
     this.owner = owner;
     if (anyThread) {
       daemon(task, THREAD);
     } else {
-      daemon(() -> endIfLate(patience), THREAD + "-watch");
+      daemon(() -> endIfLate(timeouts), THREAD + "-watch");
       task.run();
     }
   }
@@ -88,9 +88,9 @@ final class MpiStart {
   }
 
   /** Ends the process, whose thread cannot be called back from MPI. */
-  private void endIfLate(Patience patience) {
+  private void endIfLate(Timeouts timeouts) {
     try {
-      await(patience);
+      await(timeouts);
     } catch (RankLostException e) {
       System.err.println("gradient-sync: the process ends: " + e.getMessage());
       System.err.flush();
@@ -105,7 +105,7 @@ final class MpiStart {
    *
    * @throws RankLostException if not all ranks come, now and later
    */
-  OpenMpi await(Patience patience) throws MPIException {
+  OpenMpi await(Timeouts timeouts) throws MPIException {
     if (lost != null) {
       throw new RankLostException(
           "MPI could not be started by an earlier create(), and this process cannot try again: "
@@ -133,7 +133,7 @@ final class MpiStart {
         throw new IllegalStateException(e.getCause());
       }
       long waited = time.look();
-      if (waited > patience.timeoutNanos()) {
+      if (waited > timeouts.timeoutNanos()) {
         lost =
             new RankLostException(
                 "timed out: "
@@ -143,13 +143,13 @@ final class MpiStart {
                     + ", size="
                     + size()
                     + ", waited="
-                    + patience.timeout()
+                    + timeouts.timeout()
                     + (places == null ? OpenMpi.prefixMissing(System.getenv()) : ""));
         throw lost;
       }
-      if (!warned && waited > patience.lateNanos()) {
+      if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
-        log.warn("rank {} has waited {}: {}", rank, patience.late(), missing());
+        log.warn("rank {} has waited {}: {}", rank, timeouts.late(), missing());
       }
     }
   }

@@ -13,7 +13,7 @@ import mpi.Request;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.spi.Patience;
+import org.gradientsync.spi.Timeouts;
 
 /**
  * The one door to Open MPI's Java bindings: nothing else imports {@code mpi.*}, so that another
@@ -81,12 +81,12 @@ public final class OpenMpi {
    * Collective. After a time-out MPI cannot be used any more in this process: a thread of it is
    * left behind there.
    *
-   * @param patience how long to wait for the other ranks, and when to say so
+   * @param timeouts how long to wait for the other ranks, and when to say so
    * @return the job
    * @throws RankLostException if not all ranks come, and in all later calls
    * @throws UnavailableException if MPI is over, or the program gave it too low a thread level
    */
-  public static OpenMpi connect(Patience patience) {
+  public static OpenMpi connect(Timeouts timeouts) {
     synchronized (LOCK) {
       try {
         if (MPI.isFinalized()) {
@@ -104,9 +104,9 @@ public final class OpenMpi {
                   + "; start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)");
         }
         if (starting == null) { // otherwise an earlier attempt, which was interrupted, goes on
-          starting = new MpiStart(owner, anyThread, patience);
+          starting = new MpiStart(owner, anyThread, timeouts);
         }
-        return starting.await(patience);
+        return starting.await(timeouts);
       } catch (MPIException e) {
         throw failed("connect", e);
       }

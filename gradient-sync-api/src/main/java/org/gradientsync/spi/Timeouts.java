@@ -14,7 +14,7 @@ import java.util.Optional;
  * @param reports the folder in which a time-out leaves a folder with the ranks' reports, or empty
  *     for no reports
  */
-public record Patience(Duration timeout, Duration late, Optional<Path> reports) {
+public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) {
   private static final Duration FOREVER =
       Duration.ofDays(36500); // what a long of nanoseconds can hold
 
@@ -25,7 +25,7 @@ public record Patience(Duration timeout, Duration late, Optional<Path> reports) 
    * @param late more than zero
    * @param reports a folder, or empty
    */
-  public Patience {
+  public Timeouts {
     Objects.requireNonNull(timeout, "timeout");
     Objects.requireNonNull(late, "late");
     Objects.requireNonNull(reports, "reports");
