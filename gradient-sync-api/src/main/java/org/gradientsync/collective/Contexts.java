@@ -25,7 +25,7 @@ final class Contexts {
   private final Set<Group> open = new LinkedHashSet<>();
   private final BitSet dead = new BitSet();
   private final Transport transport;
-  private final StandOff standOff;
+  private final DeadlockDetector deadlockDetector;
   private final int ranksOnNode;
   private final int rankOnNode;
   private final Map<Path, Bell> bells = new HashMap<>();
@@ -38,7 +38,7 @@ final class Contexts {
 
   Contexts(Transport transport) {
     this.transport = transport;
-    standOff = new StandOff(transport, this);
+    deadlockDetector = new DeadlockDetector(transport, this);
     int node = transport.nodeOf(transport.rank());
     ranksOnNode =
         (int)
@@ -72,12 +72,12 @@ final class Contexts {
   }
 
   /** What looks for ranks that wait for each other. */
-  StandOff standOff() {
-    return standOff;
+  DeadlockDetector deadlockDetector() {
+    return deadlockDetector;
   }
 
   /** The group that is open and goes by this key, or null. */
-  synchronized Group find(StandOff.Key key) {
+  synchronized Group find(DeadlockDetector.Key key) {
     return open.stream().filter(group -> group.key().equals(key)).findFirst().orElse(null);
   }
 

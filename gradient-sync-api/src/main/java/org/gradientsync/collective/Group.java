@@ -78,7 +78,7 @@ public final class Group implements AutoCloseable {
   private final Transport transport;
   private final Contexts contexts;
   private final int context;
-  private final StandOff.Key key;
+  private final DeadlockDetector.Key key;
   private final Members members;
   private Timeouts timeouts;
 
@@ -104,7 +104,7 @@ public final class Group implements AutoCloseable {
     this.transport = transport;
     this.contexts = contexts;
     this.context = context;
-    this.key = new StandOff.Key(context, id);
+    this.key = new DeadlockDetector.Key(context, id);
     this.members = members;
     this.timeouts = timeouts;
     calls = new Calls(contexts);
@@ -423,7 +423,7 @@ public final class Group implements AutoCloseable {
   }
 
   /** What all its ranks call it. */
-  StandOff.Key key() {
+  DeadlockDetector.Key key() {
     return key;
   }
 
@@ -433,8 +433,8 @@ public final class Group implements AutoCloseable {
   }
 
   /** What looks for ranks that wait for each other. */
-  StandOff standOff() {
-    return contexts.standOff();
+  DeadlockDetector deadlockDetector() {
+    return contexts.deadlockDetector();
   }
 
   /** Who waits for whom, as this rank sees it. */
@@ -702,8 +702,8 @@ public final class Group implements AutoCloseable {
         reports,
         meetings,
         () -> contexts.closed(this, context, broken == null),
-        () -> contexts.standOff().forget(key),
-        isWorld() ? contexts.standOff() : null,
+        () -> contexts.deadlockDetector().forget(key),
+        isWorld() ? contexts.deadlockDetector() : null,
         isWorld() ? transport : null);
   }
 
@@ -730,7 +730,7 @@ public final class Group implements AutoCloseable {
     List<Group> open =
         contexts.open(); // before calls end, whose sync is closed without a word then
     contexts.end();
-    contexts.standOff().close(); // the messages below may end at any time
+    contexts.deadlockDetector().close(); // the messages below may end at any time
     for (Group group : open) {
       sound &= group.broken == null;
       Watch.remove(group);

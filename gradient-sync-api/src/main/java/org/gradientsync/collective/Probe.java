@@ -9,7 +9,7 @@ import org.gradientsync.host.HostBuffers;
 
 /**
  * The message that goes from a rank that waits to the rank that it waits for, and on from there:
- * the chain of waits so far. See {@link StandOff}.
+ * the chain of waits so far. See {@link DeadlockDetector}.
  */
 final class Probe {
   /** What a message is for. */
@@ -142,13 +142,13 @@ final class Probe {
   }
 
   /** Says for which of its receiver's groups it is. */
-  void setGroup(StandOff.Key key) {
+  void setGroup(DeadlockDetector.Key key) {
     memory.putLong(CONTEXT, key.context());
     memory.putLong(GROUP, key.id());
   }
 
-  StandOff.Key group() {
-    return new StandOff.Key(memory.getLong(CONTEXT), memory.getLong(GROUP));
+  DeadlockDetector.Key group() {
+    return new DeadlockDetector.Key(memory.getLong(CONTEXT), memory.getLong(GROUP));
   }
 
   /** The job's number of the rank of a wait. */
@@ -162,8 +162,8 @@ final class Probe {
   }
 
   /** In which group a rank waits. */
-  StandOff.Key group(int i) {
-    return new StandOff.Key(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
+  DeadlockDetector.Key group(int i) {
+    return new DeadlockDetector.Key(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
 
   Stance.Phase phase(int i) {

@@ -3,7 +3,7 @@ package org.gradientsync.collective;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Message;
 
-/** One long wait of a rank for another one to come to a call. See {@link StandOff}. */
+/** One long wait of a rank for another one to come to a call. See {@link DeadlockDetector}. */
 final class Stance {
   /** What a rank waits for. */
   enum Phase {

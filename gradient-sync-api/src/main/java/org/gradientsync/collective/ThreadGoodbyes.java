@@ -27,7 +27,7 @@ final class ThreadGoodbyes implements Goodbyes {
   }
 
   private final ConcurrentMap<Object, Object> common;
-  private final StandOff.Key key;
+  private final DeadlockDetector.Key key;
   private final int rank;
   private final Words words;
 
@@ -37,7 +37,7 @@ final class ThreadGoodbyes implements Goodbyes {
    * @param common the same for all ranks
    * @param key of the group
    */
-  ThreadGoodbyes(ConcurrentMap<Object, Object> common, StandOff.Key key, int rank, int size) {
+  ThreadGoodbyes(ConcurrentMap<Object, Object> common, DeadlockDetector.Key key, int rank, int size) {
     this.common = common;
     this.key = key;
     this.rank = rank;

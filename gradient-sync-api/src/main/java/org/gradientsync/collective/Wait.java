@@ -97,7 +97,7 @@ final class Wait {
       waitsFor = -1;
       cannotLook = false;
       if (stance != null) {
-        group.standOff().leave(stance);
+        group.deadlockDetector().leave(stance);
         stance = null;
       }
     }
@@ -195,13 +195,13 @@ final class Wait {
 
   /** Ends a wait that is part of a circle of waits, or for one. */
   private void look(Message message, int peer, Stance.Phase phase, long number) {
-    StandOff standOff = group.standOff();
+    DeadlockDetector deadlockDetector = group.deadlockDetector();
     Probe circle;
     try {
       if (stance == null) {
-        stance = new Stance(group, message, peer, phase, number, clock, standOff.newId());
+        stance = new Stance(group, message, peer, phase, number, clock, deadlockDetector.newId());
       }
-      circle = standOff.look(stance);
+      circle = deadlockDetector.look(stance);
     } catch (RuntimeException | OutOfMemoryError e) {
       cannotLook = true; // and waits on
       log.debug("rank {} cannot look who waits for whom", group.rank(), e);

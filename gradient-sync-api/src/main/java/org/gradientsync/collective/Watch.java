@@ -94,7 +94,7 @@ final class Watch {
 
   private static void answerBells(Set<Group> groups) {
     PERIODS.incrementAndGet();
-    Map<StandOff.Key, Integer> here = ranksHere(groups);
+    Map<DeadlockDetector.Key, Integer> here = ranksHere(groups);
     Map<Path, Set<Long>> rings = new HashMap<>();
     long period = System.currentTimeMillis() / PERIOD_MILLIS;
     for (Group group : groups) {
@@ -119,14 +119,14 @@ final class Watch {
   }
 
   /** How many ranks of each group this JVM has. */
-  private static Map<StandOff.Key, Integer> ranksHere(Set<Group> groups) {
-    Map<StandOff.Key, Integer> ranks = new HashMap<>();
+  private static Map<DeadlockDetector.Key, Integer> ranksHere(Set<Group> groups) {
+    Map<DeadlockDetector.Key, Integer> ranks = new HashMap<>();
     groups.forEach(group -> ranks.merge(group.key(), 1, Integer::sum));
     return ranks;
   }
 
   /** Whether all ranks of a group are threads of this JVM, which ask each other. */
-  private static boolean isWhole(Group group, Map<StandOff.Key, Integer> here) {
+  private static boolean isWhole(Group group, Map<DeadlockDetector.Key, Integer> here) {
     return here.getOrDefault(group.key(), 0) == group.size();
   }
 

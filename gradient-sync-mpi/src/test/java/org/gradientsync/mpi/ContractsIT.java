@@ -49,7 +49,7 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> whoWaitsForEachOtherIsTold() throws IOException, InterruptedException {
-    return run(SOME, MpiStandOffContract.class, SharedStandOffContract.class);
+    return run(SOME, MpiDeadlockContract.class, SharedDeadlockContract.class);
   }
 
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)

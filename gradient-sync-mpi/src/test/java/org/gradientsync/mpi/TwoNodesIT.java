@@ -42,7 +42,7 @@ class TwoNodesIT {
         Mpirun.SECONDS,
         nodes,
         List.of(),
-        List.of(TwoNodesContract.class, MpiCommunicatorContract.class, MpiStandOffContract.class));
+        List.of(TwoNodesContract.class, MpiCommunicatorContract.class, MpiDeadlockContract.class));
   }
 
   @Test

@@ -1,12 +1,12 @@
 package org.gradientsync.mpi;
 
 import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.StandOffContract;
+import org.gradientsync.contract.DeadlockContract;
 
 /** Ranks that wait for each other, run by {@link ContractsIT} in each rank of an mpirun job. */
-class SharedStandOffContract extends StandOffContract {
+class MpiDeadlockContract extends DeadlockContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("shared");
+    return new MpiRunner("mpi", "messages");
   }
 }

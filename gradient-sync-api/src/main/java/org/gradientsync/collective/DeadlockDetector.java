@@ -32,8 +32,8 @@ import org.slf4j.LoggerFactory;
  * <p>Each rank has at most one question under way to each other, so one that never waits does not
  * find a heap of them. Nothing is sent before a wait has become long.
  */
-final class StandOff implements AutoCloseable {
-  private static final Logger log = LoggerFactory.getLogger(StandOff.class);
+final class DeadlockDetector implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
   private static final long PROBE_NANOS = 300_000_000;
 
   private final ProbeChannel probes;
@@ -55,7 +55,7 @@ final class StandOff implements AutoCloseable {
    */
   record Key(long context, long id) {}
 
-  StandOff(Transport transport, Contexts contexts) {
+  DeadlockDetector(Transport transport, Contexts contexts) {
     this.probes = ProbeChannel.of(transport);
     this.contexts = contexts;
     this.rank = transport.rank();

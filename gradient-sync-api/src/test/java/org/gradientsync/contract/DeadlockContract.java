@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(30) // the time-out is five minutes
-public abstract class StandOffContract {
+public abstract class DeadlockContract {
   private static final String BEGIN = "the ranks wait for each other, rank=";
   private static final int LATE_MILLIS = 900; // more than a rank waits before it looks
 
@@ -48,7 +48,7 @@ public abstract class StandOffContract {
   }
 
   /** Expects all ranks' calls to end, and that the table has these lines. */
-  private void standOff(int ranks, Calls calls, String... lines) {
+  private void deadlockDetector(int ranks, Calls calls, String... lines) {
     runner()
         .run(
             ranks,
@@ -72,7 +72,7 @@ public abstract class StandOffContract {
   @MethodSource("sizes")
   void oneSendsAndTheOthersMeet(int ranks) {
     int last = ranks - 1;
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() == last) {
@@ -121,7 +121,7 @@ public abstract class StandOffContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void twoSendAndNobodyReceives(int ranks) {
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() < 2) {
@@ -137,7 +137,7 @@ public abstract class StandOffContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void tagsDiffer(int ranks) {
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() == 0) {
@@ -155,7 +155,7 @@ public abstract class StandOffContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void allReceiveInARing(int ranks) {
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> c.receive(ints(1), (c.rank() + ranks - 1) % ranks, 0),
         ": communicator.receive(int[1], tag=0), waits for rank 0",
@@ -165,7 +165,7 @@ public abstract class StandOffContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void oneOfARingMeetsInstead(int ranks) {
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() == ranks - 1) {
@@ -184,7 +184,7 @@ public abstract class StandOffContract {
   @MethodSource("sizes")
   void oneInTheMiddleOfARingMeetsInstead(int ranks) {
     int middle = ranks / 2;
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() == middle) {
@@ -203,7 +203,7 @@ public abstract class StandOffContract {
     if (ranks < 3) {
       return;
     }
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() == 1) {
@@ -246,7 +246,7 @@ public abstract class StandOffContract {
   @ParameterizedTest
   @MethodSource("sizes")
   void whoComesLaterIsToldToo(int ranks) {
-    standOff(
+    deadlockDetector(
         ranks,
         (sync, c) -> {
           if (c.rank() < 2) {

@@ -9,13 +9,13 @@ import java.time.Duration;
 import org.gradientsync.Communicator;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.StandOffContract;
+import org.gradientsync.contract.DeadlockContract;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks that are threads and wait for each other. */
-class LocalStandOffTest extends StandOffContract {
+class LocalDeadlockTest extends DeadlockContract {
   private static final int RANKS = 4;
 
   @Override

@@ -19,10 +19,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Ranks that wait for each other only because their messages are slow are left alone, and nobody is
- * flooded; {@link org.gradientsync.contract.StandOffContract} has those that wait in vain.
+ * flooded; {@link org.gradientsync.contract.DeadlockContract} has those that wait in vain.
  */
 @Timeout(60)
-class StandOffTest {
+class DeadlockDetectorTest {
   private static final long SLOW_NANOS = 900_000_000; // several times what a rank waits
   private static final int CHANNELS = 8192;
 

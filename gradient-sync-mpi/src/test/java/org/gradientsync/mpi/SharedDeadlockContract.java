@@ -1,12 +1,12 @@
 package org.gradientsync.mpi;
 
 import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.StandOffContract;
+import org.gradientsync.contract.DeadlockContract;
 
 /** Ranks that wait for each other, run by {@link ContractsIT} in each rank of an mpirun job. */
-class MpiStandOffContract extends StandOffContract {
+class SharedDeadlockContract extends DeadlockContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi", "messages");
+    return new MpiRunner("shared");
   }
 }
