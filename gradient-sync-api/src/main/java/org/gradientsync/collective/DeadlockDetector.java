@@ -40,7 +40,7 @@ final class DeadlockDetector implements AutoCloseable {
   private final Contexts contexts;
   private final int rank;
   private final int ranks;
-  private final Set<Stance> waits = new LinkedHashSet<>();
+  private final Set<PendingWait> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
   private final Map<Key, Probe> found = new HashMap<>();
   private final BitSet unread = new BitSet();
@@ -68,8 +68,8 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Notes that a wait is over. */
-  synchronized void leave(Stance stance) {
-    waits.remove(stance);
+  synchronized void leave(PendingWait pending) {
+    waits.remove(pending);
   }
 
   /** Notes that a communicator is closed. */
@@ -82,24 +82,24 @@ final class DeadlockDetector implements AutoCloseable {
    *
    * @return the circle that this wait is part of, or waits for; or null
    */
-  synchronized Probe look(Stance stance) {
+  synchronized Probe look(PendingWait pending) {
     if (closed) {
       return null;
     }
-    waits.add(stance);
+    waits.add(pending);
     probes.read(this::take);
-    long now = stance.clock.waited();
-    if (now - stance.probedAt > PROBE_NANOS && mayAsk(stance)) {
-      stance.probedAt = now;
-      ask(Probe.of(Probe.Kind.ASK), stance);
+    long now = pending.clock.waited();
+    if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
+      pending.probedAt = now;
+      ask(Probe.of(Probe.Kind.ASK), pending);
     }
     for (Probe probe : List.copyOf(asked)) {
-      if (!isForAnother(probe, stance)) {
+      if (!isForAnother(probe, pending)) {
         asked.remove(probe);
-        pass(probe, stance);
+        pass(probe, pending);
       }
     }
-    return found.remove(stance.group.key());
+    return found.remove(pending.group.key());
   }
 
   private void take(Probe probe, int from) {
@@ -122,55 +122,55 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Whether another thread waits in the call that a probe is about. */
-  private boolean isForAnother(Probe probe, Stance stance) {
+  private boolean isForAnother(Probe probe, PendingWait pending) {
     Key key = probe.group(probe.length() - 1);
-    return !key.equals(stance.group.key())
+    return !key.equals(pending.group.key())
         && waits.stream().anyMatch(other -> other.group.key().equals(key));
   }
 
   /** What becomes of a probe that asks for this rank, which waits. */
-  private void pass(Probe probe, Stance stance) {
+  private void pass(Probe probe, PendingWait pending) {
     int last = probe.length() - 1;
     Group group = contexts.find(probe.group(last));
     if (group == null
-        || group != stance.group && !contexts.haveOneCaller()
+        || group != pending.group && !contexts.haveOneCaller()
         || group
             .meetings()
             .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
-        || !stance.isWaiting()) {
+        || !pending.isWaiting()) {
       return;
     }
     int own = probe.indexOf(rank);
-    if (own >= 0 && probe.id(own) == stance.id) {
-      closeCircle(probe.from(own), stance);
-    } else if (own < 0 && !probe.isFull() && mayAsk(stance)) {
-      ask(probe, stance);
+    if (own >= 0 && probe.id(own) == pending.id) {
+      closeCircle(probe.from(own), pending);
+    } else if (own < 0 && !probe.isFull() && mayAsk(pending)) {
+      ask(probe, pending);
     }
   }
 
-  private boolean mayAsk(Stance stance) {
-    return !unread.get(stance.awaited()) && !stance.group.presence().isDeaf(stance.peer);
+  private boolean mayAsk(PendingWait pending) {
+    return !unread.get(pending.awaited()) && !pending.group.presence().isDeaf(pending.peer);
   }
 
   /** Adds a wait to a chain, and asks the rank that it is for. */
-  private void ask(Probe probe, Stance stance) {
-    probe.add(rank, stance);
-    unread.set(stance.awaited(), send(probe, stance.awaited()));
+  private void ask(Probe probe, PendingWait pending) {
+    probe.add(rank, pending);
+    unread.set(pending.awaited(), send(probe, pending.awaited()));
   }
 
-  private void closeCircle(Probe circle, Stance stance) {
-    long now = stance.clock.waited();
-    if (stance.suspected == null || !stance.suspected.isSameCircle(circle)) {
-      stance.suspected = circle;
-      stance.suspectedAt = now;
+  private void closeCircle(Probe circle, PendingWait pending) {
+    long now = pending.clock.waited();
+    if (pending.suspected == null || !pending.suspected.isSameCircle(circle)) {
+      pending.suspected = circle;
+      pending.suspectedAt = now;
     }
-    if (!circle.isOfOneGroup() && now - stance.suspectedAt <= stance.group.timeouts().lateNanos()) {
+    if (!circle.isOfOneGroup() && now - pending.suspectedAt <= pending.group.timeouts().lateNanos()) {
       return;
     }
-    found.put(stance.group.key(), circle);
-    tell(stance.group, circle.copy(Probe.Kind.FOUND));
+    found.put(pending.group.key(), circle);
+    tell(pending.group, circle.copy(Probe.Kind.FOUND));
     for (int i = 1; i < circle.length(); i++) {
-      if (!circle.group(i).equals(stance.group.key())) {
+      if (!circle.group(i).equals(pending.group.key())) {
         Probe told = circle.copy(Probe.Kind.FOUND);
         told.setGroup(circle.group(i));
         send(told, circle.waiting(i));

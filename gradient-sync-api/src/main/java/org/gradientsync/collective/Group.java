@@ -385,8 +385,8 @@ public final class Group implements AutoCloseable {
     calls.countFromHere();
   }
 
-  /** Waits for a message by which a rank comes to a call; see {@link Stance}. */
-  void await(Message message, int peer, Stance.Phase phase, long number) {
+  /** Waits for a message by which a rank comes to a call; see {@link PendingWait}. */
+  void await(Message message, int peer, PendingWait.Phase phase, long number) {
     wait.await(message, peer, phase, number);
   }
 
@@ -399,7 +399,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if that rank does not do its part in time
    */
   public void await(Message message, int peer) {
-    wait.await(message, peer, Stance.Phase.DATA, 0);
+    wait.await(message, peer, PendingWait.Phase.DATA, 0);
   }
 
   /**

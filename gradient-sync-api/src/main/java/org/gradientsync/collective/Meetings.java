@@ -106,7 +106,7 @@ final class Meetings implements AutoCloseable {
     ByteBuffer counted = own;
     for (int peer = 0; peer < members.size(); peer++) {
       if (peer != members.rank()) {
-        group.await(meeting.arrival(peer), peer, Stance.Phase.MEETING, sequence);
+        group.await(meeting.arrival(peer), peer, PendingWait.Phase.MEETING, sequence);
         ByteBuffer call = meeting.call(peer);
         same &= Call.same(own, call);
         same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
@@ -167,12 +167,12 @@ final class Meetings implements AutoCloseable {
 
   /** Waits for a rank that this one sends to, to come to this round. */
   void awaitReceiver(Message message, int peer) {
-    group.await(message, peer, Stance.Phase.SEND, pairs.roundsSentTo(peer));
+    group.await(message, peer, PendingWait.Phase.SEND, pairs.roundsSentTo(peer));
   }
 
   /** Waits for a rank that this one receives from, to come to this round. */
   void awaitSender(Message message, int peer) {
-    group.await(message, peer, Stance.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
+    group.await(message, peer, PendingWait.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
   }
 
   /** See {@link Group#found}. */
@@ -210,10 +210,10 @@ final class Meetings implements AutoCloseable {
    * Whether this rank has come to the call that another one waits for. It never says no after yes.
    * With this group's lock, or where one thread makes all calls.
    *
-   * @param number see {@link Stance}
+   * @param number see {@link PendingWait}
    * @param worldRank that of the rank that waits
    */
-  boolean hasComeTo(Stance.Phase phase, long number, int tag, int worldRank) {
+  boolean hasComeTo(PendingWait.Phase phase, long number, int tag, int worldRank) {
     int peer = members.find(worldRank);
     if (peer == Group.NO_RANK) {
       return true;

@@ -50,7 +50,7 @@ final class Probe {
   static final int BYTES = WAITS + MOST * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
-  private static final Stance.Phase[] PHASES = Stance.Phase.values();
+  private static final PendingWait.Phase[] PHASES = PendingWait.Phase.values();
 
   private final ByteBuffer memory;
 
@@ -109,17 +109,17 @@ final class Probe {
   }
 
   /** Adds a wait to the chain. */
-  void add(int waiting, Stance stance) {
+  void add(int waiting, PendingWait pending) {
     int at = at(length());
     memory.putLong(at + WAITING, waiting);
-    memory.putLong(at + AWAITED, stance.awaited());
-    memory.putLong(at + OWN_CONTEXT, stance.group.key().context());
-    memory.putLong(at + OWN_GROUP, stance.group.key().id());
-    memory.putLong(at + PHASE, stance.phase.ordinal());
-    memory.putLong(at + NUMBER, stance.number);
-    memory.putLong(at + TAG, stance.tag);
-    memory.putLong(at + ID, stance.id);
-    memory.put(at + CALL, stance.group.calls().log().currentBytes(), 0, Call.BYTES);
+    memory.putLong(at + AWAITED, pending.awaited());
+    memory.putLong(at + OWN_CONTEXT, pending.group.key().context());
+    memory.putLong(at + OWN_GROUP, pending.group.key().id());
+    memory.putLong(at + PHASE, pending.phase.ordinal());
+    memory.putLong(at + NUMBER, pending.number);
+    memory.putLong(at + TAG, pending.tag);
+    memory.putLong(at + ID, pending.id);
+    memory.put(at + CALL, pending.group.calls().log().currentBytes(), 0, Call.BYTES);
     memory.putLong(LENGTH, length() + 1);
   }
 
@@ -166,11 +166,11 @@ final class Probe {
     return new DeadlockDetector.Key(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
 
-  Stance.Phase phase(int i) {
+  PendingWait.Phase phase(int i) {
     return PHASES[(int) memory.getLong(at(i) + PHASE)];
   }
 
-  /** Which call; see {@link Stance}. */
+  /** Which call; see {@link PendingWait}. */
   long number(int i) {
     return memory.getLong(at(i) + NUMBER);
   }

@@ -49,7 +49,7 @@ final class Wait {
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
-  private Stance stance; // of a wait that has become long
+  private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
   Wait(Group group, Members members, Meetings meetings, Presence presence, Goodbyes goodbyes) {
@@ -78,9 +78,9 @@ final class Wait {
    * Waits for a started message.
    *
    * @param phase what the rank at its other end has to do
-   * @param number see {@link Stance}
+   * @param number see {@link PendingWait}
    */
-  void await(Message message, int peer, Stance.Phase phase, long number) {
+  void await(Message message, int peer, PendingWait.Phase phase, long number) {
     // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
     for (int spin = 0; spin < spins; spin++) {
       if (group.test(message, peer)) {
@@ -96,14 +96,14 @@ final class Wait {
     } finally {
       waitsFor = -1;
       cannotLook = false;
-      if (stance != null) {
-        group.deadlockDetector().leave(stance);
-        stance = null;
+      if (pending != null) {
+        group.deadlockDetector().leave(pending);
+        pending = null;
       }
     }
   }
 
-  private void awaitLong(Message message, int peer, Stance.Phase phase, long number) {
+  private void awaitLong(Message message, int peer, PendingWait.Phase phase, long number) {
     Timeouts timeouts = group.timeouts();
     boolean warned = false;
     boolean left = false;
@@ -130,7 +130,7 @@ final class Wait {
         leftAt = waited;
       }
       boolean over = left && waited - leftAt > GRACE_NANOS && !group.test(message, peer);
-      if (phase != Stance.Phase.DATA
+      if (phase != PendingWait.Phase.DATA
           && !cannotLook
           && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
         looked = waited;
@@ -194,14 +194,14 @@ final class Wait {
   }
 
   /** Ends a wait that is part of a circle of waits, or for one. */
-  private void look(Message message, int peer, Stance.Phase phase, long number) {
+  private void look(Message message, int peer, PendingWait.Phase phase, long number) {
     DeadlockDetector deadlockDetector = group.deadlockDetector();
     Probe circle;
     try {
-      if (stance == null) {
-        stance = new Stance(group, message, peer, phase, number, clock, deadlockDetector.newId());
+      if (pending == null) {
+        pending = new PendingWait(group, message, peer, phase, number, clock, deadlockDetector.newId());
       }
-      circle = deadlockDetector.look(stance);
+      circle = deadlockDetector.look(pending);
     } catch (RuntimeException | OutOfMemoryError e) {
       cannotLook = true; // and waits on
       log.debug("rank {} cannot look who waits for whom", group.rank(), e);
@@ -210,12 +210,12 @@ final class Wait {
     if (circle != null) {
       throw group.mismatched("the ranks wait for each other, " + group.describe(circle));
     }
-    if (stance.suspected != null && !stance.warned) {
-      stance.warned = true;
+    if (pending.suspected != null && !pending.warned) {
+      pending.warned = true;
       log.warn(
           "the ranks wait for each other, {}\n"
               + "  unless another thread makes one of these calls, they all end in {}",
-          group.describe(stance.suspected),
+          group.describe(pending.suspected),
           group.timeouts().late());
     }
   }

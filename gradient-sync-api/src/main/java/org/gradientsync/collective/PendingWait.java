@@ -4,7 +4,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Message;
 
 /** One long wait of a rank for another one to come to a call. See {@link DeadlockDetector}. */
-final class Stance {
+final class PendingWait {
   /** What a rank waits for. */
   enum Phase {
     /** That another rank comes to a collective. */
@@ -41,7 +41,7 @@ final class Stance {
    * @param clock how long it has lasted
    * @param id no other wait of this rank has it
    */
-  Stance(
+  PendingWait(
       Group group, Message message, int peer, Phase phase, long number, WaitClock clock, long id) {
     this.group = group;
     this.message = message;
