@@ -164,7 +164,7 @@ final class Contexts {
   /** Why a rank of the job has left, as it said in any group that is open; or an empty text. */
   String reasonOf(int worldRank) {
     for (Group group : open()) {
-      String reason = group.isWorld() ? group.goodbyeOf(worldRank) : "";
+      String reason = group.isWorld() ? group.departureOf(worldRank) : "";
       if (!reason.isEmpty()) {
         return reason;
       }

@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
  * common: a tag range of their own, meeting before data moves ({@link Meetings}), remembering what
  * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
  * ({@link Presence}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
- * Goodbyes}).
+ * DepartureNotices}).
  *
  * <p>Every collective begins with a meeting, in which each rank tells every other what it asks for.
  * So calls that differ are found before any buffer is touched, and a rank that is missing is known
@@ -84,7 +84,7 @@ public final class Group implements AutoCloseable {
 
   private final Calls calls;
   private final Meetings meetings;
-  private final Goodbyes goodbyes;
+  private final DepartureNotices departures;
   private final Presence presence;
   private final Wait wait;
   private final Reports reports; // or null
@@ -109,9 +109,9 @@ public final class Group implements AutoCloseable {
     this.timeouts = timeouts;
     calls = new Calls(contexts);
     meetings = new Meetings(this, members, calls, CALLS);
-    goodbyes = Goodbyes.of(this, GOODBYE, generation);
-    presence = new Presence(members, transport, contexts, goodbyes);
-    wait = new Wait(this, members, meetings, presence, goodbyes);
+    departures = DepartureNotices.of(this, GOODBYE, generation);
+    presence = new Presence(members, transport, contexts, departures);
+    wait = new Wait(this, members, meetings, presence, departures);
     Path folder = timeouts.reports().orElse(null);
     reports =
         size() == 1 || folder == null
@@ -616,7 +616,7 @@ public final class Group implements AutoCloseable {
     if (broken == null) {
       broken = cause;
       try {
-        goodbyes.sayGivenUp(cause.getMessage(), presence::isDeaf);
+        departures.sayGivenUp(cause.getMessage(), presence::isDeaf);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", rank(), e);
       } finally {
@@ -635,10 +635,10 @@ public final class Group implements AutoCloseable {
    */
   public String whyGivenUp(int peer) {
     long start = System.nanoTime();
-    while (!goodbyes.hasAny(peer) && System.nanoTime() - start < WORD_NANOS) {
+    while (!departures.hasAny(peer) && System.nanoTime() - start < WORD_NANOS) {
       LockSupport.parkNanos(WORD_NANOS / 100);
     }
-    return goodbyes.whyGivenUp(peer);
+    return departures.whyGivenUp(peer);
   }
 
   /**
@@ -692,13 +692,13 @@ public final class Group implements AutoCloseable {
     Watch.remove(this);
     try {
       if (!isEnding()) { // otherwise it has been said
-        goodbyes.say(Departure.CLOSED, "", presence::isDeaf);
+        departures.say(Departure.CLOSED, "", presence::isDeaf);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
     }
     Resources.closeAll( // a message that cannot be ended does not keep the rest
-        goodbyes,
+        departures,
         reports,
         meetings,
         () -> contexts.closed(this, context, broken == null),
@@ -738,7 +738,7 @@ public final class Group implements AutoCloseable {
         group.reports.silence();
       }
       try {
-        group.goodbyes.say(departure, reason, group.presence::isGone);
+        group.departures.say(departure, reason, group.presence::isGone);
       } catch (GradientSyncException e) {
         sound = false; // and the other groups are told all the same
       }
@@ -788,7 +788,7 @@ public final class Group implements AutoCloseable {
     return context == 0;
   }
 
-  String goodbyeOf(int peer) {
-    return goodbyes.reason(peer);
+  String departureOf(int peer) {
+    return departures.reason(peer);
   }
 }

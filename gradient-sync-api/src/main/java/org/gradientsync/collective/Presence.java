@@ -11,13 +11,13 @@ final class Presence {
   private final Members members;
   private final Transport transport;
   private final Contexts contexts;
-  private final Goodbyes goodbyes;
+  private final DepartureNotices departures;
 
-  Presence(Members members, Transport transport, Contexts contexts, Goodbyes goodbyes) {
+  Presence(Members members, Transport transport, Contexts contexts, DepartureNotices departures) {
     this.members = members;
     this.transport = transport;
     this.contexts = contexts;
-    this.goodbyes = goodbyes;
+    this.departures = departures;
   }
 
   /** Whether a rank is not known to have died. */
@@ -42,18 +42,18 @@ final class Presence {
 
   /** Whether another rank is known to have died, and has not said goodbye. */
   boolean hasDiedSilently(int peer) {
-    return peer != members.rank() && !isAlive(peer) && !goodbyes.has(peer);
+    return peer != members.rank() && !isAlive(peer) && !departures.has(peer);
   }
 
   /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
   boolean isGone(int peer) {
-    return contexts.isGone(members.worldRank(peer)) || !goodbyes.reason(peer).isEmpty();
+    return contexts.isGone(members.worldRank(peer)) || !departures.reason(peer).isEmpty();
   }
 
   /** Whether a rank has left or is gone, or may be. */
   boolean isDeaf(int peer) {
     try {
-      return goodbyes.has(peer) || isGone(peer);
+      return departures.has(peer) || isGone(peer);
     } catch (GradientSyncException e) {
       return true;
     }
@@ -61,18 +61,18 @@ final class Presence {
 
   /** Why a rank has left, or an empty text if it has not, or has said why it gave up before. */
   String whyLeft(int peer) {
-    String reason = goodbyes.reason(peer);
+    String reason = departures.reason(peer);
     if (reason.isEmpty()) {
       reason = contexts.reasonOf(members.worldRank(peer));
     }
-    boolean silent = reason.isEmpty() && goodbyes.has(peer) && goodbyes.whyGivenUp(peer).isEmpty();
-    return silent ? goodbyes.departure(peer).text() : reason;
+    boolean silent = reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
+    return silent ? departures.departure(peer).text() : reason;
   }
 
   /** Which rank has said what ended it, and what, or an empty text. */
   String endedBy() {
     for (int peer = 0; peer < members.size(); peer++) {
-      String reason = goodbyes.reason(peer);
+      String reason = departures.reason(peer);
       if (!reason.isEmpty()) {
         return members.name(peer) + ": " + reason;
       }

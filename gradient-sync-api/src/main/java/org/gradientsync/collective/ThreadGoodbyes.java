@@ -10,7 +10,7 @@ import java.util.function.IntPredicate;
  * threads of one JVM. A message from each rank to each other one would take memory by pairs of
  * ranks.
  */
-final class ThreadGoodbyes implements Goodbyes {
+final class ThreadGoodbyes implements DepartureNotices {
   /** How a rank has left. */
   private record Leaving(Departure departure, String reason) {}
 

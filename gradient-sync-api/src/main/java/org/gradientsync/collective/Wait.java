@@ -42,7 +42,7 @@ final class Wait {
   private final Members members;
   private final Meetings meetings;
   private final Presence presence;
-  private final Goodbyes goodbyes;
+  private final DepartureNotices departures;
   private final int spins;
   private final long longNanos;
   private final WaitClock clock = new WaitClock();
@@ -52,12 +52,12 @@ final class Wait {
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, Members members, Meetings meetings, Presence presence, Goodbyes goodbyes) {
+  Wait(Group group, Members members, Meetings meetings, Presence presence, DepartureNotices departures) {
     this.group = group;
     this.members = members;
     this.meetings = meetings;
     this.presence = presence;
-    this.goodbyes = goodbyes;
+    this.departures = departures;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = group.ranksOnNode() > processors ? CROWDED_SPINS : SPINS;
     longNanos =
@@ -125,7 +125,7 @@ final class Wait {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
       group.requireNotEnding();
-      if (!left && (meetings.isAbandoned(peer) || goodbyes.hasAny(peer))) {
+      if (!left && (meetings.isAbandoned(peer) || departures.hasAny(peer))) {
         left = true;
         leftAt = waited;
       }

@@ -67,7 +67,7 @@ class GroupCloseTest {
         });
   }
 
-  /** Threads leave their goodbyes in what all of them have in common. */
+  /** Threads leave their departures in what all of them have in common. */
   @Test
   void theLastRankTakesAwayWhatAGroupHadInCommon() {
     LocalRanks.run(

@@ -7,7 +7,7 @@ import java.util.function.IntPredicate;
  * Word from the other ranks of a group that they leave it, or have given up a call and make no
  * more, and why. For any thread; takes no group's lock.
  */
-interface Goodbyes extends AutoCloseable {
+interface DepartureNotices extends AutoCloseable {
   /** Of a longer reason the others see the beginning. */
   int REASON_BYTES = 496;
 
@@ -17,7 +17,7 @@ interface Goodbyes extends AutoCloseable {
    * @param channel for messages
    * @param generation tells this group from earlier owners of its tags
    */
-  static Goodbyes of(Group group, int channel, long generation) {
+  static DepartureNotices of(Group group, int channel, long generation) {
     ConcurrentMap<Object, Object> common = group.transport().common().orElse(null);
     return common == null
         ? new MessageGoodbyes(group, channel, generation)
