@@ -149,7 +149,7 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   private boolean mayAsk(PendingWait pending) {
-    return !unread.get(pending.awaited()) && !pending.group.presence().isDeaf(pending.peer);
+    return !unread.get(pending.awaited()) && !pending.group.liveness().isDeaf(pending.peer);
   }
 
   /** Adds a wait to a chain, and asks the rank that it is for. */
@@ -183,7 +183,7 @@ final class DeadlockDetector implements AutoCloseable {
     if (group != null) {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && !group.presence().isDeaf(peer)) {
+        if (peer != group.rank() && !group.liveness().isDeaf(peer)) {
           send(circle, group.members().worldRank(peer));
         }
       }

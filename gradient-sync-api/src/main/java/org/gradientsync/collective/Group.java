@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
  * The ranks that take part in one communicator ({@link Members}), and what all their calls have in
  * common: a tag range of their own, meeting before data moves ({@link Meetings}), remembering what
  * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
- * ({@link Presence}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
+ * ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
  * DepartureNotices}).
  *
  * <p>Every collective begins with a meeting, in which each rank tells every other what it asks for.
@@ -85,7 +85,7 @@ public final class Group implements AutoCloseable {
   private final Calls calls;
   private final Meetings meetings;
   private final DepartureNotices departures;
-  private final Presence presence;
+  private final Liveness liveness;
   private final Wait wait;
   private final Reports reports; // or null
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
@@ -110,8 +110,8 @@ public final class Group implements AutoCloseable {
     calls = new Calls(contexts);
     meetings = new Meetings(this, members, calls, CALLS);
     departures = DepartureNotices.of(this, GOODBYE, generation);
-    presence = new Presence(members, transport, contexts, departures);
-    wait = new Wait(this, members, meetings, presence, departures);
+    liveness = new Liveness(members, transport, contexts, departures);
+    wait = new Wait(this, members, meetings, liveness, departures);
     Path folder = timeouts.reports().orElse(null);
     reports =
         size() == 1 || folder == null
@@ -273,8 +273,8 @@ public final class Group implements AutoCloseable {
   }
 
   /** Which of them are still there. */
-  Presence presence() {
-    return presence;
+  Liveness liveness() {
+    return liveness;
   }
 
   /** Notes that the call that began last has ended here. */
@@ -554,7 +554,7 @@ public final class Group implements AutoCloseable {
    * @return false if it is known to have died
    */
   public boolean isAlive(int peer) {
-    return presence.isAlive(peer);
+    return liveness.isAlive(peer);
   }
 
   /**
@@ -565,7 +565,7 @@ public final class Group implements AutoCloseable {
    * @return for example {@code it closed its side or ended}, or an empty text if it has not left
    */
   public String whyLeft(int peer) {
-    return presence.whyLeft(peer);
+    return liveness.whyLeft(peer);
   }
 
   boolean test(Message message, int peer) {
@@ -602,7 +602,7 @@ public final class Group implements AutoCloseable {
   /** Breaks the group because a rank has left it, or has given up. */
   RankLostException lost(int peer, Throwable cause) {
     String why = whyGivenUp(peer);
-    String reason = presence.whyLeft(peer);
+    String reason = liveness.whyLeft(peer);
     if (!reason.isEmpty()) {
       return lost(name(peer) + " has left: " + reason, cause);
     }
@@ -616,7 +616,7 @@ public final class Group implements AutoCloseable {
     if (broken == null) {
       broken = cause;
       try {
-        departures.sayGivenUp(cause.getMessage(), presence::isDeaf);
+        departures.sayGivenUp(cause.getMessage(), liveness::isDeaf);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", rank(), e);
       } finally {
@@ -692,7 +692,7 @@ public final class Group implements AutoCloseable {
     Watch.remove(this);
     try {
       if (!isEnding()) { // otherwise it has been said
-        departures.say(Departure.CLOSED, "", presence::isDeaf);
+        departures.say(Departure.CLOSED, "", liveness::isDeaf);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
@@ -738,7 +738,7 @@ public final class Group implements AutoCloseable {
         group.reports.silence();
       }
       try {
-        group.departures.say(departure, reason, group.presence::isGone);
+        group.departures.say(departure, reason, group.liveness::isGone);
       } catch (GradientSyncException e) {
         sound = false; // and the other groups are told all the same
       }
@@ -762,7 +762,7 @@ public final class Group implements AutoCloseable {
    *     empty text
    */
   public String endedBy() {
-    return presence.endedBy();
+    return liveness.endedBy();
   }
 
   /**
@@ -772,7 +772,7 @@ public final class Group implements AutoCloseable {
    * @return ranks of the group, in their order
    */
   public List<Integer> staying() {
-    return members.all().stream().filter(peer -> peer != rank() && !presence.isDeaf(peer)).toList();
+    return members.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
   }
 
   /**
@@ -781,7 +781,7 @@ public final class Group implements AutoCloseable {
    * @return false if one is gone
    */
   public boolean isComplete() {
-    return presence.isComplete();
+    return liveness.isComplete();
   }
 
   boolean isWorld() {

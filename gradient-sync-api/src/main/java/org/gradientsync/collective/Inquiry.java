@@ -117,7 +117,7 @@ final class Inquiry implements AutoCloseable {
    */
   synchronized void answer(int asker, Answer answer) {
     unanswered.clear(asker);
-    if (group.presence().isDeaf(asker)) {
+    if (group.liveness().isDeaf(asker)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));

@@ -168,7 +168,7 @@ final class Reports implements AutoCloseable {
           lines[peer] = at(peer, NO_ANSWER);
         }
         if (answer != null && answer.lines().get(i).died()) {
-          group.presence().noteDeath(peer);
+          group.liveness().noteDeath(peer);
         }
       }
       if (answer != null) {
@@ -214,7 +214,7 @@ final class Reports implements AutoCloseable {
   }
 
   private void ask(List<Integer> node, String text) {
-    List<Integer> there = node.stream().filter(peer -> !group.presence().isDeaf(peer)).toList();
+    List<Integer> there = node.stream().filter(peer -> !group.liveness().isDeaf(peer)).toList();
     List<Integer> come = there.stream().filter(group.meetings()::hasCome).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
     if (!asked.isEmpty()) {
@@ -237,7 +237,7 @@ final class Reports implements AutoCloseable {
   private boolean mayAnswer(List<Integer> node) {
     return speaker(node) == NO_RANK
         && !allReported(node)
-        && !node.stream().allMatch(group.presence()::isDeaf);
+        && !node.stream().allMatch(group.liveness()::isDeaf);
   }
 
   /** Who of a node has answered for it, or {@link Group#NO_RANK}. */

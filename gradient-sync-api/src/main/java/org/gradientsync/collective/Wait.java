@@ -41,7 +41,7 @@ final class Wait {
   private final Group group;
   private final Members members;
   private final Meetings meetings;
-  private final Presence presence;
+  private final Liveness liveness;
   private final DepartureNotices departures;
   private final int spins;
   private final long longNanos;
@@ -52,11 +52,11 @@ final class Wait {
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, Members members, Meetings meetings, Presence presence, DepartureNotices departures) {
+  Wait(Group group, Members members, Meetings meetings, Liveness liveness, DepartureNotices departures) {
     this.group = group;
     this.members = members;
     this.meetings = meetings;
-    this.presence = presence;
+    this.liveness = liveness;
     this.departures = departures;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = group.ranksOnNode() > processors ? CROWDED_SPINS : SPINS;
@@ -182,13 +182,13 @@ final class Wait {
    * @return {@link Group#NO_RANK} if nobody is
    */
   private int deadWhileWaitingFor(int peer) {
-    if (!presence.isAlive(peer)) {
+    if (!liveness.isAlive(peer)) {
       return peer;
     }
     return members.isNear(peer) || meetings.isPair()
         ? Group.NO_RANK
         : members.all().stream()
-            .filter(presence::hasDiedSilently)
+            .filter(liveness::hasDiedSilently)
             .findFirst()
             .orElse(Group.NO_RANK);
   }

@@ -7,13 +7,13 @@ import org.gradientsync.spi.Transport;
  * Which ranks of a group are still there, as far as this one can see or has been told, and why the
  * others are not. Called by any thread; takes no group's lock.
  */
-final class Presence {
+final class Liveness {
   private final Members members;
   private final Transport transport;
   private final Contexts contexts;
   private final DepartureNotices departures;
 
-  Presence(Members members, Transport transport, Contexts contexts, DepartureNotices departures) {
+  Liveness(Members members, Transport transport, Contexts contexts, DepartureNotices departures) {
     this.members = members;
     this.transport = transport;
     this.contexts = contexts;
