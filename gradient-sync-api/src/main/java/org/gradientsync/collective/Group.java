@@ -119,7 +119,7 @@ public final class Group implements AutoCloseable {
             : new Reports(
                 new ReportFolder(folder, id, rank()),
                 contexts.bell(folder),
-                inquiry(generation),
+                reportRequest(generation),
                 this);
     contexts.opened(this, context);
     if (reports != null && context != 0) {
@@ -128,11 +128,11 @@ public final class Group implements AutoCloseable {
   }
 
   /** For other nodes; null where there are none, or where the watch cannot look for messages. */
-  private Inquiry inquiry(long generation) {
+  private RemoteReportRequest reportRequest(long generation) {
     boolean oneNode = members.onNode(nodeOf(rank())).size() == size();
     return oneNode || !transport.takesOtherThreads()
         ? null
-        : new Inquiry(this, QUESTION, ANSWER, generation);
+        : new RemoteReportRequest(this, QUESTION, ANSWER, generation);
   }
 
   /**

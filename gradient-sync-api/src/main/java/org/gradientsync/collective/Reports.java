@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
  * too, the first rank that has waited for the reports does.
  *
  * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
- * of it are asked by messages ({@link Inquiry}): those that have come to the call, because they are
+ * of it are asked by messages ({@link RemoteReportRequest}): those that have come to the call, because they are
  * most likely to live, and otherwise all that are not known to be gone. Who is asked makes his
  * node's folder, leaves the summary to the asker, and answers for his whole node, also for the
  * ranks of it that have died, when the others have written. Where two nodes ask each other at the
@@ -43,7 +43,7 @@ final class Reports implements AutoCloseable {
 
   private final ReportFolder folder;
   private final Bell bell;
-  private final Inquiry inquiry; // or null
+  private final RemoteReportRequest reportRequest; // or null
   private final Group group;
   private long questionSeen; // 0 if there is none
 
@@ -51,12 +51,12 @@ final class Reports implements AutoCloseable {
    * Nothing is made before it is asked for.
    *
    * @param bell wakes the job's other processes
-   * @param inquiry for ranks that see no folder of this one's, or null
+   * @param reportRequest for ranks that see no folder of this one's, or null
    */
-  Reports(ReportFolder folder, Bell bell, Inquiry inquiry, Group group) {
+  Reports(ReportFolder folder, Bell bell, RemoteReportRequest reportRequest, Group group) {
     this.folder = folder;
     this.bell = bell;
-    this.inquiry = inquiry;
+    this.reportRequest = reportRequest;
     this.group = group;
   }
 
@@ -95,8 +95,8 @@ final class Reports implements AutoCloseable {
     } else {
       await(start, this::allReported);
     }
-    if (inquiry != null) {
-      await(System.nanoTime(), () -> inquiry.unanswered().isEmpty());
+    if (reportRequest != null) {
+      await(System.nanoTime(), () -> reportRequest.unanswered().isEmpty());
     }
   }
 
@@ -125,7 +125,7 @@ final class Reports implements AutoCloseable {
   }
 
   private boolean othersSeeNoFolder(long start) {
-    return inquiry != null
+    return reportRequest != null
         && System.nanoTime() - start > SAME_FOLDER_NANOS
         && !ranksWithoutFolder().isEmpty();
   }
@@ -141,7 +141,7 @@ final class Reports implements AutoCloseable {
   }
 
   private void sumUp(String text, Path where, long start) {
-    List<List<Integer>> nodes = inquiry == null ? List.of() : ranksWithoutFolder();
+    List<List<Integer>> nodes = reportRequest == null ? List.of() : ranksWithoutFolder();
     nodes.forEach(node -> ask(node, text));
     if (!nodes.isEmpty()) {
       List<Integer> here =
@@ -159,7 +159,7 @@ final class Reports implements AutoCloseable {
     int other = NO_RANK; // that sums up
     for (List<Integer> node : nodes) {
       int speaker = speaker(node);
-      Inquiry.Answer answer = speaker == NO_RANK ? null : inquiry.answerOf(speaker);
+      RemoteReportRequest.Answer answer = speaker == NO_RANK ? null : reportRequest.answerOf(speaker);
       for (int i = 0; i < node.size(); i++) {
         int peer = node.get(i);
         if (answer != null) {
@@ -182,7 +182,7 @@ final class Reports implements AutoCloseable {
     folder.writeSummary(List.of(lines));
     if (other != NO_RANK) {
       int teller = other; // whose question must find this rank here
-      await(System.nanoTime(), () -> inquiry.hasAsked(teller));
+      await(System.nanoTime(), () -> reportRequest.hasAsked(teller));
     } else {
       List<String> all = new ArrayList<>(List.of(lines));
       all.addAll(folders);
@@ -220,7 +220,7 @@ final class Reports implements AutoCloseable {
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
       log.warn("{}; asking {} what its node is doing", text, group.names(asked));
-      asked.forEach(inquiry::ask);
+      asked.forEach(reportRequest::ask);
     }
   }
 
@@ -230,7 +230,7 @@ final class Reports implements AutoCloseable {
 
   /** Whether ranks of other nodes can be asked, and ask. */
   boolean asksByMessages() {
-    return inquiry != null;
+    return reportRequest != null;
   }
 
   /** Whether a node has not answered, and somebody is there who could. */
@@ -242,7 +242,7 @@ final class Reports implements AutoCloseable {
 
   /** Who of a node has answered for it, or {@link Group#NO_RANK}. */
   private int speaker(List<Integer> node) {
-    return node.stream().filter(peer -> inquiry.answerOf(peer) != null).findFirst().orElse(NO_RANK);
+    return node.stream().filter(peer -> reportRequest.answerOf(peer) != null).findFirst().orElse(NO_RANK);
   }
 
   /**
@@ -250,7 +250,7 @@ final class Reports implements AutoCloseable {
    * reports. Called again and again, by any thread.
    */
   synchronized void answerQuestions() {
-    List<Integer> askers = inquiry == null ? List.of() : inquiry.unanswered();
+    List<Integer> askers = reportRequest == null ? List.of() : reportRequest.unanswered();
     Path where = askers.isEmpty() ? null : folder.ask();
     if (where == null) {
       return;
@@ -264,10 +264,10 @@ final class Reports implements AutoCloseable {
     List<Integer> own = group.members().onNode(group.nodeOf(group.rank()));
     int teller = folder.teller();
     if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
-      List<Inquiry.Line> lines =
-          own.stream().map(peer -> new Inquiry.Line(!group.isAlive(peer), line(peer))).toList();
-      Inquiry.Answer answer = new Inquiry.Answer(teller, where.toString(), lines);
-      askers.forEach(asker -> inquiry.answer(asker, answer));
+      List<RemoteReportRequest.Line> lines =
+          own.stream().map(peer -> new RemoteReportRequest.Line(!group.isAlive(peer), line(peer))).toList();
+      RemoteReportRequest.Answer answer = new RemoteReportRequest.Answer(teller, where.toString(), lines);
+      askers.forEach(asker -> reportRequest.answer(asker, answer));
       Watch.rest(group);
     }
   }
@@ -287,16 +287,16 @@ final class Reports implements AutoCloseable {
   /** From now on nobody is woken, and no messages are sent or looked for. */
   void silence() {
     bell.leave(group.key().id());
-    if (inquiry != null) {
-      inquiry.silence();
+    if (reportRequest != null) {
+      reportRequest.silence();
     }
   }
 
   @Override
   public void close() {
     bell.leave(group.key().id());
-    if (inquiry != null) {
-      inquiry.close();
+    if (reportRequest != null) {
+      reportRequest.close();
     }
   }
 }

@@ -21,11 +21,11 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Any thread may call this; nothing here waits.
  */
-final class Inquiry implements AutoCloseable {
+final class RemoteReportRequest implements AutoCloseable {
   private static final int TEXTS = Long.BYTES; // where they begin in an answer
   private static final int PIECE = 512;
   private static final long NOBODY = -1; // instead of a generation
-  private static final Logger log = LoggerFactory.getLogger(Inquiry.class);
+  private static final Logger log = LoggerFactory.getLogger(RemoteReportRequest.class);
 
   private final Group group;
   private final int questionChannel;
@@ -58,7 +58,7 @@ final class Inquiry implements AutoCloseable {
   record Line(boolean died, String text) {}
 
   /** Listens from now on. */
-  Inquiry(Group group, int questionChannel, int answerChannel, long generation) {
+  RemoteReportRequest(Group group, int questionChannel, int answerChannel, long generation) {
     this.group = group;
     this.questionChannel = questionChannel;
     this.answerChannel = answerChannel;
@@ -80,7 +80,7 @@ final class Inquiry implements AutoCloseable {
     if (silent) {
       return List.of();
     }
-    sends.forEach(Inquiry::isOver); // drives them on
+    sends.forEach(RemoteReportRequest::isOver); // drives them on
     for (int peer = 0; peer < listening.length; peer++) {
       if (listening[peer] != null && !asked.get(peer) && hears(peer)) {
         asked.set(peer);
