@@ -12,7 +12,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
  */
 final class Calls {
   private final Contexts contexts;
-  private final CallLog log = new CallLog();
+  private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself, which no user wants to count
@@ -94,7 +94,7 @@ final class Calls {
   }
 
   /** The last calls. Read by any thread. */
-  CallLog log() {
+  FlightRecorder log() {
     return log;
   }
 

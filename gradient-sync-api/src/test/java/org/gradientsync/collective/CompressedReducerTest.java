@@ -163,7 +163,7 @@ class CompressedReducerTest {
               try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
                 reduceAndCheck(reducer, buffer, group);
               }
-              CallLog log = group.calls().log();
+              FlightRecorder log = group.calls().log();
               assertFalse(log.isRunning());
               assertTrue(log.lastFinished().contains("[" + (count <= PIECE ? count : 1) + "]"));
               List<String> lines = log.lines();

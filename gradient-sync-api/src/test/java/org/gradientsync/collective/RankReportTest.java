@@ -62,8 +62,8 @@ class RankReportTest {
     waiting.join();
   }
 
-  private static CallLog log() {
-    CallLog log = new CallLog();
+  private static FlightRecorder log() {
+    FlightRecorder log = new FlightRecorder();
     Call.write(log.next(), 1, Call.Kind.BARRIER, -1, 0, null, Call.NO_ROOT);
     log.finished();
     return log;

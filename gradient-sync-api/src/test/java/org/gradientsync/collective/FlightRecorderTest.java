@@ -6,9 +6,9 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Which of the last calls are done. */
-class CallLogTest {
-  private static CallLog enqueued(int calls) {
-    CallLog log = new CallLog();
+class FlightRecorderTest {
+  private static FlightRecorder enqueued(int calls) {
+    FlightRecorder log = new FlightRecorder();
     for (int i = 0; i < calls; i++) {
       log.next();
       log.enqueued();
@@ -16,13 +16,13 @@ class CallLogTest {
     return log;
   }
 
-  private static List<String> outcomes(CallLog log) {
+  private static List<String> outcomes(FlightRecorder log) {
     return log.lines().stream().map(l -> l.replaceAll(".* ago, ", "").split(" ")[0]).toList();
   }
 
   @Test
   void aDeviceHasDoneWhatItSaysAndNothingLater() {
-    CallLog log = enqueued(3);
+    FlightRecorder log = enqueued(3);
     assertEquals(3, log.unsettled());
     log.settled(2);
     assertEquals(List.of("took", "took", "enqueued"), outcomes(log));
@@ -34,7 +34,7 @@ class CallLogTest {
 
   @Test
   void whatEndedOnTheHostIsNotTheDevices() {
-    CallLog log = enqueued(1);
+    FlightRecorder log = enqueued(1);
     log.next();
     assertEquals(0, log.unsettled());
     log.finished();
@@ -45,7 +45,7 @@ class CallLogTest {
   /** Whoever finds a call done may be late: its place may be another's by then. */
   @Test
   void aCallInThePlaceOfAnotherIsNotTakenForIt() {
-    CallLog log = enqueued(33);
+    FlightRecorder log = enqueued(33);
     log.settled(1);
     assertEquals(33, log.unsettled());
     log.settled(0);
@@ -54,8 +54,8 @@ class CallLogTest {
 
   @Test
   void nothingIsUnsettledBeforeTheFirstCallAndOnceAllAreForgotten() {
-    assertEquals(0, new CallLog().unsettled());
-    CallLog log = enqueued(5);
+    assertEquals(0, new FlightRecorder().unsettled());
+    FlightRecorder log = enqueued(5);
     log.clear();
     assertEquals(0, log.unsettled());
     assertEquals(List.of(), log.lines());

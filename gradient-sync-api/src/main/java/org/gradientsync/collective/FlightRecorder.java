@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * The last calls of a group, for the texts of errors and for reports. The thread that holds the
  * group's lock writes; whoever reads without it may see a call that is half written.
  */
-final class CallLog {
+final class FlightRecorder {
   private static final int LENGTH = 32;
 
   private final ByteBuffer[] calls = new ByteBuffer[LENGTH];
@@ -25,7 +25,7 @@ final class CallLog {
 
   private volatile long count;
 
-  CallLog() {
+  FlightRecorder() {
     for (int i = 0; i < LENGTH; i++) {
       calls[i] = ByteBuffer.allocate(Call.BYTES).order(ByteOrder.nativeOrder());
     }
