@@ -17,7 +17,7 @@ import org.gradientsync.spi.Message;
  * that reducing one chunk overlaps with moving the next.
  *
  * <p>Where the ranks meet by messages, contributions of small buffers come with those ({@link
- * Cargo}). Each rank decides that for itself: one that makes its plan in this call cannot yet.
+ * InlinePayload}). Each rank decides that for itself: one that makes its plan in this call cannot yet.
  *
  * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
  * the bits repeatable, and it is why this is not a ring.
@@ -36,8 +36,8 @@ final class AllReducePlan implements AutoCloseable {
   private final DeviceBuffer[][] contributions;
   private final Shards shards;
   private final boolean carries; // small enough to travel with the call
-  private Cargo cargo; // or null
-  private boolean loaded; // once, so that a cargo has been made, if there can be one
+  private InlinePayload payload; // or null
+  private boolean loaded; // once, so that a payload has been made, if there can be one
   private final DeviceBuffer[] brought; // by other ranks with their calls, or null
   private final DeviceBuffer[] sources;
 
@@ -93,7 +93,7 @@ final class AllReducePlan implements AutoCloseable {
       }
     }
     this.shards = shards;
-    carries = device instanceof HostDevice && Cargo.fits(group, buffer, shards);
+    carries = device instanceof HostDevice && InlinePayload.fits(group, buffer, shards);
     brought = new DeviceBuffer[size];
   }
 
@@ -103,16 +103,16 @@ final class AllReducePlan implements AutoCloseable {
    *
    * @return what to give to the meeting, or null
    */
-  Cargo load(DeviceBuffer buffer) {
+  InlinePayload load(DeviceBuffer buffer) {
     if (carries && !loaded) {
       loaded = true;
-      cargo = Cargo.of(group, buffer, shards);
+      payload = InlinePayload.of(group, buffer, shards);
     }
-    if (cargo != null) {
+    if (payload != null) {
       device.await(buffer);
-      cargo.load();
+      payload.load();
     }
-    return cargo;
+    return payload;
   }
 
   /**
@@ -202,8 +202,8 @@ final class AllReducePlan implements AutoCloseable {
 
   @Override
   public void close() {
-    if (cargo != null) {
-      cargo.close();
+    if (payload != null) {
+      payload.close();
     }
     for (Message[][] half :
         new Message[][][] {scatterSends, scatterReceives, gatherSends, gatherReceives}) {

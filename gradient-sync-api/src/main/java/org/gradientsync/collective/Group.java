@@ -67,7 +67,7 @@ public final class Group implements AutoCloseable {
   static final int PROBE = 7;
 
   /** For calls that bring elements. */
-  static final int CARGO = 8;
+  static final int PAYLOAD = 8;
 
   private static final int CHANNEL_BITS = 13;
   private static final long QUIET_NANOS = 500_000_000;

@@ -18,16 +18,16 @@ interface Meeting extends AutoCloseable {
    *
    * @return bytes, the same on all ranks
    */
-  default int cargoBytes() {
+  default int payloadBytes() {
     return 0;
   }
 
   /**
    * Chooses what the next messages bring.
    *
-   * @param cargo what fits, or null for nothing
+   * @param payload what fits, or null for nothing
    */
-  default void load(Cargo cargo) {}
+  default void load(InlinePayload payload) {}
 
   /**
    * Lets the others know.

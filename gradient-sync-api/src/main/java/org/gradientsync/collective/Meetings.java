@@ -71,11 +71,11 @@ final class Meetings implements AutoCloseable {
   /**
    * As above, for an all-reduce.
    *
-   * @param cargo this rank's contributions, to be sent at the same time, or null
+   * @param payload this rank's contributions, to be sent at the same time, or null
    */
-  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, Cargo cargo) {
+  void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, cargo);
+    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, payload);
   }
 
   private void meet(
@@ -85,7 +85,7 @@ final class Meetings implements AutoCloseable {
       ReduceOp op,
       int root,
       AbstractDeviceBuffer buffer, // or null
-      Cargo cargo) {
+      InlinePayload payload) {
     group.requireUsable();
     pair = false;
     long found = notFinite;
@@ -94,9 +94,9 @@ final class Meetings implements AutoCloseable {
     long sequence = calls.met();
     ByteBuffer own = meeting.own(sequence);
     Call.write(own, calls.number(), kind, element, count, op, root);
-    writePlace(own, buffer, cargo);
+    writePlace(own, buffer, payload);
     Call.writeOwn(own, calls.enqueued(), found, buffer);
-    meeting.load(cargo);
+    meeting.load(payload);
     meeting.come(sequence);
     boolean same = true;
     boolean finite = found < 0;
@@ -132,8 +132,8 @@ final class Meetings implements AutoCloseable {
   }
 
   /** Where the others find this rank's elements. */
-  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer, Cargo cargo) {
-    if (cargo != null) {
+  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
+    if (payload != null) {
       Call.writePlace(call, BEHIND_THE_CALL, 0);
     } else if (buffer instanceof HostBuffer host) {
       Call.writePlace(call, host.memoryId(), host.memoryOffset());
@@ -180,9 +180,9 @@ final class Meetings implements AutoCloseable {
     notFinite = index;
   }
 
-  /** Meets by messages that can bring a {@link Cargo}; every rank does so after the same call. */
-  void meetWithCargo() {
-    carrier = new MessageMeeting(group, Group.CARGO, Cargo.most(members.size()));
+  /** Meets by messages that can bring a {@link InlinePayload}; every rank does so after the same call. */
+  void meetWithPayload() {
+    carrier = new MessageMeeting(group, Group.PAYLOAD, InlinePayload.most(members.size()));
     meetOn(carrier);
   }
 
@@ -191,9 +191,9 @@ final class Meetings implements AutoCloseable {
     meeting = newMeeting;
   }
 
-  /** How many bytes a {@link Cargo} may have for each rank; the same on all ranks. */
-  int cargoBytes() {
-    return meeting.cargoBytes();
+  /** How many bytes a {@link InlinePayload} may have for each rank; the same on all ranks. */
+  int payloadBytes() {
+    return meeting.payloadBytes();
   }
 
   /** Whether a rank has sent its contribution with the call in which the ranks have met. */

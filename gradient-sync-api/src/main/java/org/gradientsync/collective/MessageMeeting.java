@@ -11,23 +11,23 @@ final class MessageMeeting implements Meeting {
   private final ByteBuffer[] calls;
   private final Message[] sends;
   private final Message[] receives;
-  private final int cargoBytes;
-  private Cargo cargo; // or null
+  private final int payloadBytes;
+  private InlinePayload payload; // or null
 
   /**
    * Prepares.
    *
-   * @param cargoBytes how much each message can bring, the same on all ranks
+   * @param payloadBytes how much each message can bring, the same on all ranks
    */
-  MessageMeeting(Group group, int channel, int cargoBytes) {
-    this.cargoBytes = cargoBytes;
+  MessageMeeting(Group group, int channel, int payloadBytes) {
+    this.payloadBytes = payloadBytes;
     rank = group.rank();
     int size = group.size();
     calls = new ByteBuffer[size];
     sends = new Message[size];
     receives = new Message[size];
     calls[rank] = HostBuffers.allocate(Call.BYTES);
-    int bytes = Call.BYTES + cargoBytes;
+    int bytes = Call.BYTES + payloadBytes;
     ByteBuffer memory = HostBuffers.allocate(size * bytes);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
@@ -44,13 +44,13 @@ final class MessageMeeting implements Meeting {
   }
 
   @Override
-  public int cargoBytes() {
-    return cargoBytes;
+  public int payloadBytes() {
+    return payloadBytes;
   }
 
   @Override
-  public void load(Cargo newCargo) {
-    cargo = newCargo;
+  public void load(InlinePayload newPayload) {
+    payload = newPayload;
   }
 
   @Override
@@ -58,10 +58,10 @@ final class MessageMeeting implements Meeting {
     for (int peer = 0; peer < calls.length; peer++) {
       if (peer != rank) {
         receives[peer].start();
-        if (cargo == null) {
+        if (payload == null) {
           sends[peer].start();
         } else {
-          cargo.send(peer, calls[rank]);
+          payload.send(peer, calls[rank]);
         }
       }
     }
@@ -74,7 +74,7 @@ final class MessageMeeting implements Meeting {
 
   @Override
   public Message told(int peer) {
-    return cargo == null ? sends[peer] : cargo.sent(peer);
+    return payload == null ? sends[peer] : payload.sent(peer);
   }
 
   @Override

@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Chooses how ranks meet whose gradients go by messages. Those of one node do it in shared memory:
  * a few loads and stores instead of a message to and from each other rank. All others meet by
- * messages that bring small gradients, too ({@link Cargo}).
+ * messages that bring small gradients, too ({@link InlinePayload}).
  */
 public final class NodeMeeting {
   private static final Logger log = LoggerFactory.getLogger(NodeMeeting.class);
@@ -54,7 +54,7 @@ public final class NodeMeeting {
 
   private static void meetByMessages(Group group, boolean brings) {
     if (brings) {
-      group.meetings().meetWithCargo();
+      group.meetings().meetWithPayload();
     }
   }
 }

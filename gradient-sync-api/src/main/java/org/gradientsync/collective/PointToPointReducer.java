@@ -73,17 +73,17 @@ public final class PointToPointReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
-      Cargo cargo = load(buffer);
-      group.meetings().meet(kind, buffer, op, cargo);
+      InlinePayload payload = load(buffer);
+      group.meetings().meet(kind, buffer, op, payload);
       if (group.size() > 1 && buffer.count() > 0) {
-        reduce(buffer, op, cargo != null);
+        reduce(buffer, op, payload != null);
       }
       group.finished();
     }
   }
 
   /** What can be sent with the call, or null. */
-  private Cargo load(DeviceBuffer buffer) {
+  private InlinePayload load(DeviceBuffer buffer) {
     AllReducePlan plan = plans.get(buffer);
     if (plan == null || group.isBroken()) {
       return null;

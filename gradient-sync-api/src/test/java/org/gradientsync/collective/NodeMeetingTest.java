@@ -178,7 +178,7 @@ class NodeMeetingTest {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
-      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == Group.CARGO;
+      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == Group.PAYLOAD;
       return tag >= CHANNELS && says ? new Counted(message) : message;
     }
   }

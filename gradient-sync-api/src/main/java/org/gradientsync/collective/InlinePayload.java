@@ -11,7 +11,7 @@ import org.gradientsync.spi.Message;
  * has come, behind the {@link Call}: so nobody waits for one message more. A rank whose call does
  * not match has been sent what it does not look at.
  */
-final class Cargo implements AutoCloseable {
+final class InlinePayload implements AutoCloseable {
   /** For each rank; beyond it, one message more to wait for is little, and copying is not. */
   private static final int MOST_BYTES = 128 << 10;
 
@@ -21,7 +21,7 @@ final class Cargo implements AutoCloseable {
   private final ByteBuffer[] elements;
   private final Message[] sends;
 
-  private Cargo(ByteBuffer[] memory, ByteBuffer[] elements, Message[] sends) {
+  private InlinePayload(ByteBuffer[] memory, ByteBuffer[] elements, Message[] sends) {
     this.memory = memory;
     this.elements = elements;
     this.sends = sends;
@@ -35,7 +35,7 @@ final class Cargo implements AutoCloseable {
   /** Whether the contributions to a buffer's shards can travel so; the same on all ranks. */
   static boolean fits(Group group, DeviceBuffer buffer, Shards shards) {
     long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
-    return shards.chunks() == 1 && longest <= group.meetings().cargoBytes();
+    return shards.chunks() == 1 && longest <= group.meetings().payloadBytes();
   }
 
   /**
@@ -43,7 +43,7 @@ final class Cargo implements AutoCloseable {
    *
    * @return null if the elements do not lie in one piece
    */
-  static Cargo of(Group group, DeviceBuffer buffer, Shards shards) {
+  static InlinePayload of(Group group, DeviceBuffer buffer, Shards shards) {
     int size = group.size();
     ByteBuffer[] elements = new ByteBuffer[size];
     for (int peer = 0; peer < size; peer++) {
@@ -61,10 +61,10 @@ final class Cargo implements AutoCloseable {
       if (peer != group.rank()) {
         int bytes = elements[peer] == null ? 0 : elements[peer].capacity();
         memory[peer] = HostBuffers.allocate(Call.BYTES + bytes);
-        sends[peer] = group.sender(memory[peer], peer, Group.CARGO);
+        sends[peer] = group.sender(memory[peer], peer, Group.PAYLOAD);
       }
     }
-    return new Cargo(memory, elements, sends);
+    return new InlinePayload(memory, elements, sends);
   }
 
   /** Takes the elements as they are now. */

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Contributions that travel with the messages by which the ranks meet. */
 @Timeout(60)
-class CargoTest {
+class InlinePayloadTest {
   private static final int RANKS = 3;
   private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
   private static final int FITS = RANKS * (128 << 10) / Float.BYTES;
@@ -120,16 +120,16 @@ class CargoTest {
         2,
         rank -> {
           rank.others().barrier();
-          int before = prepared.get(Group.CARGO);
+          int before = prepared.get(Group.PAYLOAD);
           rank.others().barrier();
           try (DeviceBuffer brief = rank.allocate(1_000)) {
             rank.sum(brief, 0);
             rank.others().barrier();
-            assertEquals(before, prepared.get(Group.CARGO));
+            assertEquals(before, prepared.get(Group.PAYLOAD));
             rank.others().barrier();
             rank.sum(brief, 1);
             rank.others().barrier();
-            assertEquals(before + 2, prepared.get(Group.CARGO));
+            assertEquals(before + 2, prepared.get(Group.PAYLOAD));
           }
         });
   }
