@@ -145,7 +145,7 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   private boolean hasBrought(int peer) {
-    return carries && group.meetings().hasBrought(peer);
+    return carries && group.matcher().hasBrought(peer);
   }
 
   private boolean isToCome(int chunk, int peer) {
@@ -178,7 +178,7 @@ final class AllReducePlan implements AutoCloseable {
     if (brought[peer] == null) {
       DeviceBuffer same = contributions[0][peer];
       ByteBuffer memory =
-          group.meetings().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
+          group.matcher().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
       brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
     return brought[peer];

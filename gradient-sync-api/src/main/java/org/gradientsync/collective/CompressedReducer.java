@@ -69,7 +69,7 @@ public final class CompressedReducer implements Reducer {
       return;
     }
     synchronized (group) {
-      // The inner meetings are about pieces of the 16-bit type, which are no buffers of the user's.
+      // The inner matcher are about pieces of the 16-bit type, which are no buffers of the user's.
       group.meetForAllReduce(buffer, op);
       if (buffer.count() == 0) {
         group.finished(); // otherwise the last piece is its end

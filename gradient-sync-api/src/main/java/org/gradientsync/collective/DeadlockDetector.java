@@ -135,7 +135,7 @@ final class DeadlockDetector implements AutoCloseable {
     if (group == null
         || group != pending.group && !contexts.haveOneCaller()
         || group
-            .meetings()
+            .matcher()
             .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !pending.isWaiting()) {
       return;

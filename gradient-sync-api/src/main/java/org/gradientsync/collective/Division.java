@@ -86,7 +86,7 @@ final class Division {
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
     Call.Kind kind = group.isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // what the user called
-    group.meetings().meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    group.matcher().meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
     group.finished();
     return all;

@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The ranks that take part in one communicator ({@link Members}), and what all their calls have in
- * common: a tag range of their own, meeting before data moves ({@link Meetings}), remembering what
+ * common: a tag range of their own, meeting before data moves ({@link CallMatcher}), remembering what
  * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
  * ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
  * DepartureNotices}).
@@ -83,7 +83,7 @@ public final class Group implements AutoCloseable {
   private Timeouts timeouts;
 
   private final Calls calls;
-  private final Meetings meetings;
+  private final CallMatcher matcher;
   private final DepartureNotices departures;
   private final Liveness liveness;
   private final Wait wait;
@@ -108,10 +108,10 @@ public final class Group implements AutoCloseable {
     this.members = members;
     this.timeouts = timeouts;
     calls = new Calls(contexts);
-    meetings = new Meetings(this, members, calls, CALLS);
+    matcher = new CallMatcher(this, members, calls, CALLS);
     departures = DepartureNotices.of(this, GOODBYE, generation);
     liveness = new Liveness(members, transport, contexts, departures);
-    wait = new Wait(this, members, meetings, liveness, departures);
+    wait = new Wait(this, members, matcher, liveness, departures);
     Path folder = timeouts.reports().orElse(null);
     reports =
         size() == 1 || folder == null
@@ -268,8 +268,8 @@ public final class Group implements AutoCloseable {
   }
 
   /** How the ranks come together for calls. */
-  Meetings meetings() {
-    return meetings;
+  CallMatcher matcher() {
+    return matcher;
   }
 
   /** Which of them are still there. */
@@ -342,7 +342,7 @@ public final class Group implements AutoCloseable {
    * @param index of the first such element, or a negative number if there is none
    */
   public void found(long index) {
-    meetings.found(index);
+    matcher.found(index);
   }
 
   /**
@@ -354,7 +354,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
-    meetings.meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
+    matcher.meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
   }
 
   /**
@@ -366,7 +366,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForBroadcast(DeviceBuffer buffer, int root) {
-    meetings.meet(Call.Kind.BROADCAST, buffer, null, root);
+    matcher.meet(Call.Kind.BROADCAST, buffer, null, root);
   }
 
   /**
@@ -377,7 +377,7 @@ public final class Group implements AutoCloseable {
    * @throws RankLostException if a rank does not come
    */
   public void meetForRegistration(DeviceBuffer buffer) {
-    meetings.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
+    matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
   }
 
   /** Counts calls from here on, for messages; every rank does so after the same call. */
@@ -593,7 +593,7 @@ public final class Group implements AutoCloseable {
    */
   public RankLostException lost(String message, Throwable cause) {
     if (isEnding()) {
-      meetings.abandon();
+      matcher.abandon();
       requireNotEnding(); // throws
     }
     return fail(new RankLostException(message + ", rank=" + rank() + ", " + during(), cause));
@@ -620,7 +620,7 @@ public final class Group implements AutoCloseable {
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", rank(), e);
       } finally {
-        meetings.abandon();
+        matcher.abandon();
       }
     }
     return cause;
@@ -700,7 +700,7 @@ public final class Group implements AutoCloseable {
     Resources.closeAll( // a message that cannot be ended does not keep the rest
         departures,
         reports,
-        meetings,
+        matcher,
         () -> contexts.closed(this, context, broken == null),
         () -> contexts.deadlockDetector().forget(key),
         isWorld() ? contexts.deadlockDetector() : null,

@@ -18,7 +18,7 @@ import org.gradientsync.spi.Message;
 /** The communicator that every backend gets for its transport. */
 public final class GroupCommunicator implements Communicator {
   private final Group group;
-  private final Meetings meetings;
+  private final CallMatcher matcher;
   private final Exchange exchange;
   private final HostDevice host = new HostDevice();
   private final PointToPointReducer reducer;
@@ -38,7 +38,7 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(Group group) {
     this.group = group;
-    this.meetings = group.meetings();
+    this.matcher = group.matcher();
     this.exchange = new Exchange(group);
     this.reducer = new PointToPointReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
@@ -95,7 +95,7 @@ public final class GroupCommunicator implements Communicator {
   public void barrier() {
     turn.run();
     synchronized (group) {
-      meetings.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      matcher.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
     }
   }
@@ -302,7 +302,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void meet(Call.Kind kind, Buffer data, int root) {
-    meetings.meet(kind, Call.element(data), data.remaining(), null, root);
+    matcher.meet(kind, Call.element(data), data.remaining(), null, root);
   }
 
   /**
@@ -316,7 +316,7 @@ public final class GroupCommunicator implements Communicator {
       Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
     Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
-    meetings.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+    matcher.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
@@ -340,7 +340,7 @@ public final class GroupCommunicator implements Communicator {
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
       exchange(messages, destination, source);
-      meetings.pairs().end();
+      matcher.pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -357,7 +357,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void exchange(Message[] messages, int destination, int source) {
-    meetings.pairs().nextRound();
+    matcher.pairs().nextRound();
     for (Message message : messages) {
       if (message != null) {
         message.start();
@@ -365,9 +365,9 @@ public final class GroupCommunicator implements Communicator {
     }
     for (int i = 0; i < messages.length; i++) {
       if (messages[i] != null && i < 2) {
-        meetings.awaitReceiver(messages[i], destination);
+        matcher.awaitReceiver(messages[i], destination);
       } else if (messages[i] != null) {
-        meetings.awaitSender(messages[i], source);
+        matcher.awaitSender(messages[i], source);
       }
     }
   }

@@ -35,7 +35,7 @@ final class InlinePayload implements AutoCloseable {
   /** Whether the contributions to a buffer's shards can travel so; the same on all ranks. */
   static boolean fits(Group group, DeviceBuffer buffer, Shards shards) {
     long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
-    return shards.chunks() == 1 && longest <= group.meetings().payloadBytes();
+    return shards.chunks() == 1 && longest <= group.matcher().payloadBytes();
   }
 
   /**

@@ -45,7 +45,7 @@ public final class NodeMeeting {
     }
     try {
       NodeMemory memory = NodeMemory.share(group, Board.BYTES);
-      group.meetings().meetOn(new Board(memory, group.rank(), group.size()));
+      group.matcher().meetOn(new Board(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       meetByMessages(group, brings);
@@ -54,7 +54,7 @@ public final class NodeMeeting {
 
   private static void meetByMessages(Group group, boolean brings) {
     if (brings) {
-      group.meetings().meetWithPayload();
+      group.matcher().meetWithPayload();
     }
   }
 }

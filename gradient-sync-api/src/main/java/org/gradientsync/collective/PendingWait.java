@@ -48,7 +48,7 @@ final class PendingWait {
     this.peer = peer;
     this.phase = phase;
     this.number = number;
-    this.tag = group.meetings().pairs().tag();
+    this.tag = group.matcher().pairs().tag();
     this.id = id;
     this.clock = clock;
   }

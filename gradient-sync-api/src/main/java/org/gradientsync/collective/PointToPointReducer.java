@@ -74,7 +74,7 @@ public final class PointToPointReducer implements Reducer {
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
       InlinePayload payload = load(buffer);
-      group.meetings().meet(kind, buffer, op, payload);
+      group.matcher().meet(kind, buffer, op, payload);
       if (group.size() > 1 && buffer.count() > 0) {
         reduce(buffer, op, payload != null);
       }

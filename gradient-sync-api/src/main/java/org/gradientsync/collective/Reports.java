@@ -215,7 +215,7 @@ final class Reports implements AutoCloseable {
 
   private void ask(List<Integer> node, String text) {
     List<Integer> there = node.stream().filter(peer -> !group.liveness().isDeaf(peer)).toList();
-    List<Integer> come = there.stream().filter(group.meetings()::hasCome).toList();
+    List<Integer> come = there.stream().filter(group.matcher()::hasCome).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.

@@ -40,7 +40,7 @@ final class Wait {
 
   private final Group group;
   private final Members members;
-  private final Meetings meetings;
+  private final CallMatcher matcher;
   private final Liveness liveness;
   private final DepartureNotices departures;
   private final int spins;
@@ -52,10 +52,10 @@ final class Wait {
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, Members members, Meetings meetings, Liveness liveness, DepartureNotices departures) {
+  Wait(Group group, Members members, CallMatcher matcher, Liveness liveness, DepartureNotices departures) {
     this.group = group;
     this.members = members;
-    this.meetings = meetings;
+    this.matcher = matcher;
     this.liveness = liveness;
     this.departures = departures;
     int processors = Runtime.getRuntime().availableProcessors();
@@ -125,7 +125,7 @@ final class Wait {
         throw group.lost("interrupted while waiting for " + members.name(peer), null);
       }
       group.requireNotEnding();
-      if (!left && (meetings.isAbandoned(peer) || departures.hasAny(peer))) {
+      if (!left && (matcher.isAbandoned(peer) || departures.hasAny(peer))) {
         left = true;
         leftAt = waited;
       }
@@ -157,7 +157,7 @@ final class Wait {
         }
       }
       if (waited > timeouts.timeoutNanos() && !group.test(message, peer)) {
-        throw group.timedOut(meetings.late(peer) + ", waited=" + timeouts.timeout());
+        throw group.timedOut(matcher.late(peer) + ", waited=" + timeouts.timeout());
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
@@ -165,7 +165,7 @@ final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             timeouts.late(),
-            meetings.awaited(peer),
+            matcher.awaited(peer),
             group.calls().log().lastFinished(),
             group.during());
       }
@@ -185,7 +185,7 @@ final class Wait {
     if (!liveness.isAlive(peer)) {
       return peer;
     }
-    return members.isNear(peer) || meetings.isPair()
+    return members.isNear(peer) || matcher.isPair()
         ? Group.NO_RANK
         : members.all().stream()
             .filter(liveness::hasDiedSilently)

@@ -59,7 +59,7 @@ class GroupCloseTest {
           NoEnd transport = new NoEnd();
           Group world = Group.world(transport);
           new GroupCommunicator(world).barrier();
-          world.meetings().meetWithPayload();
+          world.matcher().meetWithPayload();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);

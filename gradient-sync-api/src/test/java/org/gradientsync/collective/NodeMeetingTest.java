@@ -31,7 +31,7 @@ class NodeMeetingTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
 
-  private final AtomicInteger meetings = new AtomicInteger(); // messages that say what is asked for
+  private final AtomicInteger matcher = new AtomicInteger(); // messages that say what is asked for
 
   private final CountDownLatch memoryIsGone = new CountDownLatch(1);
 
@@ -58,13 +58,13 @@ class NodeMeetingTest {
           NodeMeeting.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
-          meetings.set(0);
+          matcher.set(0);
           own.barrier();
           for (int i = 0; i < CALLS; i++) {
             communicator.barrier();
           }
           own.barrier();
-          assertEquals(expected, meetings.get());
+          assertEquals(expected, matcher.get());
           own.barrier();
         });
   }
@@ -78,7 +78,7 @@ class NodeMeetingTest {
         (group, own) -> {
           NodeMemory memory = NodeMemory.share(group, Board.BYTES);
           Board board = new Board(memory, group.rank(), group.size());
-          group.meetings().meetOn(board);
+          group.matcher().meetOn(board);
           try (HostDevice device = new HostDevice();
               SharedReducer reducer = new SharedReducer("shared", group, board, device, memory)) {
             device.share(memory.files());
@@ -190,7 +190,7 @@ class NodeMeetingTest {
 
     @Override
     public void start() {
-      meetings.incrementAndGet();
+      matcher.incrementAndGet();
       super.start();
     }
   }

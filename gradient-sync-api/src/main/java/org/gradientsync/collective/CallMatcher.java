@@ -19,7 +19,7 @@ import org.gradientsync.spi.Resources;
  * How the ranks of a group come together for their calls: all of them, or two. The group's lock is
  * held, if nothing else is said.
  */
-final class Meetings implements AutoCloseable {
+final class CallMatcher implements AutoCloseable {
   /** Instead of a memory's id, for what no other rank can map. */
   private static final long NOWHERE = -1;
 
@@ -42,7 +42,7 @@ final class Meetings implements AutoCloseable {
    * @param group which can send and receive already
    * @param channel for these messages
    */
-  Meetings(Group group, Members members, Calls calls, int channel) {
+  CallMatcher(Group group, Members members, Calls calls, int channel) {
     this.group = group;
     this.members = members;
     this.calls = calls;
