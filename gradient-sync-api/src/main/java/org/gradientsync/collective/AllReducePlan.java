@@ -101,7 +101,7 @@ final class AllReducePlan implements AutoCloseable {
    * Takes this rank's contributions, if they can travel with its call. What that needs is made here
    * and not before: many a buffer is reduced only once.
    *
-   * @return what to give to the meeting, or null
+   * @return what to give to the rendezvous, or null
    */
   InlinePayload load(DeviceBuffer buffer) {
     if (carries && !loaded) {

@@ -7,7 +7,7 @@ import org.gradientsync.spi.Message;
 
 /**
  * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
- * and reads the others': meeting costs a few loads and stores.
+ * and reads the others': rendezvous costs a few loads and stores.
  *
  * <p>A rank has a word that says in which call it has given up, and three counters, each in a cache
  * line of its own: the call that it has come to, the call whose shard it has reduced, and the call
@@ -15,7 +15,7 @@ import org.gradientsync.spi.Message;
  * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
  * have come to k + 1, and so have read what it asked for at k.
  */
-final class Board implements Meeting {
+final class Board implements Rendezvous {
   /** The counter of the call that a rank has come to. */
   static final int COME = 0;
 

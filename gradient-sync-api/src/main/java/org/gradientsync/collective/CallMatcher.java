@@ -30,9 +30,9 @@ final class CallMatcher implements AutoCloseable {
   private final Members members;
   private final Calls calls;
   private final Pairs pairs;
-  private final MessageMeeting messages;
-  private MessageMeeting carrier; // or null
-  private Meeting meeting;
+  private final MessageRendezvous messages;
+  private MessageRendezvous carrier; // or null
+  private Rendezvous rendezvous;
   private long notFinite = -1;
   private boolean pair; // the last call was one with single other ranks
 
@@ -47,8 +47,8 @@ final class CallMatcher implements AutoCloseable {
     this.members = members;
     this.calls = calls;
     pairs = new Pairs(members.size());
-    messages = new MessageMeeting(group, channel, 0);
-    meeting = messages;
+    messages = new MessageRendezvous(group, channel, 0);
+    rendezvous = messages;
   }
 
   /**
@@ -92,12 +92,12 @@ final class CallMatcher implements AutoCloseable {
     notFinite = -1;
     calls.meets(kind, element, count, op, root, buffer);
     long sequence = calls.met();
-    ByteBuffer own = meeting.own(sequence);
+    ByteBuffer own = rendezvous.own(sequence);
     Call.write(own, calls.number(), kind, element, count, op, root);
     writePlace(own, buffer, payload);
     Call.writeOwn(own, calls.enqueued(), found, buffer);
-    meeting.load(payload);
-    meeting.come(sequence);
+    rendezvous.load(payload);
+    rendezvous.come(sequence);
     boolean same = true;
     boolean finite = found < 0;
     // All ranks have to find the same, so those that know something are compared with each other,
@@ -106,8 +106,8 @@ final class CallMatcher implements AutoCloseable {
     ByteBuffer counted = own;
     for (int peer = 0; peer < members.size(); peer++) {
       if (peer != members.rank()) {
-        group.await(meeting.arrival(peer), peer, PendingWait.Phase.MEETING, sequence);
-        ByteBuffer call = meeting.call(peer);
+        group.await(rendezvous.arrival(peer), peer, PendingWait.Phase.MEETING, sequence);
+        ByteBuffer call = rendezvous.call(peer);
         same &= Call.same(own, call);
         same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
         named = Call.hasName(named) ? named : call;
@@ -117,7 +117,7 @@ final class CallMatcher implements AutoCloseable {
     }
     for (int peer = 0; peer < members.size(); peer++) {
       if (peer != members.rank()) {
-        group.await(meeting.told(peer), peer);
+        group.await(rendezvous.told(peer), peer);
       }
     }
     if (same && finite) {
@@ -127,8 +127,8 @@ final class CallMatcher implements AutoCloseable {
     int rank = members.rank();
     int size = members.size();
     throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(meeting, rank, size, buffer))
-        : new MismatchedCallException(CallTable.ofMismatch(meeting, rank, size));
+        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer))
+        : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
   }
 
   /** Where the others find this rank's elements. */
@@ -182,28 +182,28 @@ final class CallMatcher implements AutoCloseable {
 
   /** Meets by messages that can bring a {@link InlinePayload}; every rank does so after the same call. */
   void meetWithPayload() {
-    carrier = new MessageMeeting(group, Group.PAYLOAD, InlinePayload.most(members.size()));
+    carrier = new MessageRendezvous(group, Group.PAYLOAD, InlinePayload.most(members.size()));
     meetOn(carrier);
   }
 
   /** Meets in another way from the next call on; every rank does so after the same call. */
-  void meetOn(Meeting newMeeting) {
-    meeting = newMeeting;
+  void meetOn(Rendezvous newRendezvous) {
+    rendezvous = newRendezvous;
   }
 
   /** How many bytes a {@link InlinePayload} may have for each rank; the same on all ranks. */
   int payloadBytes() {
-    return meeting.payloadBytes();
+    return rendezvous.payloadBytes();
   }
 
   /** Whether a rank has sent its contribution with the call in which the ranks have met. */
   boolean hasBrought(int peer) {
-    return Call.memoryId(meeting.call(peer)) == BEHIND_THE_CALL;
+    return Call.memoryId(rendezvous.call(peer)) == BEHIND_THE_CALL;
   }
 
   /** Where such a contribution lies, from call to call. */
   ByteBuffer broughtBy(int peer, int bytes) {
-    return meeting.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
+    return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /**
@@ -229,7 +229,7 @@ final class CallMatcher implements AutoCloseable {
   /** Whether a rank is known to have come to the call that this one is in. */
   boolean hasCome(int peer) {
     try {
-      return !pair && meeting.arrival(peer).test();
+      return !pair && rendezvous.arrival(peer).test();
     } catch (GradientSyncException e) {
       return false;
     }
@@ -249,7 +249,7 @@ final class CallMatcher implements AutoCloseable {
     }
     // All ranks finish a call before the next, so what this one has finished, the others have.
     return missing(peer)
-        + (group.test(meeting.arrival(peer), peer)
+        + (group.test(rendezvous.arrival(peer), peer)
             ? " came and did not do its part"
             : " did not join")
         + " in time, lastFinished="
@@ -259,7 +259,7 @@ final class CallMatcher implements AutoCloseable {
   private String missing(int waitedFor) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < members.size(); peer++) {
-      if (peer != members.rank() && !group.test(meeting.arrival(peer), peer)) {
+      if (peer != members.rank() && !group.test(rendezvous.arrival(peer), peer)) {
         missing.add(peer);
       }
     }
@@ -268,12 +268,12 @@ final class CallMatcher implements AutoCloseable {
 
   /** Lets the others know that this rank has given up in the middle of a call. */
   void abandon() {
-    meeting.abandon();
+    rendezvous.abandon();
   }
 
   /** Whether a rank has given up in the middle of a call. */
   boolean isAbandoned(int peer) {
-    return meeting.abandoned(peer);
+    return rendezvous.abandoned(peer);
   }
 
   /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */

@@ -3,21 +3,21 @@ package org.gradientsync.collective;
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
-/** Who asked for what, as a user reads it, after a meeting. */
+/** Who asked for what, as a user reads it, after a rendezvous. */
 final class CallTable {
   private CallTable() {}
 
   /** All calls, because they do not match. */
-  static String ofMismatch(Meeting meeting, int rank, int size) {
+  static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
     boolean counted = true;
-    ByteBuffer known = meeting.call(0);
+    ByteBuffer known = rendezvous.call(0);
     for (int peer = 1; peer < size; peer++) {
-      counted &= Call.sameEnqueued(known, meeting.call(peer));
-      known = Call.enqueued(known) >= 0 ? known : meeting.call(peer);
+      counted &= Call.sameEnqueued(known, rendezvous.call(peer));
+      known = Call.enqueued(known) >= 0 ? known : rendezvous.call(peer);
     }
     for (int peer = 0; peer < size; peer++) {
-      ByteBuffer call = meeting.call(peer);
+      ByteBuffer call = rendezvous.call(peer);
       text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
       if (!counted) {
         text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
@@ -31,10 +31,10 @@ final class CallTable {
    *
    * @param buffer this rank's, whose elements are called as the other ranks' are; or null
    */
-  static String ofNotFinite(Meeting meeting, int rank, int size, AbstractDeviceBuffer buffer) {
+  static String ofNotFinite(Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
     for (int peer = 0; peer < size; peer++) {
-      ByteBuffer call = meeting.call(peer);
+      ByteBuffer call = rendezvous.call(peer);
       if (Call.notFinite(call) >= 0) {
         text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
         long index = Call.notFinite(call);

@@ -26,12 +26,12 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The ranks that take part in one communicator ({@link Members}), and what all their calls have in
- * common: a tag range of their own, meeting before data moves ({@link CallMatcher}), remembering what
+ * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering what
  * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
  * ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
  * DepartureNotices}).
  *
- * <p>Every collective begins with a meeting, in which each rank tells every other what it asks for.
+ * <p>Every collective begins with a rendezvous, in which each rank tells every other what it asks for.
  * So calls that differ are found before any buffer is touched, and a rank that is missing is known
  * by its number.
  *
@@ -283,7 +283,7 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Notes a call that a device carries out without the host's meeting the others. The caller holds
+   * Notes a call that a device carries out without the host's rendezvous the others. The caller holds
    * this group's lock.
    *
    * @param buffer what it is about
@@ -336,7 +336,7 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Tells all ranks at the next meeting that this rank has found an element that is not a number;
+   * Tells all ranks at the next rendezvous that this rank has found an element that is not a number;
    * all of them throw. The caller holds this group's lock.
    *
    * @param index of the first such element, or a negative number if there is none

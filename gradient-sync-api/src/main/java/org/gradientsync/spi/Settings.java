@@ -28,7 +28,7 @@ public final class Settings {
           "finite",
           "late",
           "launcher",
-          "meeting",
+          "rendezvous",
           "reducer",
           "reports",
           "timeout",
@@ -121,16 +121,16 @@ public final class Settings {
   }
 
   /**
-   * Whether ranks of one node meet by messages, too: the setting {@code meeting}.
+   * Whether ranks of one node meet by messages, too: the setting {@code rendezvous}.
    *
    * @return false if nobody set it
    * @throws IllegalArgumentException if it is anything but {@code messages}
    */
   public boolean meetsByMessages() {
-    String text = get("meeting").orElse("");
+    String text = get("rendezvous").orElse("");
     if (!text.isEmpty() && !text.equals("messages")) {
       throw new IllegalArgumentException(
-          "no way to meet: gradientsync.meeting=" + text + "; give messages, or nothing");
+          "no way to meet: gradientsync.rendezvous=" + text + "; give messages, or nothing");
     }
     return !text.isEmpty();
   }

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class InlinePayloadTest {
   private static final int RANKS = 3;
-  private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
+  private static final Settings MESSAGES = new Settings(Map.of("rendezvous", "messages"));
   private static final int FITS = RANKS * (128 << 10) / Float.BYTES;
 
   /** Messages that have been prepared for sending, by their channel. */
@@ -66,7 +66,7 @@ class InlinePayloadTest {
         others -> {
           try (Group world = Group.world(new CountedMessages());
               Group group = world.split(0, world.rank(), MESSAGES.timeouts())) {
-            NodeMeeting.begin(group, MESSAGES, true);
+            RendezvousChoice.begin(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
               body.run(new Rank(group, device, reducer, others));

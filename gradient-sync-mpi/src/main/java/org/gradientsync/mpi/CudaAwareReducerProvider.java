@@ -6,7 +6,7 @@ import java.util.function.Supplier;
 import org.gradientsync.collective.Agreement;
 import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.collective.NodeMeeting;
+import org.gradientsync.collective.RendezvousChoice;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -70,7 +70,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       agree(communicator, trial.prepare(context.device()));
       agree(communicator, trial.run(reducer));
     }
-    NodeMeeting.begin(group, context.settings(), false);
+    RendezvousChoice.begin(group, context.settings(), false);
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
     JobEnd.prepareWith(context.device()::makeCurrent);
     return reducer(group, context.device());

@@ -1,6 +1,6 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.collective.NodeMeeting;
+import org.gradientsync.collective.RendezvousChoice;
 import org.gradientsync.collective.PointToPointReducer;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -37,7 +37,7 @@ public final class MpiReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    NodeMeeting.begin(context.group(), context.settings(), true);
+    RendezvousChoice.begin(context.group(), context.settings(), true);
     return new PointToPointReducer(name(), context.group(), context.device());
   }
 }

@@ -8,7 +8,7 @@ import org.gradientsync.local.LocalRanks.RankTask;
 /** This process is one rank of an mpirun job; its number of ranks is the job's. */
 final class MpiRunner implements RankRunner {
   private final String reducer;
-  private final String meeting;
+  private final String rendezvous;
 
   MpiRunner(String reducer) {
     this(reducer, "");
@@ -17,11 +17,11 @@ final class MpiRunner implements RankRunner {
   /**
    * Ranks with a reducer.
    *
-   * @param meeting {@code messages}, as on several nodes, or an empty text
+   * @param rendezvous {@code messages}, as on several nodes, or an empty text
    */
-  MpiRunner(String reducer, String meeting) {
+  MpiRunner(String reducer, String rendezvous) {
     this.reducer = reducer;
-    this.meeting = meeting;
+    this.rendezvous = rendezvous;
   }
 
   @Override
@@ -33,7 +33,7 @@ final class MpiRunner implements RankRunner {
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     try (GradientSync sync =
         options
-            .apply(GradientSync.builder().device("host").reducer(reducer).set("meeting", meeting))
+            .apply(GradientSync.builder().device("host").reducer(reducer).set("rendezvous", rendezvous))
             .create()) {
       task.run(sync);
     } catch (RuntimeException | Error e) {

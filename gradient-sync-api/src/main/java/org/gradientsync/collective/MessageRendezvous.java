@@ -6,7 +6,7 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /** Meets by sending every other rank a message. Works wherever there is a transport. */
-final class MessageMeeting implements Meeting {
+final class MessageRendezvous implements Rendezvous {
   private final int rank;
   private final ByteBuffer[] calls;
   private final Message[] sends;
@@ -19,7 +19,7 @@ final class MessageMeeting implements Meeting {
    *
    * @param payloadBytes how much each message can bring, the same on all ranks
    */
-  MessageMeeting(Group group, int channel, int payloadBytes) {
+  MessageRendezvous(Group group, int channel, int payloadBytes) {
     this.payloadBytes = payloadBytes;
     rank = group.rank();
     int size = group.size();

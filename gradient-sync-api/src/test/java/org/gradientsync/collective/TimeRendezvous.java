@@ -15,13 +15,13 @@ import org.gradientsync.spi.Settings;
 /**
  * What it costs that the ranks compare their calls before data moves, where messages carry the
  * data: averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a
- * line of JSON for each size. {@code -Dgradientsync.meeting=messages} is for ranks of one node that
+ * line of JSON for each size. {@code -Dgradientsync.rendezvous=messages} is for ranks of one node that
  * meet by messages, too, as ranks of several nodes do.
  */
-public final class TimeMeeting {
+public final class TimeRendezvous {
   private static final int ROUNDS = 21;
 
-  private TimeMeeting() {}
+  private TimeRendezvous() {}
 
   /** Takes no arguments. */
   public static void main(String[] args) {
@@ -35,7 +35,7 @@ public final class TimeMeeting {
     try (Group group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
-      NodeMeeting.begin(group, settings, true);
+      RendezvousChoice.begin(group, settings, true);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
           int calls = (int) Math.max(5, Math.min(400, (8 << 20) / bytes));

@@ -24,12 +24,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Meeting in shared memory, where messages carry the gradients. */
-class NodeMeetingTest {
+/** Rendezvous in shared memory, where messages carry the gradients. */
+class RendezvousChoiceTest {
   private static final int RANKS = 3;
   private static final int CALLS = 10;
   private static final Settings NONE = new Settings(Map.of());
-  private static final Settings MESSAGES = new Settings(Map.of("meeting", "messages"));
+  private static final Settings MESSAGES = new Settings(Map.of("rendezvous", "messages"));
 
   private final AtomicInteger matcher = new AtomicInteger(); // messages that say what is asked for
 
@@ -55,7 +55,7 @@ class NodeMeetingTest {
   void noMessagesAreSentUnlessARankAsksForThem(int asking, int expected) {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
+          RendezvousChoice.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
           matcher.set(0);
@@ -121,7 +121,7 @@ class NodeMeetingTest {
   void callsAreComparedAndAveragesAreRight() {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, NONE, true);
+          RendezvousChoice.begin(group, NONE, true);
           try (HostDevice device = new HostDevice();
               PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
@@ -146,7 +146,7 @@ class NodeMeetingTest {
   void whoFailsSaysWhy() {
     run(
         (group, own) -> {
-          NodeMeeting.begin(group, NONE, true);
+          RendezvousChoice.begin(group, NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           communicator.barrier();
           if (group.rank() == 1) {
@@ -167,9 +167,9 @@ class NodeMeetingTest {
     IllegalArgumentException e =
         assertThrows(
             IllegalArgumentException.class,
-            () -> GradientSync.builder().set("meeting", "board").create());
+            () -> GradientSync.builder().set("rendezvous", "board").create());
     assertEquals(
-        "no way to meet: gradientsync.meeting=board; give messages, or nothing", e.getMessage());
+        "no way to meet: gradientsync.rendezvous=board; give messages, or nothing", e.getMessage());
   }
 
   private final class CountedMeetings extends OtherWorld {

@@ -12,14 +12,14 @@ import org.slf4j.LoggerFactory;
  * a few loads and stores instead of a message to and from each other rank. All others meet by
  * messages that bring small gradients, too ({@link InlinePayload}).
  */
-public final class NodeMeeting {
-  private static final Logger log = LoggerFactory.getLogger(NodeMeeting.class);
+public final class RendezvousChoice {
+  private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
 
-  private NodeMeeting() {}
+  private RendezvousChoice() {}
 
   /**
    * Meets in shared memory from the next call on, if all ranks are on one node, can share memory,
-   * and none has the setting {@code meeting=messages}; otherwise by messages. Collective, before
+   * and none has the setting {@code rendezvous=messages}; otherwise by messages. Collective, before
    * reducers of the group are made.
    *
    * @param group the ranks, which are processes

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.spi.Message;
 
 /** How the ranks of a group learn that the others have come to a call, and what they ask for. */
-interface Meeting extends AutoCloseable {
+interface Rendezvous extends AutoCloseable {
   /**
    * Where this rank writes what it asks for before it comes.
    *
@@ -14,7 +14,7 @@ interface Meeting extends AutoCloseable {
   ByteBuffer own(long sequence);
 
   /**
-   * How much of a rank's contribution each message of this meeting can bring.
+   * How much of a rank's contribution each message of this rendezvous can bring.
    *
    * @return bytes, the same on all ranks
    */
