@@ -27,7 +27,7 @@ final class CallMatcher implements AutoCloseable {
   private static final long BEHIND_THE_CALL = -2;
 
   private final Group group;
-  private final Members members;
+  private final RankMap members;
   private final Calls calls;
   private final Pairs pairs;
   private final MessageRendezvous messages;
@@ -42,7 +42,7 @@ final class CallMatcher implements AutoCloseable {
    * @param group which can send and receive already
    * @param channel for these messages
    */
-  CallMatcher(Group group, Members members, Calls calls, int channel) {
+  CallMatcher(Group group, RankMap members, Calls calls, int channel) {
     this.group = group;
     this.members = members;
     this.calls = calls;

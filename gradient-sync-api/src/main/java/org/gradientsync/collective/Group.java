@@ -25,7 +25,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The ranks that take part in one communicator ({@link Members}), and what all their calls have in
+ * The ranks that take part in one communicator ({@link RankMap}), and what all their calls have in
  * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering what
  * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
  * ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
@@ -79,7 +79,7 @@ public final class Group implements AutoCloseable {
   private final Contexts contexts;
   private final int context;
   private final DeadlockDetector.Key key;
-  private final Members members;
+  private final RankMap members;
   private Timeouts timeouts;
 
   private final Calls calls;
@@ -98,7 +98,7 @@ public final class Group implements AutoCloseable {
       Contexts contexts,
       int context,
       long generation,
-      Members members,
+      RankMap members,
       Timeouts timeouts,
       long id) {
     this.transport = transport;
@@ -144,7 +144,7 @@ public final class Group implements AutoCloseable {
    */
   public static Group world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
-    Members members = new Members(transport, all, transport.rank());
+    RankMap members = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
     return new Group(transport, new Contexts(transport), 0, 0, members, none, 0);
   }
@@ -228,7 +228,7 @@ public final class Group implements AutoCloseable {
         contexts,
         part.context(),
         part.generation(),
-        new Members(transport, worldRanks, part.rank()),
+        new RankMap(transport, worldRanks, part.rank()),
         newTimeouts,
         part.id());
   }
@@ -258,7 +258,7 @@ public final class Group implements AutoCloseable {
   }
 
   /** Its ranks. Taken by any thread, like the next three. */
-  Members members() {
+  RankMap members() {
     return members;
   }
 

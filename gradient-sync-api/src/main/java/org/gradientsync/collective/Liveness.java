@@ -8,12 +8,12 @@ import org.gradientsync.spi.Transport;
  * others are not. Called by any thread; takes no group's lock.
  */
 final class Liveness {
-  private final Members members;
+  private final RankMap members;
   private final Transport transport;
   private final Contexts contexts;
   private final DepartureNotices departures;
 
-  Liveness(Members members, Transport transport, Contexts contexts, DepartureNotices departures) {
+  Liveness(RankMap members, Transport transport, Contexts contexts, DepartureNotices departures) {
     this.members = members;
     this.transport = transport;
     this.contexts = contexts;

@@ -39,7 +39,7 @@ final class Wait {
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
   private final Group group;
-  private final Members members;
+  private final RankMap members;
   private final CallMatcher matcher;
   private final Liveness liveness;
   private final DepartureNotices departures;
@@ -52,7 +52,7 @@ final class Wait {
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, Members members, CallMatcher matcher, Liveness liveness, DepartureNotices departures) {
+  Wait(Group group, RankMap members, CallMatcher matcher, Liveness liveness, DepartureNotices departures) {
     this.group = group;
     this.members = members;
     this.matcher = matcher;

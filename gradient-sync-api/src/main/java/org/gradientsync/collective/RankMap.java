@@ -6,7 +6,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
 
 /** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
-final class Members {
+final class RankMap {
   private static final int MOST_NAMED = 4;
 
   private final Transport transport;
@@ -20,7 +20,7 @@ final class Members {
    * @param worldRanks what each is in the job
    * @param rank this one
    */
-  Members(Transport transport, int[] worldRanks, int rank) {
+  RankMap(Transport transport, int[] worldRanks, int rank) {
     this.transport = transport;
     this.worldRanks = worldRanks;
     this.rank = rank;
