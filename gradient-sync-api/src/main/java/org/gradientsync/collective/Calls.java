@@ -11,14 +11,14 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
  * makes them. The group's lock is held, if nothing else is said.
  */
 final class Calls {
-  private final Contexts contexts;
+  private final ContextIds contexts;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself, which no user wants to count
   private long enqueued; // negative if they cannot be counted
 
-  Calls(Contexts contexts) {
+  Calls(ContextIds contexts) {
     this.contexts = contexts;
   }
 

@@ -37,7 +37,7 @@ final class DeadlockDetector implements AutoCloseable {
   private static final long PROBE_NANOS = 300_000_000;
 
   private final ProbeChannel probes;
-  private final Contexts contexts;
+  private final ContextIds contexts;
   private final int rank;
   private final int ranks;
   private final Set<PendingWait> waits = new LinkedHashSet<>();
@@ -55,7 +55,7 @@ final class DeadlockDetector implements AutoCloseable {
    */
   record Key(long context, long id) {}
 
-  DeadlockDetector(Transport transport, Contexts contexts) {
+  DeadlockDetector(Transport transport, ContextIds contexts) {
     this.probes = ProbeChannel.of(transport);
     this.contexts = contexts;
     this.rank = transport.rank();

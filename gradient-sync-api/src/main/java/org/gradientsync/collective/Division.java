@@ -19,7 +19,7 @@ import org.gradientsync.GradientSyncException;
  */
 final class Division {
   private static final int FIXED = 4; // words of a proposal, before its bits
-  private static final int WORDS = FIXED + Contexts.LIMIT / Long.SIZE;
+  private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;
   private static final int KEY = 1;
   private static final int GENERATION = 2;
@@ -27,10 +27,10 @@ final class Division {
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final Group group;
-  private final Contexts contexts;
+  private final ContextIds contexts;
 
   /** Divides one group; the caller holds its lock. */
-  Division(Group group, Contexts contexts) {
+  Division(Group group, ContextIds contexts) {
     this.group = group;
     this.contexts = contexts;
   }
@@ -106,12 +106,12 @@ final class Division {
       }
     }
     int free = BitSet.valueOf(used).nextClearBit(0);
-    if (free >= Contexts.LIMIT) {
+    if (free >= ContextIds.LIMIT) {
       throw new GradientSyncException(
           "too many communicators are open: rank="
               + group.rank()
               + ", limit="
-              + Contexts.LIMIT
+              + ContextIds.LIMIT
               + "; close some");
     }
     return free;

@@ -76,7 +76,7 @@ public final class Group implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Group.class);
 
   private final Transport transport;
-  private final Contexts contexts;
+  private final ContextIds contexts;
   private final int context;
   private final DeadlockDetector.Key key;
   private final RankMap members;
@@ -95,7 +95,7 @@ public final class Group implements AutoCloseable {
 
   private Group(
       Transport transport,
-      Contexts contexts,
+      ContextIds contexts,
       int context,
       long generation,
       RankMap members,
@@ -146,7 +146,7 @@ public final class Group implements AutoCloseable {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap members = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    return new Group(transport, new Contexts(transport), 0, 0, members, none, 0);
+    return new Group(transport, new ContextIds(transport), 0, 0, members, none, 0);
   }
 
   /**

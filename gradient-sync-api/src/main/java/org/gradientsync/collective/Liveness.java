@@ -10,10 +10,10 @@ import org.gradientsync.spi.Transport;
 final class Liveness {
   private final RankMap members;
   private final Transport transport;
-  private final Contexts contexts;
+  private final ContextIds contexts;
   private final DepartureNotices departures;
 
-  Liveness(RankMap members, Transport transport, Contexts contexts, DepartureNotices departures) {
+  Liveness(RankMap members, Transport transport, ContextIds contexts, DepartureNotices departures) {
     this.members = members;
     this.transport = transport;
     this.contexts = contexts;

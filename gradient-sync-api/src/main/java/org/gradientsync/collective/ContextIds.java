@@ -17,7 +17,7 @@ import org.gradientsync.spi.Transport;
  * another's. The ranks agree on the lowest one that is free on all of them; closing a communicator
  * is local, so the ranks may free them at different times.
  */
-final class Contexts {
+final class ContextIds {
   /** How many communicators can be open at once. */
   static final int LIMIT = 1024;
 
@@ -36,7 +36,7 @@ final class Contexts {
   private boolean severalCallers;
   private volatile boolean ending;
 
-  Contexts(Transport transport) {
+  ContextIds(Transport transport) {
     this.transport = transport;
     deadlockDetector = new DeadlockDetector(transport, this);
     int node = transport.nodeOf(transport.rank());
