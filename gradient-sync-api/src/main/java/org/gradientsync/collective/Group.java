@@ -218,7 +218,7 @@ public final class Group implements AutoCloseable {
     if (context == 0) {
       timeouts = newTimeouts; // the world has none of its own
     }
-    Division.Part part = new Division(this, contexts).agree(color, key);
+    GroupSplit.Part part = new GroupSplit(this, contexts).agree(color, key);
     if (part == null) {
       return null;
     }

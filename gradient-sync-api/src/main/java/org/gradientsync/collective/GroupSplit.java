@@ -17,7 +17,7 @@ import org.gradientsync.GradientSyncException;
  * tag range is proposed, taken by each rank if it is still free there, and given back by all if it
  * was not free on all.
  */
-final class Division {
+final class GroupSplit {
   private static final int FIXED = 4; // words of a proposal, before its bits
   private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;
@@ -30,7 +30,7 @@ final class Division {
   private final ContextIds contexts;
 
   /** Divides one group; the caller holds its lock. */
-  Division(Group group, ContextIds contexts) {
+  GroupSplit(Group group, ContextIds contexts) {
     this.group = group;
     this.contexts = contexts;
   }
