@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -47,7 +47,7 @@ public final class GradientSync implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
   private final GroupCommunicator communicator;
-  private final Group group;
+  private final ProcessGroup group;
   private final BackendDevice device;
   private final Reducer reducer;
   private final Observer observer;
@@ -66,7 +66,7 @@ public final class GradientSync implements AutoCloseable {
    * @param alternatives the reducers that were not chosen, and why
    */
   GradientSync(
-      Group group,
+      ProcessGroup group,
       GroupCommunicator communicator,
       BackendDevice device,
       Reducer reducer,
@@ -517,7 +517,7 @@ public final class GradientSync implements AutoCloseable {
    */
   public static final class Builder {
     private final Map<String, String> chosen = new LinkedHashMap<>();
-    private Group world;
+    private ProcessGroup world;
 
     private Builder() {}
 
@@ -668,7 +668,7 @@ public final class GradientSync implements AutoCloseable {
      * @param newWorld all ranks of the job; stays its owner's
      * @return this builder
      */
-    public Builder ranks(Group newWorld) {
+    public Builder ranks(ProcessGroup newWorld) {
       this.world = Objects.requireNonNull(newWorld, "world");
       return this;
     }

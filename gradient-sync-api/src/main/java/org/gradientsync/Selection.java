@@ -10,8 +10,8 @@ import java.util.StringJoiner;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.gradientsync.collective.CompressedReducer;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.Denormals;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.host.HostDeviceProvider;
@@ -46,10 +46,10 @@ final class Selection {
     this.settings = settings;
   }
 
-  GradientSync create(Group given) {
+  GradientSync create(ProcessGroup given) {
     settings.meetsByMessages(); // a mistake in it is told at once
-    Group world = given != null ? given : launch();
-    Group group = world.split(0, world.rank(), settings.timeouts());
+    ProcessGroup world = given != null ? given : launch();
+    ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     Reducer reducer = null;
@@ -82,7 +82,7 @@ final class Selection {
 
   /** One line for the job; the other ranks' are for those who look closely. */
   private static void report(
-      Group group,
+      ProcessGroup group,
       BackendDevice device,
       Map<String, String> rejectedDevices,
       Reducer reducer,
@@ -110,8 +110,8 @@ final class Selection {
     return rejected.isEmpty() ? "" : ", faster ones not available: " + rejected;
   }
 
-  private Group launch() {
-    Group threads = LocalRanks.current().orElse(null);
+  private ProcessGroup launch() {
+    ProcessGroup threads = LocalRanks.current().orElse(null);
     if (threads != null) {
       return threads;
     }
@@ -123,7 +123,7 @@ final class Selection {
     List<String> names = new ArrayList<>();
     for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
       if (launcher.launched()) {
-        Group world = launcher.connect(settings);
+        ProcessGroup world = launcher.connect(settings);
         variables.requireSize(world.size());
         return world;
       }
@@ -208,7 +208,7 @@ final class Selection {
 
   private Reducer reducer(
       GroupCommunicator communicator,
-      Group group,
+      ProcessGroup group,
       BackendDevice device,
       Map<String, String> rejected,
       Map<String, String> others) {

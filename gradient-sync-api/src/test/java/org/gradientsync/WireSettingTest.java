@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
@@ -89,7 +89,7 @@ class WireSettingTest {
   @Test
   void reducersAreTold() {
     Settings settings = new Settings(Map.of("wire", "bfloat16"));
-    try (Group group = LocalRanks.single();
+    try (ProcessGroup group = LocalRanks.single();
         HostDevice device = new HostDevice()) {
       SyncContext context = new SyncContext(group, device, settings);
       assertEquals(Optional.of(DataType.BFLOAT16), context.wire());

@@ -17,7 +17,8 @@ import org.gradientsync.spi.Message;
  * that reducing one chunk overlaps with moving the next.
  *
  * <p>Where the ranks meet by messages, contributions of small buffers come with those ({@link
- * InlinePayload}). Each rank decides that for itself: one that makes its plan in this call cannot yet.
+ * InlinePayload}). Each rank decides that for itself: one that makes its plan in this call cannot
+ * yet.
  *
  * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
  * the bits repeatable, and it is why this is not a ring.
@@ -26,7 +27,7 @@ final class AllReducePlan implements AutoCloseable {
   /** Chunks whose contributions are held at a time: one being reduced, one arriving. */
   static final int DEPTH = 2;
 
-  private final Group group;
+  private final ProcessGroup group;
   private final BackendDevice device;
   private final int chunks;
   private final Message[][] scatterSends;
@@ -49,7 +50,11 @@ final class AllReducePlan implements AutoCloseable {
    * @param scratch room for DEPTH chunks from each rank, or as many as there are if those are fewer
    */
   AllReducePlan(
-      Group group, BackendDevice device, DeviceBuffer buffer, Shards shards, DeviceBuffer scratch) {
+      ProcessGroup group,
+      BackendDevice device,
+      DeviceBuffer buffer,
+      Shards shards,
+      DeviceBuffer scratch) {
     this.group = group;
     this.device = device;
     this.chunks = shards.chunks();
@@ -78,17 +83,19 @@ final class AllReducePlan implements AutoCloseable {
           DeviceBuffer room = scratch.slice(slot, ownLength);
           contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              Pieces.message(group, room, Pieces.view(room), peer, Group.SCATTER, false);
+              Pieces.message(group, room, Pieces.view(room), peer, ProcessGroup.SCATTER, false);
           gatherSends[chunk][peer] =
-              Pieces.message(group, contributions[chunk][rank], ownView, peer, Group.GATHER, true);
+              Pieces.message(
+                  group, contributions[chunk][rank], ownView, peer, ProcessGroup.GATHER, true);
         }
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
           ByteBuffer view = Pieces.view(piece);
-          scatterSends[chunk][peer] = Pieces.message(group, piece, view, peer, Group.SCATTER, true);
+          scatterSends[chunk][peer] =
+              Pieces.message(group, piece, view, peer, ProcessGroup.SCATTER, true);
           gatherReceives[chunk][peer] =
-              Pieces.message(group, piece, view, peer, Group.GATHER, false);
+              Pieces.message(group, piece, view, peer, ProcessGroup.GATHER, false);
         }
       }
     }

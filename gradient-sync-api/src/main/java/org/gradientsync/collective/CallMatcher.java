@@ -26,7 +26,7 @@ final class CallMatcher implements AutoCloseable {
   /** Instead of a memory's id, for elements that have come with the call. */
   private static final long BEHIND_THE_CALL = -2;
 
-  private final Group group;
+  private final ProcessGroup group;
   private final RankMap members;
   private final Calls calls;
   private final Pairs pairs;
@@ -42,7 +42,7 @@ final class CallMatcher implements AutoCloseable {
    * @param group which can send and receive already
    * @param channel for these messages
    */
-  CallMatcher(Group group, RankMap members, Calls calls, int channel) {
+  CallMatcher(ProcessGroup group, RankMap members, Calls calls, int channel) {
     this.group = group;
     this.members = members;
     this.calls = calls;
@@ -132,7 +132,8 @@ final class CallMatcher implements AutoCloseable {
   }
 
   /** Where the others find this rank's elements. */
-  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
+  private static void writePlace(
+      ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
     if (payload != null) {
       Call.writePlace(call, BEHIND_THE_CALL, 0);
     } else if (buffer instanceof HostBuffer host) {
@@ -145,8 +146,8 @@ final class CallMatcher implements AutoCloseable {
   /**
    * Notes what this rank is doing with single others, for the messages of exceptions.
    *
-   * @param destination the rank to send to, or {@link Group#NO_RANK}
-   * @param source the rank to receive from, or {@link Group#NO_RANK}
+   * @param destination the rank to send to, or {@link ProcessGroup#NO_RANK}
+   * @param source the rank to receive from, or {@link ProcessGroup#NO_RANK}
    */
   void beginPair(Call.Kind kind, int element, long count, int destination, int source, int tag) {
     group.requireUsable();
@@ -175,14 +176,18 @@ final class CallMatcher implements AutoCloseable {
     group.await(message, peer, PendingWait.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
   }
 
-  /** See {@link Group#found}. */
+  /** See {@link ProcessGroup#found}. */
   void found(long index) {
     notFinite = index;
   }
 
-  /** Meets by messages that can bring a {@link InlinePayload}; every rank does so after the same call. */
+  /**
+   * Meets by messages that can bring a {@link InlinePayload}; every rank does so after the same
+   * call.
+   */
   void meetWithPayload() {
-    carrier = new MessageRendezvous(group, Group.PAYLOAD, InlinePayload.most(members.size()));
+    carrier =
+        new MessageRendezvous(group, ProcessGroup.PAYLOAD, InlinePayload.most(members.size()));
     meetOn(carrier);
   }
 
@@ -215,7 +220,7 @@ final class CallMatcher implements AutoCloseable {
    */
   boolean hasComeTo(PendingWait.Phase phase, long number, int tag, int worldRank) {
     int peer = members.find(worldRank);
-    if (peer == Group.NO_RANK) {
+    if (peer == ProcessGroup.NO_RANK) {
       return true;
     }
     return switch (phase) {

@@ -31,7 +31,8 @@ final class CallTable {
    *
    * @param buffer this rank's, whose elements are called as the other ranks' are; or null
    */
-  static String ofNotFinite(Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
+  static String ofNotFinite(
+      Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);

@@ -34,7 +34,7 @@ final class Calls {
     begin(number(), kind, element, count, null, tag, null);
   }
 
-  /** See {@link Group#enqueues}. */
+  /** See {@link ProcessGroup#enqueues}. */
   void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
     if (enqueued >= 0) {
       enqueued++;
@@ -72,22 +72,22 @@ final class Calls {
     return met - before;
   }
 
-  /** See {@link Group#met}. */
+  /** See {@link ProcessGroup#met}. */
   long met() {
     return met;
   }
 
-  /** See {@link Group#enqueued}. */
+  /** See {@link ProcessGroup#enqueued}. */
   long enqueued() {
     return enqueued;
   }
 
-  /** See {@link Group#countsNoMore}. */
+  /** See {@link ProcessGroup#countsNoMore}. */
   void countsNoMore() {
     enqueued = -1;
   }
 
-  /** See {@link Group#countFromHere}. */
+  /** See {@link ProcessGroup#countFromHere}. */
   void countFromHere() {
     before = met;
     log.clear();

@@ -21,7 +21,7 @@ public final class CompressedReducer implements Reducer {
   private static final int PIECE_BYTES = 32 << 20;
 
   private final Reducer inner;
-  private final Group group;
+  private final ProcessGroup group;
   private final BackendDevice device;
   private final DataType wire;
   private final long most; // elements in a piece
@@ -41,13 +41,13 @@ public final class CompressedReducer implements Reducer {
    * @param device the device whose buffers it takes
    * @param wire FLOAT16 or BFLOAT16, the same on all ranks
    */
-  public CompressedReducer(Reducer inner, Group group, BackendDevice device, DataType wire) {
+  public CompressedReducer(Reducer inner, ProcessGroup group, BackendDevice device, DataType wire) {
     this(inner, group, device, wire, PIECE_BYTES);
   }
 
   /** For tests: pieces so small that a test can cross their borders. */
   CompressedReducer(
-      Reducer inner, Group group, BackendDevice device, DataType wire, int pieceBytes) {
+      Reducer inner, ProcessGroup group, BackendDevice device, DataType wire, int pieceBytes) {
     this.inner = inner;
     this.group = group;
     this.device = device;

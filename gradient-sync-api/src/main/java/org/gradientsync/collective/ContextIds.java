@@ -22,7 +22,7 @@ final class ContextIds {
   static final int LIMIT = 1024;
 
   private final BitSet used = new BitSet(LIMIT);
-  private final Set<Group> open = new LinkedHashSet<>();
+  private final Set<ProcessGroup> open = new LinkedHashSet<>();
   private final BitSet dead = new BitSet();
   private final Transport transport;
   private final DeadlockDetector deadlockDetector;
@@ -77,7 +77,7 @@ final class ContextIds {
   }
 
   /** The group that is open and goes by this key, or null. */
-  synchronized Group find(DeadlockDetector.Key key) {
+  synchronized ProcessGroup find(DeadlockDetector.Key key) {
     return open.stream().filter(group -> group.key().equals(key)).findFirst().orElse(null);
   }
 
@@ -126,13 +126,13 @@ final class ContextIds {
     used.clear(context);
   }
 
-  synchronized void opened(Group group, int context) {
+  synchronized void opened(ProcessGroup group, int context) {
     used.set(context);
     open.add(group);
   }
 
   /** A range whose messages may still be under way is never used again. */
-  synchronized void closed(Group group, int context, boolean reusable) {
+  synchronized void closed(ProcessGroup group, int context, boolean reusable) {
     open.remove(group);
     if (reusable) {
       used.clear(context);
@@ -147,7 +147,7 @@ final class ContextIds {
   }
 
   /** The groups that have not been closed. */
-  synchronized List<Group> open() {
+  synchronized List<ProcessGroup> open() {
     return List.copyOf(open);
   }
 
@@ -163,7 +163,7 @@ final class ContextIds {
 
   /** Why a rank of the job has left, as it said in any group that is open; or an empty text. */
   String reasonOf(int worldRank) {
-    for (Group group : open()) {
+    for (ProcessGroup group : open()) {
       String reason = group.isWorld() ? group.departureOf(worldRank) : "";
       if (!reason.isEmpty()) {
         return reason;
@@ -173,9 +173,9 @@ final class ContextIds {
   }
 
   /** What a report says besides: a group's own states, and this rank's other groups. */
-  List<Supplier<List<String>>> states(Group of, List<Supplier<List<String>>> own) {
+  List<Supplier<List<String>>> states(ProcessGroup of, List<Supplier<List<String>>> own) {
     List<Supplier<List<String>>> all = new ArrayList<>(own);
-    for (Group group : open()) {
+    for (ProcessGroup group : open()) {
       if (group != of) {
         all.add(group::lines);
       }

@@ -131,7 +131,7 @@ final class DeadlockDetector implements AutoCloseable {
   /** What becomes of a probe that asks for this rank, which waits. */
   private void pass(Probe probe, PendingWait pending) {
     int last = probe.length() - 1;
-    Group group = contexts.find(probe.group(last));
+    ProcessGroup group = contexts.find(probe.group(last));
     if (group == null
         || group != pending.group && !contexts.haveOneCaller()
         || group
@@ -164,7 +164,8 @@ final class DeadlockDetector implements AutoCloseable {
       pending.suspected = circle;
       pending.suspectedAt = now;
     }
-    if (!circle.isOfOneGroup() && now - pending.suspectedAt <= pending.group.timeouts().lateNanos()) {
+    if (!circle.isOfOneGroup()
+        && now - pending.suspectedAt <= pending.group.timeouts().lateNanos()) {
       return;
     }
     found.put(pending.group.key(), circle);
@@ -179,7 +180,7 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Tells all ranks of a group, or none. */
-  private void tell(Group group, Probe circle) {
+  private void tell(ProcessGroup group, Probe circle) {
     if (group != null) {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {

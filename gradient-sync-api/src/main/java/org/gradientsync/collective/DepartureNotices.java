@@ -17,7 +17,7 @@ interface DepartureNotices extends AutoCloseable {
    * @param channel for messages
    * @param generation tells this group from earlier owners of its tags
    */
-  static DepartureNotices of(Group group, int channel, long generation) {
+  static DepartureNotices of(ProcessGroup group, int channel, long generation) {
     ConcurrentMap<Object, Object> common = group.transport().common().orElse(null);
     return common == null
         ? new MessageGoodbyes(group, channel, generation)

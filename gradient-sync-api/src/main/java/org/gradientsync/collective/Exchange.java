@@ -14,11 +14,11 @@ import org.gradientsync.spi.Message;
 final class Exchange {
   private static final int PIECE_BYTES = 1 << 20;
 
-  private final Group group;
+  private final ProcessGroup group;
   private ByteBuffer outgoing = HostBuffers.allocate(0);
   private ByteBuffer incoming = HostBuffers.allocate(0);
 
-  Exchange(Group group) {
+  Exchange(ProcessGroup group) {
     this.group = group;
   }
 
@@ -58,7 +58,7 @@ final class Exchange {
           start + source * count,
           received * count,
           source,
-          Group.DATA);
+          ProcessGroup.DATA);
       move(
           receive,
           start,
@@ -68,7 +68,7 @@ final class Exchange {
           start,
           (blocks - received) * count,
           source,
-          Group.DATA);
+          ProcessGroup.DATA);
     }
   }
 

@@ -17,7 +17,7 @@ import org.gradientsync.spi.Message;
 
 /** The communicator that every backend gets for its transport. */
 public final class GroupCommunicator implements Communicator {
-  private final Group group;
+  private final ProcessGroup group;
   private final CallMatcher matcher;
   private final Exchange exchange;
   private final HostDevice host = new HostDevice();
@@ -36,7 +36,7 @@ public final class GroupCommunicator implements Communicator {
    *
    * @param group the ranks, which this communicator closes
    */
-  public GroupCommunicator(Group group) {
+  public GroupCommunicator(ProcessGroup group) {
     this.group = group;
     this.matcher = group.matcher();
     this.exchange = new Exchange(group);
@@ -140,9 +140,9 @@ public final class GroupCommunicator implements Communicator {
       int count = data.remaining();
       for (int peer = 0; peer < size(); peer++) {
         if (rank() == root && peer != root) {
-          exchange.send(data, data.position(), count, peer, Group.DATA);
+          exchange.send(data, data.position(), count, peer, ProcessGroup.DATA);
         } else if (rank() != root && peer == root) {
-          exchange.receive(data, data.position(), count, root, Group.DATA);
+          exchange.receive(data, data.position(), count, root, ProcessGroup.DATA);
         }
       }
       group.finished();
@@ -175,7 +175,7 @@ public final class GroupCommunicator implements Communicator {
       meet(Call.Kind.GATHER, send, root);
       int count = send.remaining();
       if (rank() != root) {
-        exchange.send(send, send.position(), count, root, Group.DATA);
+        exchange.send(send, send.position(), count, root, ProcessGroup.DATA);
         group.finished();
         return;
       }
@@ -184,7 +184,7 @@ public final class GroupCommunicator implements Communicator {
         if (peer == root) {
           HostBuffers.copy(send, send.position(), receive, to, count);
         } else {
-          exchange.receive(receive, to, count, peer, Group.DATA);
+          exchange.receive(receive, to, count, peer, ProcessGroup.DATA);
         }
       }
       group.finished();
@@ -204,7 +204,7 @@ public final class GroupCommunicator implements Communicator {
       meet(Call.Kind.SCATTER, receive, root);
       int count = receive.remaining();
       if (rank() != root) {
-        exchange.receive(receive, receive.position(), count, root, Group.DATA);
+        exchange.receive(receive, receive.position(), count, root, ProcessGroup.DATA);
         group.finished();
         return;
       }
@@ -213,7 +213,7 @@ public final class GroupCommunicator implements Communicator {
         if (peer == root) {
           HostBuffers.copy(send, from, receive, receive.position(), count);
         } else {
-          exchange.send(send, from, count, peer, Group.DATA);
+          exchange.send(send, from, count, peer, ProcessGroup.DATA);
         }
       }
       group.finished();
@@ -227,7 +227,7 @@ public final class GroupCommunicator implements Communicator {
     requireTag(tag);
     turn.run();
     synchronized (group) {
-      requireFit(pair(data, destination, null, Group.NO_RANK, tag));
+      requireFit(pair(data, destination, null, ProcessGroup.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
       group.finished();
     }
@@ -240,7 +240,7 @@ public final class GroupCommunicator implements Communicator {
     requireTag(tag);
     turn.run();
     synchronized (group) {
-      requireFit(pair(null, Group.NO_RANK, data, source, tag));
+      requireFit(pair(null, ProcessGroup.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
       group.finished();
     }
@@ -290,7 +290,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public Communicator split(int color, int key) {
     turn.run();
-    Group part = group.split(color, key, group.timeouts());
+    ProcessGroup part = group.split(color, key, group.timeouts());
     return part == null ? null : new GroupCommunicator(part);
   }
 
@@ -397,7 +397,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private static int sendChannel(int tag) {
-    return Group.USER_CHANNEL + 2 * tag;
+    return ProcessGroup.USER_CHANNEL + 2 * tag;
   }
 
   private static int receiveChannel(int tag) {

@@ -26,11 +26,11 @@ final class GroupSplit {
   private static final int NUMBER = 3;
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  private final Group group;
+  private final ProcessGroup group;
   private final ContextIds contexts;
 
   /** Divides one group; the caller holds its lock. */
-  GroupSplit(Group group, ContextIds contexts) {
+  GroupSplit(ProcessGroup group, ContextIds contexts) {
     this.group = group;
     this.contexts = contexts;
   }

@@ -33,7 +33,7 @@ final class InlinePayload implements AutoCloseable {
   }
 
   /** Whether the contributions to a buffer's shards can travel so; the same on all ranks. */
-  static boolean fits(Group group, DeviceBuffer buffer, Shards shards) {
+  static boolean fits(ProcessGroup group, DeviceBuffer buffer, Shards shards) {
     long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
     return shards.chunks() == 1 && longest <= group.matcher().payloadBytes();
   }
@@ -43,7 +43,7 @@ final class InlinePayload implements AutoCloseable {
    *
    * @return null if the elements do not lie in one piece
    */
-  static InlinePayload of(Group group, DeviceBuffer buffer, Shards shards) {
+  static InlinePayload of(ProcessGroup group, DeviceBuffer buffer, Shards shards) {
     int size = group.size();
     ByteBuffer[] elements = new ByteBuffer[size];
     for (int peer = 0; peer < size; peer++) {
@@ -61,7 +61,7 @@ final class InlinePayload implements AutoCloseable {
       if (peer != group.rank()) {
         int bytes = elements[peer] == null ? 0 : elements[peer].capacity();
         memory[peer] = HostBuffers.allocate(Call.BYTES + bytes);
-        sends[peer] = group.sender(memory[peer], peer, Group.PAYLOAD);
+        sends[peer] = group.sender(memory[peer], peer, ProcessGroup.PAYLOAD);
       }
     }
     return new InlinePayload(memory, elements, sends);

@@ -65,7 +65,8 @@ final class Liveness {
     if (reason.isEmpty()) {
       reason = contexts.reasonOf(members.worldRank(peer));
     }
-    boolean silent = reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
+    boolean silent =
+        reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
     return silent ? departures.departure(peer).text() : reason;
   }
 

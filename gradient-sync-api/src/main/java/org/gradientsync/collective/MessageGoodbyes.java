@@ -17,7 +17,7 @@ final class MessageGoodbyes implements DepartureNotices {
   private static final int LEAVES = 0;
   private static final int GAVE_UP = 1; // and will leave
 
-  private final Group group;
+  private final ProcessGroup group;
   private final int channel;
   private final long generation;
   private final ByteBuffer[] words;
@@ -31,7 +31,7 @@ final class MessageGoodbyes implements DepartureNotices {
    *
    * @param generation tells this group from earlier owners of its tags
    */
-  MessageGoodbyes(Group group, int channel, long generation) {
+  MessageGoodbyes(ProcessGroup group, int channel, long generation) {
     this.group = group;
     this.channel = channel;
     this.generation = generation;

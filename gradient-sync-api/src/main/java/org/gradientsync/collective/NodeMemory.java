@@ -31,7 +31,7 @@ public final class NodeMemory {
    * @param group the ranks
    * @return true if they are on one node; the same answer on all of them
    */
-  public static boolean isPossible(Group group) {
+  public static boolean isPossible(ProcessGroup group) {
     boolean oneNode = true;
     for (int peer = 0; peer < group.size(); peer++) {
       oneNode &= group.members().isNear(peer);
@@ -47,7 +47,7 @@ public final class NodeMemory {
    * @return the memory, all zeros
    * @throws UnavailableException on all ranks if one of them cannot
    */
-  public static NodeMemory share(Group group, int bytes) {
+  public static NodeMemory share(ProcessGroup group, int bytes) {
     int size = group.size();
     GroupCommunicator communicator = new GroupCommunicator(group);
     SharedFiles files = new SharedFiles();

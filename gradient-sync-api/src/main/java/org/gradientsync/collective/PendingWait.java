@@ -17,7 +17,7 @@ final class PendingWait {
     DATA
   }
 
-  final Group group;
+  final ProcessGroup group;
   final Message message;
   final int peer;
   final Phase phase;
@@ -42,7 +42,13 @@ final class PendingWait {
    * @param id no other wait of this rank has it
    */
   PendingWait(
-      Group group, Message message, int peer, Phase phase, long number, WaitClock clock, long id) {
+      ProcessGroup group,
+      Message message,
+      int peer,
+      Phase phase,
+      long number,
+      WaitClock clock,
+      long id) {
     this.group = group;
     this.message = message;
     this.peer = peer;

@@ -27,7 +27,7 @@ public final class PointToPointReducer implements Reducer {
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
-  private final Group group;
+  private final ProcessGroup group;
   private final BackendDevice device;
   private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
@@ -41,7 +41,7 @@ public final class PointToPointReducer implements Reducer {
    * @param group the ranks; their transport carries the device's memory
    * @param device the device whose buffers it takes, which does the arithmetic
    */
-  public PointToPointReducer(String name, Group group, BackendDevice device) {
+  public PointToPointReducer(String name, ProcessGroup group, BackendDevice device) {
     this(name, group, device, HOST_CHUNK_BYTES);
   }
 
@@ -53,7 +53,8 @@ public final class PointToPointReducer implements Reducer {
    * @param device the device whose buffers it takes, which does the arithmetic
    * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
    */
-  public PointToPointReducer(String name, Group group, BackendDevice device, int chunkBytes) {
+  public PointToPointReducer(
+      String name, ProcessGroup group, BackendDevice device, int chunkBytes) {
     this.name = name;
     this.group = group;
     this.device = device;
@@ -131,7 +132,7 @@ public final class PointToPointReducer implements Reducer {
     try {
       for (int peer = 0; peer < messages.length; peer++) {
         if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] = Pieces.message(group, piece, view, peer, Group.DATA, sends);
+          messages[peer] = Pieces.message(group, piece, view, peer, ProcessGroup.DATA, sends);
           messages[peer].start();
         }
       }

@@ -163,7 +163,8 @@ final class Probe {
 
   /** In which group a rank waits. */
   DeadlockDetector.Key group(int i) {
-    return new DeadlockDetector.Key(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
+    return new DeadlockDetector.Key(
+        memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
 
   PendingWait.Phase phase(int i) {

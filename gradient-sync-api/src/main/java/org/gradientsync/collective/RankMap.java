@@ -44,12 +44,12 @@ final class RankMap {
     return IntStream.of(peers).map(this::worldRank).toArray();
   }
 
-  /** What a rank of the job is in the group, or {@link Group#NO_RANK}. */
+  /** What a rank of the job is in the group, or {@link ProcessGroup#NO_RANK}. */
   int find(int worldRank) {
     return all().stream()
         .filter(peer -> worldRanks[peer] == worldRank)
         .findFirst()
-        .orElse(Group.NO_RANK);
+        .orElse(ProcessGroup.NO_RANK);
   }
 
   /** All ranks, in their order. */
@@ -77,13 +77,13 @@ final class RankMap {
     return transport.placeOf(worldRanks[peer]);
   }
 
-  /** See {@link Group#name}. */
+  /** See {@link ProcessGroup#name}. */
   String name(int peer) {
     String place = placeOf(peer);
     return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
   }
 
-  /** See {@link Group#names}. */
+  /** See {@link ProcessGroup#names}. */
   String names(List<Integer> peers) {
     return peers.size() > MOST_NAMED
         ? "ranks " + peers
@@ -93,7 +93,7 @@ final class RankMap {
   /** The name of a rank of the job, whether it is in the group or not. */
   String nameInJob(int worldRank) {
     int peer = find(worldRank);
-    return peer == Group.NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
+    return peer == ProcessGroup.NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
   /**

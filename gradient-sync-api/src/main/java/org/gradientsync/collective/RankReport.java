@@ -34,7 +34,8 @@ final class RankReport {
    * @param calls its calls
    * @param caller the thread that made the last one, or null
    */
-  static String summary(String place, String why, String waiting, FlightRecorder calls, Thread caller) {
+  static String summary(
+      String place, String why, String waiting, FlightRecorder calls, Thread caller) {
     StringBuilder line = new StringBuilder(at(place));
     if (!why.isEmpty()) {
       line.append(why).append(": ");

@@ -27,7 +27,7 @@ final class RemoteReportRequest implements AutoCloseable {
   private static final long NOBODY = -1; // instead of a generation
   private static final Logger log = LoggerFactory.getLogger(RemoteReportRequest.class);
 
-  private final Group group;
+  private final ProcessGroup group;
   private final int questionChannel;
   private final int answerChannel;
   private final long generation;
@@ -43,7 +43,8 @@ final class RemoteReportRequest implements AutoCloseable {
   /**
    * What a rank says for its node.
    *
-   * @param teller which rank is to sum up, as far as that node knows, or {@link Group#NO_RANK}
+   * @param teller which rank is to sum up, as far as that node knows, or {@link
+   *     ProcessGroup#NO_RANK}
    * @param folder where that node's reports are
    * @param lines about each rank of that node, in their order
    */
@@ -58,7 +59,7 @@ final class RemoteReportRequest implements AutoCloseable {
   record Line(boolean died, String text) {}
 
   /** Listens from now on. */
-  RemoteReportRequest(Group group, int questionChannel, int answerChannel, long generation) {
+  RemoteReportRequest(ProcessGroup group, int questionChannel, int answerChannel, long generation) {
     this.group = group;
     this.questionChannel = questionChannel;
     this.answerChannel = answerChannel;

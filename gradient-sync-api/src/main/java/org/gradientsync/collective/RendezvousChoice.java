@@ -27,7 +27,7 @@ public final class RendezvousChoice {
    * @param brings whether messages are to bring small gradients, too; the same on all ranks
    * @throws IllegalArgumentException if the setting is anything else
    */
-  public static void begin(Group group, Settings settings, boolean brings) {
+  public static void begin(ProcessGroup group, Settings settings, boolean brings) {
     boolean messages = settings.meetsByMessages();
     if (group.size() == 1) {
       return;
@@ -52,7 +52,7 @@ public final class RendezvousChoice {
     }
   }
 
-  private static void meetByMessages(Group group, boolean brings) {
+  private static void meetByMessages(ProcessGroup group, boolean brings) {
     if (brings) {
       group.matcher().meetWithPayload();
     }

@@ -163,7 +163,7 @@ final class ReportFolder {
    * Leaves the summary to a rank, unless it has been left to one.
    *
    * @param teller the rank
-   * @param name what {@link Group#name} calls it
+   * @param name what {@link ProcessGroup#name} calls it
    * @return whether it is this rank's now; also where nothing can be written
    */
   boolean leaveSummaryTo(int teller, String name) {
@@ -181,12 +181,12 @@ final class ReportFolder {
     return true;
   }
 
-  /** To whom the summary has been left, or {@link Group#NO_RANK} if that is not known. */
+  /** To whom the summary has been left, or {@link ProcessGroup#NO_RANK} if that is not known. */
   int teller() {
     try {
       return Integer.parseInt(Files.readString(where().resolve(TELLER)).split(":", 2)[0]);
     } catch (IOException | RuntimeException e) {
-      return Group.NO_RANK;
+      return ProcessGroup.NO_RANK;
     }
   }
 

@@ -22,11 +22,11 @@ import org.slf4j.LoggerFactory;
  * too, the first rank that has waited for the reports does.
  *
  * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
- * of it are asked by messages ({@link RemoteReportRequest}): those that have come to the call, because they are
- * most likely to live, and otherwise all that are not known to be gone. Who is asked makes his
- * node's folder, leaves the summary to the asker, and answers for his whole node, also for the
- * ranks of it that have died, when the others have written. Where two nodes ask each other at the
- * same time, the one with the lower number sums up.
+ * of it are asked by messages ({@link RemoteReportRequest}): those that have come to the call,
+ * because they are most likely to live, and otherwise all that are not known to be gone. Who is
+ * asked makes his node's folder, leaves the summary to the asker, and answers for his whole node,
+ * also for the ranks of it that have died, when the others have written. Where two nodes ask each
+ * other at the same time, the one with the lower number sums up.
  */
 final class Reports implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
@@ -35,7 +35,7 @@ final class Reports implements AutoCloseable {
   private static final long SAME_FOLDER_NANOS = 1_000_000_000; // twice what watches may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it
-  private static final int NO_RANK = Group.NO_RANK;
+  private static final int NO_RANK = ProcessGroup.NO_RANK;
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
   private static final String NO_ANSWER =
@@ -44,7 +44,7 @@ final class Reports implements AutoCloseable {
   private final ReportFolder folder;
   private final Bell bell;
   private final RemoteReportRequest reportRequest; // or null
-  private final Group group;
+  private final ProcessGroup group;
   private long questionSeen; // 0 if there is none
 
   /**
@@ -53,7 +53,7 @@ final class Reports implements AutoCloseable {
    * @param bell wakes the job's other processes
    * @param reportRequest for ranks that see no folder of this one's, or null
    */
-  Reports(ReportFolder folder, Bell bell, RemoteReportRequest reportRequest, Group group) {
+  Reports(ReportFolder folder, Bell bell, RemoteReportRequest reportRequest, ProcessGroup group) {
     this.folder = folder;
     this.bell = bell;
     this.reportRequest = reportRequest;
@@ -159,7 +159,8 @@ final class Reports implements AutoCloseable {
     int other = NO_RANK; // that sums up
     for (List<Integer> node : nodes) {
       int speaker = speaker(node);
-      RemoteReportRequest.Answer answer = speaker == NO_RANK ? null : reportRequest.answerOf(speaker);
+      RemoteReportRequest.Answer answer =
+          speaker == NO_RANK ? null : reportRequest.answerOf(speaker);
       for (int i = 0; i < node.size(); i++) {
         int peer = node.get(i);
         if (answer != null) {
@@ -240,9 +241,12 @@ final class Reports implements AutoCloseable {
         && !node.stream().allMatch(group.liveness()::isDeaf);
   }
 
-  /** Who of a node has answered for it, or {@link Group#NO_RANK}. */
+  /** Who of a node has answered for it, or {@link ProcessGroup#NO_RANK}. */
   private int speaker(List<Integer> node) {
-    return node.stream().filter(peer -> reportRequest.answerOf(peer) != null).findFirst().orElse(NO_RANK);
+    return node.stream()
+        .filter(peer -> reportRequest.answerOf(peer) != null)
+        .findFirst()
+        .orElse(NO_RANK);
   }
 
   /**
@@ -265,8 +269,11 @@ final class Reports implements AutoCloseable {
     int teller = folder.teller();
     if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
       List<RemoteReportRequest.Line> lines =
-          own.stream().map(peer -> new RemoteReportRequest.Line(!group.isAlive(peer), line(peer))).toList();
-      RemoteReportRequest.Answer answer = new RemoteReportRequest.Answer(teller, where.toString(), lines);
+          own.stream()
+              .map(peer -> new RemoteReportRequest.Line(!group.isAlive(peer), line(peer)))
+              .toList();
+      RemoteReportRequest.Answer answer =
+          new RemoteReportRequest.Answer(teller, where.toString(), lines);
       askers.forEach(asker -> reportRequest.answer(asker, answer));
       Watch.rest(group);
     }

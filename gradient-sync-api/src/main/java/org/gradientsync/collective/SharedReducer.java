@@ -23,7 +23,7 @@ import org.gradientsync.spi.Reducer;
  */
 final class SharedReducer implements Reducer {
   private final String name;
-  private final Group group;
+  private final ProcessGroup group;
   private final Board board;
   private final HostDevice device;
   private final NodeMemory node;
@@ -61,7 +61,7 @@ final class SharedReducer implements Reducer {
     }
   }
 
-  SharedReducer(String name, Group group, Board board, HostDevice device, NodeMemory node) {
+  SharedReducer(String name, ProcessGroup group, Board board, HostDevice device, NodeMemory node) {
     this.name = name;
     this.group = group;
     this.board = board;

@@ -24,7 +24,7 @@ public final class SharedReducerProvider implements ReducerProvider {
 
   @Override
   public Availability availability(SyncContext context) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     if (!(context.device() instanceof HostDevice)) {
       return Availability.no(
           "the gradients are not in host memory: device=" + context.device().kind());
@@ -39,13 +39,13 @@ public final class SharedReducerProvider implements ReducerProvider {
   }
 
   /** Whether the ranks are processes of one node; the same answer on all of them. */
-  boolean isPossible(Group group) {
+  boolean isPossible(ProcessGroup group) {
     return NodeMemory.isPossible(group) && !group.transport().name().equals("local");
   }
 
   @Override
   public Reducer create(SyncContext context) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     NodeMemory memory = NodeMemory.share(group, Board.BYTES);
     HostDevice device = (HostDevice) context.device();
     device.share(memory.files());

@@ -37,7 +37,8 @@ final class ThreadGoodbyes implements DepartureNotices {
    * @param common the same for all ranks
    * @param key of the group
    */
-  ThreadGoodbyes(ConcurrentMap<Object, Object> common, DeadlockDetector.Key key, int rank, int size) {
+  ThreadGoodbyes(
+      ConcurrentMap<Object, Object> common, DeadlockDetector.Key key, int rank, int size) {
     this.common = common;
     this.key = key;
     this.rank = rank;

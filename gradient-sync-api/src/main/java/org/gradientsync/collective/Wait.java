@@ -38,7 +38,7 @@ final class Wait {
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
-  private final Group group;
+  private final ProcessGroup group;
   private final RankMap members;
   private final CallMatcher matcher;
   private final Liveness liveness;
@@ -52,7 +52,12 @@ final class Wait {
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
-  Wait(Group group, RankMap members, CallMatcher matcher, Liveness liveness, DepartureNotices departures) {
+  Wait(
+      ProcessGroup group,
+      RankMap members,
+      CallMatcher matcher,
+      Liveness liveness,
+      DepartureNotices departures) {
     this.group = group;
     this.members = members;
     this.matcher = matcher;
@@ -64,12 +69,12 @@ final class Wait {
         Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, group.ranksOnNode() / processors));
   }
 
-  /** See {@link Group#addCheck}. */
+  /** See {@link ProcessGroup#addCheck}. */
   void addCheck(Runnable check) {
     checks.add(check);
   }
 
-  /** See {@link Group#removeCheck}. */
+  /** See {@link ProcessGroup#removeCheck}. */
   void removeCheck(Runnable check) {
     checks.remove(check);
   }
@@ -145,7 +150,7 @@ final class Wait {
           check.run();
         }
         int dead = deadWhileWaitingFor(peer);
-        if (dead != Group.NO_RANK && !group.test(message, peer)) {
+        if (dead != ProcessGroup.NO_RANK && !group.test(message, peer)) {
           throw group.lost(
               members.name(dead)
                   + " has died, lastFinished="
@@ -179,18 +184,18 @@ final class Wait {
    * Who is known to have died without a word: the rank that this one waits for; or if that is on
    * another node, and cannot see who dies here, one for which it may be waiting itself.
    *
-   * @return {@link Group#NO_RANK} if nobody is
+   * @return {@link ProcessGroup#NO_RANK} if nobody is
    */
   private int deadWhileWaitingFor(int peer) {
     if (!liveness.isAlive(peer)) {
       return peer;
     }
     return members.isNear(peer) || matcher.isPair()
-        ? Group.NO_RANK
+        ? ProcessGroup.NO_RANK
         : members.all().stream()
             .filter(liveness::hasDiedSilently)
             .findFirst()
-            .orElse(Group.NO_RANK);
+            .orElse(ProcessGroup.NO_RANK);
   }
 
   /** Ends a wait that is part of a circle of waits, or for one. */
@@ -199,7 +204,8 @@ final class Wait {
     Probe circle;
     try {
       if (pending == null) {
-        pending = new PendingWait(group, message, peer, phase, number, clock, deadlockDetector.newId());
+        pending =
+            new PendingWait(group, message, peer, phase, number, clock, deadlockDetector.newId());
       }
       circle = deadlockDetector.look(pending);
     } catch (RuntimeException | OutOfMemoryError e) {

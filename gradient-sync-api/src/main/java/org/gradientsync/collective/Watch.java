@@ -28,12 +28,12 @@ final class Watch {
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_MILLIS = 250;
 
-  private final Set<Group> groups = ConcurrentHashMap.newKeySet();
+  private final Set<ProcessGroup> groups = ConcurrentHashMap.newKeySet();
   private final String name;
-  private final Consumer<Set<Group>> task;
+  private final Consumer<Set<ProcessGroup>> task;
   private Thread thread;
 
-  private Watch(String name, Consumer<Set<Group>> task) {
+  private Watch(String name, Consumer<Set<ProcessGroup>> task) {
     this.name = name;
     this.task = task;
   }
@@ -43,21 +43,21 @@ final class Watch {
    *
    * @param messages whether it may be asked by messages, too
    */
-  static void add(Group group, boolean messages) {
+  static void add(ProcessGroup group, boolean messages) {
     FOLDERS.begin(group);
     if (messages) {
       MESSAGES.begin(group);
     }
   }
 
-  static void remove(Group group) {
+  static void remove(ProcessGroup group) {
     FOLDERS.groups.remove(group);
     MESSAGES.groups.remove(group);
   }
 
   /** Tells all ranks of a group that can be reached that they are asked for reports. */
-  static void wake(Group group) {
-    for (Group other : FOLDERS.groups) {
+  static void wake(ProcessGroup group) {
+    for (ProcessGroup other : FOLDERS.groups) {
       if (other.key().equals(group.key())) {
         attempt(other::answerIfAsked);
       }
@@ -68,11 +68,11 @@ final class Watch {
   }
 
   /** Ends what {@link #wake} began. */
-  static void rest(Group group) {
+  static void rest(ProcessGroup group) {
     group.bell().silence(group.key().id());
   }
 
-  private synchronized void begin(Group group) {
+  private synchronized void begin(ProcessGroup group) {
     groups.add(group);
     if (thread == null) {
       thread = new Thread(this::run, name);
@@ -92,12 +92,12 @@ final class Watch {
     }
   }
 
-  private static void answerBells(Set<Group> groups) {
+  private static void answerBells(Set<ProcessGroup> groups) {
     PERIODS.incrementAndGet();
     Map<DeadlockDetector.Key, Integer> here = ranksHere(groups);
     Map<Path, Set<Long>> rings = new HashMap<>();
     long period = System.currentTimeMillis() / PERIOD_MILLIS;
-    for (Group group : groups) {
+    for (ProcessGroup group : groups) {
       if (!isWhole(group, here)) {
         Bell bell = group.bell();
         Set<Long> ids = rings.computeIfAbsent(bell.place(), place -> look(bell, period));
@@ -119,18 +119,18 @@ final class Watch {
   }
 
   /** How many ranks of each group this JVM has. */
-  private static Map<DeadlockDetector.Key, Integer> ranksHere(Set<Group> groups) {
+  private static Map<DeadlockDetector.Key, Integer> ranksHere(Set<ProcessGroup> groups) {
     Map<DeadlockDetector.Key, Integer> ranks = new HashMap<>();
     groups.forEach(group -> ranks.merge(group.key(), 1, Integer::sum));
     return ranks;
   }
 
   /** Whether all ranks of a group are threads of this JVM, which ask each other. */
-  private static boolean isWhole(Group group, Map<DeadlockDetector.Key, Integer> here) {
+  private static boolean isWhole(ProcessGroup group, Map<DeadlockDetector.Key, Integer> here) {
     return here.getOrDefault(group.key(), 0) == group.size();
   }
 
-  private static void answerMessages(Set<Group> groups) {
+  private static void answerMessages(Set<ProcessGroup> groups) {
     groups.forEach(group -> attempt(group::answerMessages));
   }
 

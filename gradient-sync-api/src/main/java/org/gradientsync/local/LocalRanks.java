@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.LauncherVariables;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,7 +29,7 @@ public final class LocalRanks {
 
   private static final Duration GRACE = Duration.ofSeconds(10);
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
-  private static final ThreadLocal<Group> CURRENT = new ThreadLocal<>();
+  private static final ThreadLocal<ProcessGroup> CURRENT = new ThreadLocal<>();
   private static final AtomicInteger RUNNING = new AtomicInteger();
 
   private LocalRanks() {}
@@ -92,7 +92,7 @@ public final class LocalRanks {
   }
 
   /** Makes the calling thread a rank's. */
-  static void enter(Group world) {
+  static void enter(ProcessGroup world) {
     CURRENT.set(world);
   }
 
@@ -102,7 +102,7 @@ public final class LocalRanks {
    *
    * @return all ranks of the run, or none if the thread is not a rank
    */
-  public static Optional<Group> current() {
+  public static Optional<ProcessGroup> current() {
     return Optional.ofNullable(CURRENT.get());
   }
 
@@ -111,7 +111,7 @@ public final class LocalRanks {
    *
    * @return the group
    */
-  public static Group single() {
+  public static ProcessGroup single() {
     if (RUNNING.get() > 0) {
       log.warn(
           "a sync of one rank is made by thread \"{}\", which is not a rank's, while LocalRanks.run"
@@ -119,7 +119,7 @@ public final class LocalRanks {
               + " sync that the task is given",
           Thread.currentThread().getName());
     }
-    return Group.world(new LocalTransport(new LocalGroup(1), 0));
+    return ProcessGroup.world(new LocalTransport(new LocalGroup(1), 0));
   }
 
   private static void warnIfLaunched(int ranks) {

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.collective.WaitClock;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.slf4j.Logger;
@@ -126,7 +126,7 @@ final class LocalRun {
   }
 
   private void carryOut(int rank) throws Exception {
-    try (Group world = Group.world(new LocalTransport(group, rank));
+    try (ProcessGroup world = ProcessGroup.world(new LocalTransport(group, rank));
         GradientSync sync = create(world)) {
       try {
         task.run(sync);
@@ -137,7 +137,7 @@ final class LocalRun {
     }
   }
 
-  private GradientSync create(Group world) {
+  private GradientSync create(ProcessGroup world) {
     LocalRanks.enter(world); // first, so that the options may ask which rank this is
     return options.apply(GradientSync.builder()).ranks(world).create();
   }

@@ -1,6 +1,6 @@
 package org.gradientsync.spi;
 
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 
 /**
  * A way in which the ranks of a job come to life, found with {@link java.util.ServiceLoader}.
@@ -31,5 +31,5 @@ public interface Launcher {
    * @return all ranks of the job
    * @throws org.gradientsync.UnavailableException if the backend cannot work here
    */
-  Group connect(Settings settings);
+  ProcessGroup connect(Settings settings);
 }

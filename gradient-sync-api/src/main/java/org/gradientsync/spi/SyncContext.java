@@ -2,17 +2,17 @@ package org.gradientsync.spi;
 
 import java.util.Optional;
 import org.gradientsync.DataType;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 
 /**
  * What one rank's sync has when it looks for a reducer.
  *
- * @param group the ranks, and the comparing of their calls; {@link Group#transport()} leads to the
- *     backend
+ * @param group the ranks, and the comparing of their calls; {@link ProcessGroup#transport()} leads
+ *     to the backend
  * @param device this rank's device
  * @param settings what the user asked for
  */
-public record SyncContext(Group group, BackendDevice device, Settings settings) {
+public record SyncContext(ProcessGroup group, BackendDevice device, Settings settings) {
   /**
    * What FLOAT32 sums and averages travel as; see {@link
    * org.gradientsync.GradientSync.Builder#wire}.

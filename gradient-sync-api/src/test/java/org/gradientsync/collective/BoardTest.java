@@ -19,8 +19,9 @@ class BoardTest {
     LocalRanks.run(
         RANKS,
         own -> {
-          try (Group world = Group.world(new OtherWorld());
-              Group group = world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
+          try (ProcessGroup world = ProcessGroup.world(new OtherWorld());
+              ProcessGroup group =
+                  world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
             NodeMemory memory = NodeMemory.share(group, Board.BYTES);
             Board board = new Board(memory, group.rank(), RANKS);
             board.come(5);

@@ -30,10 +30,10 @@ import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Stream;
+import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.mockito.InOrder;
@@ -78,16 +78,16 @@ class CompressedReducerTest {
   }
 
   private interface Task {
-    void run(Group group, HostDevice device, Noted inner);
+    void run(ProcessGroup group, HostDevice device, Noted inner);
   }
 
   private static void run(int ranks, Task task) {
     LocalRanks.run(
         ranks,
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           HostDevice device = new HostDevice();
-          try (Group group = world.split(0, sync.rank(), TIMEOUTS)) {
+          try (ProcessGroup group = world.split(0, sync.rank(), TIMEOUTS)) {
             task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));
             sync.barrier();
           } finally {
@@ -96,7 +96,8 @@ class CompressedReducerTest {
         });
   }
 
-  private static CompressedReducer bfloat16(Reducer inner, Group group, BackendDevice device) {
+  private static CompressedReducer bfloat16(
+      Reducer inner, ProcessGroup group, BackendDevice device) {
     return new CompressedReducer(inner, group, device, DataType.BFLOAT16, PIECE * 2);
   }
 
@@ -116,7 +117,8 @@ class CompressedReducerTest {
     return (rank + 1) * 1.001f + index * 0.37f;
   }
 
-  private static void reduceAndCheck(CompressedReducer reducer, DeviceBuffer buffer, Group group) {
+  private static void reduceAndCheck(
+      CompressedReducer reducer, DeviceBuffer buffer, ProcessGroup group) {
     int count = (int) buffer.count();
     float[] values = new float[count];
     float[] expected = new float[count];

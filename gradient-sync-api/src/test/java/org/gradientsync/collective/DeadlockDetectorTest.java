@@ -37,7 +37,7 @@ class DeadlockDetectorTest {
     LocalRanks.run(
         ranks,
         own -> {
-          try (Group world = Group.world(new SlowMessages());
+          try (ProcessGroup world = ProcessGroup.world(new SlowMessages());
               GradientSync sync =
                   GradientSync.builder().ranks(world).late(Duration.ofMillis(400)).create()) {
             sync.barrier();
@@ -99,7 +99,7 @@ class DeadlockDetectorTest {
   private final class SlowMessages extends OtherWorld {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      if (tag == Group.PROBE && new Probe(memory).kind(size()) == Probe.Kind.ASK) {
+      if (tag == ProcessGroup.PROBE && new Probe(memory).kind(size()) == Probe.Kind.ASK) {
         probes.incrementAndGet();
       }
       return super.sender(memory, peer, tag);

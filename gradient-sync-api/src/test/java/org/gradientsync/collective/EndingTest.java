@@ -24,7 +24,7 @@ class EndingTest {
   private static final Timeouts TIMEOUTS = new Timeouts(LONG, LONG, Optional.empty());
 
   private interface Ending {
-    void end(Group group, GroupCommunicator communicator) throws Exception;
+    void end(ProcessGroup group, GroupCommunicator communicator) throws Exception;
   }
 
   /**
@@ -37,9 +37,9 @@ class EndingTest {
     LocalRanks.run(
         2,
         own -> {
-          Group world =
-              messages ? Group.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
-          try (Group group = world.split(0, world.rank(), TIMEOUTS)) {
+          ProcessGroup world =
+              messages ? ProcessGroup.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             if (group.rank() == 1) {
               ending.end(group, communicator);

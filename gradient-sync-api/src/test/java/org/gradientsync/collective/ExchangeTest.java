@@ -23,7 +23,7 @@ class ExchangeTest {
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      sent += tag % CHANNELS == Group.DATA ? 1 : 0;
+      sent += tag % CHANNELS == ProcessGroup.DATA ? 1 : 0;
       return super.sender(memory, peer, tag);
     }
   }
@@ -34,7 +34,7 @@ class ExchangeTest {
         33,
         sync -> {
           CountingWorld transport = new CountingWorld();
-          try (Group group = Group.world(transport)) {
+          try (ProcessGroup group = ProcessGroup.world(transport)) {
             allGather(group, 20);
             // 6 steps, of which each may be two messages: those around the end of the ranks
             assertTrue(transport.sent <= 12, () -> "messages: " + transport.sent);
@@ -49,7 +49,7 @@ class ExchangeTest {
       LocalRanks.run(
           ranks,
           sync -> {
-            try (Group group = Group.world(new OtherWorld())) {
+            try (ProcessGroup group = ProcessGroup.world(new OtherWorld())) {
               allGather(group, 3);
               sync.barrier();
             }
@@ -62,7 +62,7 @@ class ExchangeTest {
     LocalRanks.run(
         3,
         sync -> {
-          try (Group group = Group.world(new OtherWorld())) {
+          try (ProcessGroup group = ProcessGroup.world(new OtherWorld())) {
             allGather(group, 150_000);
             sync.barrier();
           }
@@ -82,7 +82,7 @@ class ExchangeTest {
         });
   }
 
-  private static void allGather(Group group, int count) {
+  private static void allGather(ProcessGroup group, int count) {
     long[] own = LongStream.range(0, count).map(i -> i * 100 + group.rank()).toArray();
     long[] all = new long[group.size() * count];
     new GroupCommunicator(group).allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));

@@ -42,7 +42,7 @@ class InlinePayloadTest {
   }
 
   private record Rank(
-      Group group, HostDevice device, PointToPointReducer reducer, GradientSync others) {
+      ProcessGroup group, HostDevice device, PointToPointReducer reducer, GradientSync others) {
     DeviceBuffer allocate(int count) {
       return device.allocate(DataType.FLOAT32, count);
     }
@@ -64,8 +64,8 @@ class InlinePayloadTest {
     LocalRanks.run(
         ranks,
         others -> {
-          try (Group world = Group.world(new CountedMessages());
-              Group group = world.split(0, world.rank(), MESSAGES.timeouts())) {
+          try (ProcessGroup world = ProcessGroup.world(new CountedMessages());
+              ProcessGroup group = world.split(0, world.rank(), MESSAGES.timeouts())) {
             RendezvousChoice.begin(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
@@ -101,15 +101,15 @@ class InlinePayloadTest {
             rank.sum(small, 0); // makes the plans
             rank.sum(large, 0);
             rank.others().barrier();
-            int before = sent.get(Group.SCATTER);
+            int before = sent.get(ProcessGroup.SCATTER);
             rank.others().barrier();
             rank.sum(small, 5);
             rank.others().barrier();
-            assertEquals(before, sent.get(Group.SCATTER));
+            assertEquals(before, sent.get(ProcessGroup.SCATTER));
             rank.others().barrier();
             rank.sum(large, 5);
             rank.others().barrier();
-            assertEquals(before + RANKS * (RANKS - 1), sent.get(Group.SCATTER));
+            assertEquals(before + RANKS * (RANKS - 1), sent.get(ProcessGroup.SCATTER));
           }
         });
   }
@@ -120,16 +120,16 @@ class InlinePayloadTest {
         2,
         rank -> {
           rank.others().barrier();
-          int before = prepared.get(Group.PAYLOAD);
+          int before = prepared.get(ProcessGroup.PAYLOAD);
           rank.others().barrier();
           try (DeviceBuffer brief = rank.allocate(1_000)) {
             rank.sum(brief, 0);
             rank.others().barrier();
-            assertEquals(before, prepared.get(Group.PAYLOAD));
+            assertEquals(before, prepared.get(ProcessGroup.PAYLOAD));
             rank.others().barrier();
             rank.sum(brief, 1);
             rank.others().barrier();
-            assertEquals(before + 2, prepared.get(Group.PAYLOAD));
+            assertEquals(before + 2, prepared.get(ProcessGroup.PAYLOAD));
           }
         });
   }

@@ -91,7 +91,7 @@ class OtherNodesTest {
         own -> {
           int rank = own.rank();
           Path place = folder.resolve(rank == dead ? "off" : "" + folderOf.applyAsInt(rank));
-          try (Group world = Group.world(new Nodes(nodeOf, dead, made));
+          try (ProcessGroup world = ProcessGroup.world(new Nodes(nodeOf, dead, made));
               GradientSync sync =
                   GradientSync.builder()
                       .ranks(world)

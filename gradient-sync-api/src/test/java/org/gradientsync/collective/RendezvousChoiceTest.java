@@ -36,15 +36,15 @@ class RendezvousChoiceTest {
   private final CountDownLatch memoryIsGone = new CountDownLatch(1);
 
   private interface Calls {
-    void make(Group group, GradientSync own) throws Exception;
+    void make(ProcessGroup group, GradientSync own) throws Exception;
   }
 
   private void run(Calls calls) {
     LocalRanks.run(
         RANKS,
         own -> {
-          try (Group world = Group.world(new CountedMeetings());
-              Group group = world.split(0, world.rank(), NONE.timeouts())) {
+          try (ProcessGroup world = ProcessGroup.world(new CountedMeetings());
+              ProcessGroup group = world.split(0, world.rank(), NONE.timeouts())) {
             calls.make(group, own);
           }
         });
@@ -178,7 +178,7 @@ class RendezvousChoiceTest {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
-      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == Group.PAYLOAD;
+      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == ProcessGroup.PAYLOAD;
       return tag >= CHANNELS && says ? new Counted(message) : message;
     }
   }

@@ -15,8 +15,8 @@ import org.gradientsync.spi.Settings;
 /**
  * What it costs that the ranks compare their calls before data moves, where messages carry the
  * data: averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a
- * line of JSON for each size. {@code -Dgradientsync.rendezvous=messages} is for ranks of one node that
- * meet by messages, too, as ranks of several nodes do.
+ * line of JSON for each size. {@code -Dgradientsync.rendezvous=messages} is for ranks of one node
+ * that meet by messages, too, as ranks of several nodes do.
  */
 public final class TimeRendezvous {
   private static final int ROUNDS = 21;
@@ -31,8 +31,8 @@ public final class TimeRendezvous {
             .filter(Launcher::launched)
             .findFirst()
             .orElseThrow();
-    Group world = launcher.connect(settings);
-    try (Group group = world.split(0, world.rank(), settings.timeouts());
+    ProcessGroup world = launcher.connect(settings);
+    try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
       RendezvousChoice.begin(group, settings, true);
@@ -67,7 +67,11 @@ public final class TimeRendezvous {
   }
 
   private static double micros(
-      Group group, PointToPointReducer reducer, DeviceBuffer buffer, int calls, boolean meets) {
+      ProcessGroup group,
+      PointToPointReducer reducer,
+      DeviceBuffer buffer,
+      int calls,
+      boolean meets) {
     synchronized (group) {
       group.meetForAllReduce(buffer, ReduceOp.AVERAGE); // so that all begin together
       long start = System.nanoTime();

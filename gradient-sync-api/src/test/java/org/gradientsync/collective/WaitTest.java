@@ -37,9 +37,9 @@ class WaitTest {
     LocalRanks.run(
         Math.max(3, PROCESSORS + 1),
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           int color = Math.min(sync.rank() / 2, 1); // ranks 0 and 1, and the others
-          try (Group group = world.split(color, 0, world.timeouts())) {
+          try (ProcessGroup group = world.split(color, 0, world.timeouts())) {
             assertTrue(sync.rank() != 0 || yieldsSoon(group));
           }
         });
@@ -59,7 +59,7 @@ class WaitTest {
     LocalRanks.run(
         2,
         sync -> {
-          try (Group group = LocalRanks.current().orElseThrow().split(0, 0, timeouts)) {
+          try (ProcessGroup group = LocalRanks.current().orElseThrow().split(0, 0, timeouts)) {
             if (sync.rank() == 1) {
               over.await();
               return;
@@ -86,7 +86,7 @@ class WaitTest {
   }
 
   /** Whether rank 0 yields within a hundred looks at what it waits for. */
-  private static boolean yieldsSoon(Group group) {
+  private static boolean yieldsSoon(ProcessGroup group) {
     boolean[] yields = new boolean[1];
     int[] looks = new int[1];
     Message message =

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -48,14 +48,14 @@ class WatchTest {
     LocalRanks.run(
         2,
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           boolean watched = whole || sync.rank() == 0;
           Timeouts timeouts =
               new Timeouts(
                   Settings.DEFAULT_TIMEOUT,
                   Settings.DEFAULT_LATE,
                   watched ? Optional.of(folder) : Optional.empty());
-          List<Group> groups = new ArrayList<>();
+          List<ProcessGroup> groups = new ArrayList<>();
           for (int i = 0; i < GROUPS; i++) {
             groups.add(world.split(0, 0, timeouts));
           }
@@ -71,7 +71,7 @@ class WatchTest {
             over.countDown();
           }
           over.await();
-          groups.forEach(Group::close);
+          groups.forEach(ProcessGroup::close);
         });
     return result[0];
   }

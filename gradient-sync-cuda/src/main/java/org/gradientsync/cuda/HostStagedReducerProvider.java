@@ -2,10 +2,10 @@ package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.HostReducers;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -41,7 +41,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     Resources parts = new Resources();
     try {
       HostDevice host = parts.add(new HostDevice());
@@ -67,7 +67,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
   }
 
   /** What the GPUs stage in, or null if it cannot be had. */
-  private static NodeMemory node(Group group) {
+  private static NodeMemory node(ProcessGroup group) {
     try {
       return NodeMemory.isPossible(group)
           ? NodeMemory.share(group, StagedOnGpu.bytes(group.size()))

@@ -3,15 +3,15 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 
 /** In words, what a kernel has found to be wrong and left in the report. */
 final class PeerFailure {
-  private final Group group;
+  private final ProcessGroup group;
   private final PeerReport report;
   private final PeerNames names;
 
-  PeerFailure(Group group, PeerReport report, PeerNames names) {
+  PeerFailure(ProcessGroup group, PeerReport report, PeerNames names) {
     this.group = group;
     this.report = report;
     this.names = names;

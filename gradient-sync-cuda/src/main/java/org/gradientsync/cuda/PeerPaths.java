@@ -13,8 +13,8 @@ import java.util.Map;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -71,12 +71,12 @@ final class PeerPaths implements AutoCloseable {
    *     and so does what one rank's thread asks of the GPU for another's kernel
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerPaths open(Group group, CudaDevice device, boolean sharing) {
+  static PeerPaths open(ProcessGroup group, CudaDevice device, boolean sharing) {
     return open(group, device, sharing, PROCESS);
   }
 
-  /** As {@link #open(Group, CudaDevice, boolean)}, in a process of this number. */
-  static PeerPaths open(Group group, CudaDevice device, boolean sharing, long process) {
+  /** As {@link #open(ProcessGroup, CudaDevice, boolean)}, in a process of this number. */
+  static PeerPaths open(ProcessGroup group, CudaDevice device, boolean sharing, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);

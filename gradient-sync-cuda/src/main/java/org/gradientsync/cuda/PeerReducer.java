@@ -12,9 +12,9 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.PlanCache;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -31,7 +31,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private static final AtomicLong CREATED = new AtomicLong();
   private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
-  private final Group group;
+  private final ProcessGroup group;
   private final CudaDevice device;
   private final GroupCommunicator communicator;
   private final PeerPaths paths;
@@ -63,7 +63,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private boolean closing;
 
   PeerReducer(
-      Group group,
+      ProcessGroup group,
       CudaDevice device,
       PeerPaths paths,
       PeerLedger ledger,
@@ -128,7 +128,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         }
         registration = register(own);
       }
-      enqueue(registration, plan(registration, op), own, op, Group.NO_RANK);
+      enqueue(registration, plan(registration, op), own, op, ProcessGroup.NO_RANK);
     }
   }
 
@@ -372,7 +372,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void replays(CudaStream stream) {
-      count(buffer, op, Group.NO_RANK);
+      count(buffer, op, ProcessGroup.NO_RANK);
       order.follow(stream, null);
     }
 

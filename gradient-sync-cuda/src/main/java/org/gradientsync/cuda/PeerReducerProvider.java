@@ -5,9 +5,9 @@ import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -57,7 +57,7 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     CudaDevice device = (CudaDevice) context.device();
     boolean sharing = context.settings().isOn("peer.sharing", false);
     boolean measures = context.settings().isOn("peer.tuning", true);
@@ -117,7 +117,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
-  private static long nanos(Group group) {
+  private static long nanos(ProcessGroup group) {
     try {
       return group.timeout().toNanos();
     } catch (ArithmeticException e) {
@@ -127,7 +127,7 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   /** Ranks that went different ways would wait for each other in vain. */
   private static void requireSame(
-      Group group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
+      ProcessGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
     long choice = tuning.choice() * 2L + (measures ? 1 : 0);
     long[] choices = {choice, -choice};
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
@@ -151,7 +151,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       PeerLayout layout,
       PeerTuning tuning,
       int place) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     if (group.size() == 1 || tuning.isForced()) {
       return;
     }

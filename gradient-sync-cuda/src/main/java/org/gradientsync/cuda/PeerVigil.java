@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,7 +18,7 @@ final class PeerVigil implements DeviceWatch, AutoCloseable {
 
   private static final Logger log = LoggerFactory.getLogger(PeerVigil.class);
 
-  private final Group group;
+  private final ProcessGroup group;
   private final CudaDevice device;
   private final PeerProgress progress;
   private final PeerReport report;
@@ -27,7 +27,7 @@ final class PeerVigil implements DeviceWatch, AutoCloseable {
   private long warnedAt; // how many calls there were
   private volatile boolean thrown;
 
-  PeerVigil(Group group, CudaDevice device, PeerProgress progress, PeerReport report) {
+  PeerVigil(ProcessGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
     this.group = group;
     this.device = device;
     this.progress = progress;

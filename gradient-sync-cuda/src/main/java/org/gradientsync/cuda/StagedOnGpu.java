@@ -9,9 +9,9 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Counter;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.collective.PlanCache;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
@@ -43,7 +43,7 @@ final class StagedOnGpu implements AutoCloseable {
   private static final int COUNTERS = 3;
   private static final int HEADER = 4096;
 
-  private final Group group;
+  private final ProcessGroup group;
   private final CudaDevice device;
   private final Resources resources = new Resources();
   private final int rank;
@@ -86,7 +86,7 @@ final class StagedOnGpu implements AutoCloseable {
     }
   }
 
-  StagedOnGpu(Group group, CudaDevice device, NodeMemory node) {
+  StagedOnGpu(ProcessGroup group, CudaDevice device, NodeMemory node) {
     this.group = group;
     this.device = device;
     rank = group.rank();

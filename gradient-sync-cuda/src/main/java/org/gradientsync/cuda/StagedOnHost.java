@@ -8,8 +8,8 @@ import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.PlanCache;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Reducer;
@@ -27,7 +27,7 @@ final class StagedOnHost implements AutoCloseable {
   private static final int CHUNK_BYTES = 4 << 20;
   private static final int SLOTS = 4;
 
-  private final Group group;
+  private final ProcessGroup group;
   private final CudaDevice device;
   private final HostDevice host;
   private final Reducer inner;
@@ -50,7 +50,7 @@ final class StagedOnHost implements AutoCloseable {
    *
    * @param inner reduces buffers of the host device over the same group
    */
-  StagedOnHost(Group group, CudaDevice device, HostDevice host, Reducer inner) {
+  StagedOnHost(ProcessGroup group, CudaDevice device, HostDevice host, Reducer inner) {
     this.group = group;
     this.device = device;
     this.host = host;

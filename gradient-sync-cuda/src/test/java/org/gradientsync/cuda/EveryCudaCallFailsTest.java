@@ -28,7 +28,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -302,8 +302,8 @@ class EveryCudaCallFailsTest {
   }
 
   private static void shares(GradientSync sync, Played played) {
-    Group world = LocalRanks.current().orElseThrow();
-    try (Group group = world.split(0, sync.rank(), world.timeouts());
+    ProcessGroup world = LocalRanks.current().orElseThrow();
+    try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
         PeerPaths paths = PeerPaths.open(group, device, false, sync.rank());
         CudaBuffer one = device.allocate(DataType.FLOAT32, 10);

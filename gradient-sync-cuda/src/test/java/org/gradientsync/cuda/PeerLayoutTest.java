@@ -19,8 +19,8 @@ import jcuda.Pointer;
 import org.gradientsync.DataType;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
@@ -256,7 +256,7 @@ class PeerLayoutTest {
         2,
         b -> b.device("host"),
         sync -> {
-          Group group = LocalRanks.current().orElseThrow();
+          ProcessGroup group = LocalRanks.current().orElseThrow();
           CudaDevice device = Mockito.mock(CudaDevice.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
           NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);

@@ -5,8 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.BitSet;
 import java.util.Random;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.cuda.CudaDevice.Lent;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -24,8 +24,8 @@ class PeerLedgerTest {
         ranks,
         b -> b.device("host"),
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
-          try (Group group = world.split(0, sync.rank(), world.timeouts())) {
+          ProcessGroup world = LocalRanks.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
             NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
             PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
             body.run(ledger, group.rank(), sync::barrier);

@@ -3,11 +3,11 @@ package org.gradientsync.cuda;
 import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
+import org.gradientsync.spi.Timeouts;
 
 /** Ranks that are threads, each with a fake GPU of its own. */
 final class PeerRanks {
@@ -19,7 +19,7 @@ final class PeerRanks {
   private PeerRanks() {}
 
   /** What one rank has: ranks to test with, and all ranks, which no test breaks. */
-  record Rank(Group group, Communicator everybody, FakeGpu gpu, CudaDevice device) {
+  record Rank(ProcessGroup group, Communicator everybody, FakeGpu gpu, CudaDevice device) {
     int rank() {
       return group.rank();
     }
@@ -44,9 +44,9 @@ final class PeerRanks {
         ranks,
         b -> b.device("host").reducer("local"),
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           FakeGpu gpu = new FakeGpu();
-          try (Group group = world.split(0, sync.rank(), TIMEOUTS);
+          try (ProcessGroup group = world.split(0, sync.rank(), TIMEOUTS);
               CudaDevice device = gpu.open(sync.rank() % GPUS)) {
             task.run(new Rank(group, sync.communicator(), gpu, device));
             sync.barrier();

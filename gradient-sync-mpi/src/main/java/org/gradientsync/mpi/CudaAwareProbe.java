@@ -20,8 +20,8 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 
 /**
  * Tries in a process of its own whether MPI takes device memory. An MPI that only believes so reads

@@ -4,10 +4,10 @@ import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.collective.RendezvousChoice;
 import org.gradientsync.collective.PointToPointReducer;
+import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.collective.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
@@ -61,7 +61,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    Group group = context.group();
+    ProcessGroup group = context.group();
     GroupCommunicator communicator = new GroupCommunicator(group);
     boolean first = group.rank() == 0;
     agree(communicator, first ? process.apply(group.timeout()).reason() : "");
@@ -76,7 +76,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     return reducer(group, context.device());
   }
 
-  private Reducer reducer(Group group, BackendDevice device) {
+  private Reducer reducer(ProcessGroup group, BackendDevice device) {
     return new PointToPointReducer(name(), group, device, CHUNK_BYTES);
   }
 

@@ -4,7 +4,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -19,16 +19,16 @@ import org.gradientsync.spi.Resources;
 final class CudaAwareTrial implements AutoCloseable {
   private static final int COUNT = 1000;
 
-  private final Group group;
+  private final ProcessGroup group;
   private final int[] values = new int[COUNT];
   private DeviceBuffer buffer;
 
   /** Collective, by the ranks' usual group. */
-  CudaAwareTrial(Group ranks) {
+  CudaAwareTrial(ProcessGroup ranks) {
     group = ranks.split(0, ranks.rank(), ranks.timeouts());
   }
 
-  Group group() {
+  ProcessGroup group() {
     return group;
   }
 

@@ -11,7 +11,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.collective.Departure;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.collective.WaitClock;
 import org.gradientsync.host.SharedFiles;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -34,10 +34,10 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static volatile Timeouts longest;
 
   private final OpenMpi mpi;
-  private final Group world;
+  private final ProcessGroup world;
   private final UncaughtExceptionHandler previous;
 
-  private JobEnd(OpenMpi mpi, Group world, UncaughtExceptionHandler previous) {
+  private JobEnd(OpenMpi mpi, ProcessGroup world, UncaughtExceptionHandler previous) {
     this.mpi = mpi;
     this.world = world;
     this.previous = previous;
@@ -55,7 +55,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  static void install(OpenMpi mpi, Group world) {
+  static void install(OpenMpi mpi, ProcessGroup world) {
     Thread.setDefaultUncaughtExceptionHandler(
         new JobEnd(mpi, world, Thread.getDefaultUncaughtExceptionHandler()));
     Runtime.getRuntime()
@@ -85,7 +85,7 @@ final class JobEnd implements UncaughtExceptionHandler {
    *
    * @param sound whether no rank was lost; otherwise it may never come
    */
-  private static void end(OpenMpi mpi, Group world, boolean sound) {
+  private static void end(OpenMpi mpi, ProcessGroup world, boolean sound) {
     Timeouts timeouts = longest;
     long limit = sound ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
@@ -145,7 +145,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  private static String awaited(OpenMpi mpi, Group world, List<Integer> staying) {
+  private static String awaited(OpenMpi mpi, ProcessGroup world, List<Integer> staying) {
     String troubles = mpi.troubles();
     String names = staying.isEmpty() ? "other ranks" : world.names(staying);
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
@@ -175,7 +175,7 @@ final class JobEnd implements UncaughtExceptionHandler {
    * Repeats what ended the job, if another rank has said so: mpirun prints pages of its own after
    * that rank's words. One rank does it for all, the lowest that is not concerned itself.
    */
-  private static void tellCause(OpenMpi mpi, Group world) {
+  private static void tellCause(OpenMpi mpi, ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
       cause = world.endedBy(); // each look lets a message come a little further

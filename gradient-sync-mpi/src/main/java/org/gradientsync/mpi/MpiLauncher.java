@@ -2,7 +2,7 @@ package org.gradientsync.mpi;
 
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Launcher;
@@ -22,7 +22,7 @@ public final class MpiLauncher implements Launcher {
   static final String NAME = "mpi";
 
   private static final Logger log = LoggerFactory.getLogger(MpiLauncher.class);
-  private static Group world;
+  private static ProcessGroup world;
 
   /** For the service loader. */
   public MpiLauncher() {}
@@ -38,7 +38,7 @@ public final class MpiLauncher implements Launcher {
   }
 
   @Override
-  public Group connect(Settings settings) {
+  public ProcessGroup connect(Settings settings) {
     synchronized (MpiLauncher.class) {
       if (world == null) {
         world = join(settings);
@@ -48,7 +48,7 @@ public final class MpiLauncher implements Launcher {
     }
   }
 
-  private static Group join(Settings settings) {
+  private static ProcessGroup join(Settings settings) {
     Availability library =
         MpiLibrary.check(
             MpiLauncher.class.getClassLoader(), System.getProperty("java.library.path", ""));
@@ -73,7 +73,7 @@ public final class MpiLauncher implements Launcher {
     LocalRankCheck.warning(LauncherVariables.environment(), mpi.rank(), localRank)
         .ifPresent(log::warn);
     log.debug("rank {}: {}, started here={}", mpi.rank(), OpenMpi.version(), mpi.isOwner());
-    Group group = Group.world(new MpiTransport(mpi));
+    ProcessGroup group = ProcessGroup.world(new MpiTransport(mpi));
     JobEnd.install(mpi, group);
     return group;
   }

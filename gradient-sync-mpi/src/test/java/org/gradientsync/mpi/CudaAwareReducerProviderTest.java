@@ -7,7 +7,7 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import java.util.Map;
-import org.gradientsync.collective.Group;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Settings;
@@ -45,7 +45,7 @@ class CudaAwareReducerProviderTest {
   }
 
   private Availability availability() {
-    Group group = mock(Group.class);
+    ProcessGroup group = mock(ProcessGroup.class);
     when(group.transport()).thenReturn(transport);
     return new CudaAwareReducerProvider(() -> mpi, timeout -> Availability.yes())
         .availability(new SyncContext(group, device, new Settings(Map.of())));

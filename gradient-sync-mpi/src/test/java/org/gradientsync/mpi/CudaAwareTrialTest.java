@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Group;
 import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Availability;
@@ -75,9 +75,9 @@ class CudaAwareTrialTest {
     LocalRanks.run(
         RANKS,
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           try (BackendDevice host = new HostDevice();
-              Group group = world.split(0, world.rank(), world.timeouts())) {
+              ProcessGroup group = world.split(0, world.rank(), world.timeouts())) {
             BackendDevice device = mock(BackendDevice.class, delegatesTo(host));
             if (group.rank() == 1) {
               faultOfRank1.accept(device);

@@ -33,7 +33,11 @@ final class MpiRunner implements RankRunner {
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     try (GradientSync sync =
         options
-            .apply(GradientSync.builder().device("host").reducer(reducer).set("rendezvous", rendezvous))
+            .apply(
+                GradientSync.builder()
+                    .device("host")
+                    .reducer(reducer)
+                    .set("rendezvous", rendezvous))
             .create()) {
       task.run(sync);
     } catch (RuntimeException | Error e) {

@@ -17,28 +17,28 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The ranks that take part in one communicator ({@link RankMap}), and what all their calls have in
- * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering what
- * was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still there
- * ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
+ * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering
+ * what was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still
+ * there ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
  * DepartureNotices}).
  *
- * <p>Every collective begins with a rendezvous, in which each rank tells every other what it asks for.
- * So calls that differ are found before any buffer is touched, and a rank that is missing is known
- * by its number.
+ * <p>Every collective begins with a rendezvous, in which each rank tells every other what it asks
+ * for. So calls that differ are found before any buffer is touched, and a rank that is missing is
+ * known by its number.
  *
  * <p>Its lock orders the calls of several threads; everything here is called with it held, or says
  * so.
  */
-public final class Group implements AutoCloseable {
+public final class ProcessGroup implements AutoCloseable {
   /**
    * Channels below this are the library's; a user's tag t is USER_CHANNEL + 2t and the one after
    * it.
@@ -73,7 +73,7 @@ public final class Group implements AutoCloseable {
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
   private static final long WORD_NANOS = 200_000_000;
-  private static final Logger log = LoggerFactory.getLogger(Group.class);
+  private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
   private final ContextIds contexts;
@@ -93,7 +93,7 @@ public final class Group implements AutoCloseable {
   private volatile GradientSyncException broken;
   private boolean closed;
 
-  private Group(
+  private ProcessGroup(
       Transport transport,
       ContextIds contexts,
       int context,
@@ -142,11 +142,11 @@ public final class Group implements AutoCloseable {
    * @param transport the way to the other ranks, which this group closes
    * @return the group; one for the life of the transport
    */
-  public static Group world(Transport transport) {
+  public static ProcessGroup world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap members = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    return new Group(transport, new ContextIds(transport), 0, 0, members, none, 0);
+    return new ProcessGroup(transport, new ContextIds(transport), 0, 0, members, none, 0);
   }
 
   /**
@@ -213,7 +213,7 @@ public final class Group implements AutoCloseable {
    * @param newTimeouts how long the new group's calls wait for another rank
    * @return the new group, or null
    */
-  public synchronized Group split(int color, int key, Timeouts newTimeouts) {
+  public synchronized ProcessGroup split(int color, int key, Timeouts newTimeouts) {
     Objects.requireNonNull(newTimeouts, "timeouts");
     if (context == 0) {
       timeouts = newTimeouts; // the world has none of its own
@@ -223,7 +223,7 @@ public final class Group implements AutoCloseable {
       return null;
     }
     int[] worldRanks = members.worldRanks(part.peers());
-    return new Group(
+    return new ProcessGroup(
         transport,
         contexts,
         part.context(),
@@ -283,8 +283,8 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Notes a call that a device carries out without the host's rendezvous the others. The caller holds
-   * this group's lock.
+   * Notes a call that a device carries out without the host's rendezvous the others. The caller
+   * holds this group's lock.
    *
    * @param buffer what it is about
    * @param op the reduction, or null for a broadcast
@@ -336,8 +336,8 @@ public final class Group implements AutoCloseable {
   }
 
   /**
-   * Tells all ranks at the next rendezvous that this rank has found an element that is not a number;
-   * all of them throw. The caller holds this group's lock.
+   * Tells all ranks at the next rendezvous that this rank has found an element that is not a
+   * number; all of them throw. The caller holds this group's lock.
    *
    * @param index of the first such element, or a negative number if there is none
    */
@@ -727,11 +727,11 @@ public final class Group implements AutoCloseable {
    */
   public boolean leaveAll(Departure departure, String reason) {
     boolean sound = !contexts.everBroken();
-    List<Group> open =
+    List<ProcessGroup> open =
         contexts.open(); // before calls end, whose sync is closed without a word then
     contexts.end();
     contexts.deadlockDetector().close(); // the messages below may end at any time
-    for (Group group : open) {
+    for (ProcessGroup group : open) {
       sound &= group.broken == null;
       Watch.remove(group);
       if (group.reports != null) {

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** What a group gives back when it is closed. */
 @Timeout(60)
-class GroupCloseTest {
+class ProcessGroupCloseTest {
   /** Messages that all fail to end. */
   private static final class NoEnd extends OtherWorld {
     private final Set<Message> open = new HashSet<>();
@@ -57,7 +57,7 @@ class GroupCloseTest {
         3,
         sync -> {
           NoEnd transport = new NoEnd();
-          Group world = Group.world(transport);
+          ProcessGroup world = ProcessGroup.world(transport);
           new GroupCommunicator(world).barrier();
           world.matcher().meetWithPayload();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
@@ -73,12 +73,12 @@ class GroupCloseTest {
     LocalRanks.run(
         3,
         sync -> {
-          Group world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalRanks.current().orElseThrow();
           Set<Object> common = world.transport().common().orElseThrow().keySet();
           sync.barrier();
           Set<Object> before = Set.copyOf(common);
           sync.barrier();
-          Group group = world.split(0, 0, world.timeouts());
+          ProcessGroup group = world.split(0, 0, world.timeouts());
           assertTrue(common.contains(group.key()));
           sync.barrier();
           group.close();
