@@ -20,8 +20,8 @@ interface DepartureNotices extends AutoCloseable {
   static DepartureNotices of(ProcessGroup group, int channel, long generation) {
     ConcurrentMap<Object, Object> common = group.transport().common().orElse(null);
     return common == null
-        ? new MessageGoodbyes(group, channel, generation)
-        : new ThreadGoodbyes(common, group.key(), group.rank(), group.size());
+        ? new MessageDepartureNotices(group, channel, generation)
+        : new ThreadDepartureNotices(common, group.key(), group.rank(), group.size());
   }
 
   /** Whether a rank has said that it has left this very group. */

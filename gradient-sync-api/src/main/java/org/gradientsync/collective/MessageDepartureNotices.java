@@ -8,7 +8,7 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /** Word by messages, for which each rank listens to each other one from the beginning. */
-final class MessageGoodbyes implements DepartureNotices {
+final class MessageDepartureNotices implements DepartureNotices {
   private static final int KIND = Long.BYTES; // behind the generation
   private static final int DEPARTURE = KIND + Integer.BYTES;
   private static final int REASON = KIND + Long.BYTES;
@@ -31,7 +31,7 @@ final class MessageGoodbyes implements DepartureNotices {
    *
    * @param generation tells this group from earlier owners of its tags
    */
-  MessageGoodbyes(ProcessGroup group, int channel, long generation) {
+  MessageDepartureNotices(ProcessGroup group, int channel, long generation) {
     this.group = group;
     this.channel = channel;
     this.generation = generation;

@@ -10,7 +10,7 @@ import java.util.function.IntPredicate;
  * threads of one JVM. A message from each rank to each other one would take memory by pairs of
  * ranks.
  */
-final class ThreadGoodbyes implements DepartureNotices {
+final class ThreadDepartureNotices implements DepartureNotices {
   /** How a rank has left. */
   private record Leaving(Departure departure, String reason) {}
 
@@ -37,7 +37,7 @@ final class ThreadGoodbyes implements DepartureNotices {
    * @param common the same for all ranks
    * @param key of the group
    */
-  ThreadGoodbyes(
+  ThreadDepartureNotices(
       ConcurrentMap<Object, Object> common, DeadlockDetector.Key key, int rank, int size) {
     this.common = common;
     this.key = key;
