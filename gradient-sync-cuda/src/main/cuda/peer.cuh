@@ -62,10 +62,7 @@ struct Mailbox {
   unsigned done;              // blocks that have finished the running call
   unsigned failing;           // 1: one thread is reporting a failure
   unsigned long long found;   // number of the last call in which something was not finite
-  unsigned long long leaving; // number of the last call that has handed over
-  unsigned long long handed;  // how many calls have; PeerHandover.java waits for it
-  unsigned sent;              // blocks of the running call that have come as far
-  char pad[4096 - 60];
+  char pad[4096 - 40];
   // From each rank: call and plan, for even and odd calls: a rank may be a call ahead of another, or leave after a call
   // that another is still in.
   unsigned long long headers[2][MAX_RANKS];
@@ -110,7 +107,6 @@ struct Arguments {
   int root; // of a broadcast
   Found* found;    // in kernels that are watched
   long long first; // index in the registered buffer of the first element here
-  long long hands; // 1: this call hands over
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {
@@ -254,48 +250,18 @@ struct Call {
     return failed;
   }
 
-  // The last block counts the call, for the next launch, which may be waiting for that if the kernel can hand over.
-  template <bool WATCHED = false, bool HANDS = false> __device__ __forceinline__ void finish() {
+  // The last block counts the call, for the next launch.
+  template <bool WATCHED = false> __device__ __forceinline__ void finish() {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (atomicAdd(&own->done, 1) == gridDim.x - 1) {
         own->done = 0;
         if (WATCHED) tell(&a.found->done, number);
-        if (HANDS) {
-          tell_after_all(&own->call, number);
-        } else {
-          own->call = number;
-        }
+        own->call = number;
       }
     }
   }
 };
-
-// A call may hand over to the next: tell the host's other stream, when it has sent its last contributions, that the next
-// kernel may be launched. So that has its place on the GPU when this one ends, and other work does not come in between. Once
-// for each call that hands over, whatever becomes of it: or a stream would wait forever.
-__device__ __forceinline__ void hand_over(const Arguments& a, unsigned long long number) {
-  Mailbox* own = a.mailboxes[a.rank];
-  if (a.hands != 0 && atomicAdd(&own->sent, 1) == gridDim.x - 1) {
-    own->sent = 0;
-    tell(&own->leaving, number);
-    tell_after_all(&own->handed, look(&own->handed) + 1);
-  }
-}
-
-// Waits for the end of a call that has handed over to this one, which ends by itself. By all threads of a block. Calls that
-// do not hand over are launched at the end of the one before.
-__device__ __forceinline__ void await_turn(const Arguments& a) {
-  if (a.hands == 0) return;
-  Mailbox* own = a.mailboxes[a.rank];
-  if (threadIdx.x == 0) {
-    unsigned long long leaving = look(&own->leaving);
-    while (look(&own->call) < leaving && look(&own->broken) == 0) {
-    }
-    fence();
-  }
-  __syncthreads();
-}
 
 // Says that an element is not finite; of a call's, the first that comes here.
 __device__ __noinline__ void not_finite(const Arguments& a, long long index) {
@@ -1087,11 +1053,8 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
   const Arguments& a = call.a;
   int peer = threadIdx.x - WORKERS;
   bool there = peer < a.ranks && peer != a.rank;
-  bool handed = false;
   for (int c = 0; c < chunks && !call.failed; c++) {
     barrier_wait(SENT + (c & 1));
-    handed = c == chunks - 1;
-    if (handed && peer == a.rank) hand_over(a, call.number);
     if (there) {
       unsigned long long flag = call.number << TAG_BITS | c;
       tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
@@ -1105,7 +1068,6 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
     if (call.failed) *hopeless_at = c;
     barrier_come(RECEIVED + (c & 1));
   }
-  if (!handed && peer == a.rank) hand_over(a, call.number);
 }
 
 // Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
@@ -1120,14 +1082,7 @@ template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& cal
       fence();
     }
   }
-  call.finish<WATCHED, true>();
-}
-
-// By all of a block, and the same for all: another one may just be setting it.
-__device__ __forceinline__ bool is_broken(const Call& call) {
-  bool broken = __syncthreads_or(call.broken);
-  if (broken && threadIdx.x == 0) hand_over(call.a, call.number);
-  return broken;
+  call.finish<WATCHED>();
 }
 
 // In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the
@@ -1135,9 +1090,8 @@ __device__ __forceinline__ bool is_broken(const Call& call) {
 // that chunk, whose senders have collected chunk c: four slots are enough here, too.
 template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
-  await_turn(a);
   Call call(a);
-  if (is_broken(call)) return;
+  if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
   Tile<F, FAMILY, BATCH> tile(a);

@@ -95,12 +95,6 @@ interface CudaApi {
 
   void streamWaitsFor(CUstream stream, CUevent event);
 
-  /** Whether streams can wait for a number in memory. */
-  boolean canWaitForValues(int ordinal);
-
-  /** Lets a stream wait until 8 bytes of device memory hold this number or a larger one. */
-  void streamWaitsFor(CUstream stream, CUdeviceptr address, long atLeast);
-
   CUevent createEvent(boolean timing);
 
   void destroyEvent(CUevent event);

@@ -27,7 +27,6 @@ import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.CUstreamCaptureMode;
 import jcuda.driver.CUstreamCaptureStatus;
-import jcuda.driver.CUstreamWaitValue_flags;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
@@ -276,24 +275,6 @@ final class JCudaApi implements CudaApi {
       check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
     } catch (jcuda.CudaException e) {
       throw failed(e, "cuStreamWaitEvent");
-    }
-  }
-
-  @Override
-  public boolean canWaitForValues(int ordinal) {
-    return attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, ordinal)
-        != 0;
-  }
-
-  @Override
-  public void streamWaitsFor(CUstream stream, CUdeviceptr address, long atLeast) {
-    try {
-      check(
-          JCudaDriver.cuStreamWaitValue64(
-              stream, address, atLeast, CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ),
-          "cuStreamWaitValue64");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuStreamWaitValue64");
     }
   }
 

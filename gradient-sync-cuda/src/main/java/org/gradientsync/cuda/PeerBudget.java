@@ -11,10 +11,6 @@ import java.util.Map;
  * half empty, or half of the processors empty, if one of its blocks fills a processor. The blocks
  * of all other syncs together are no more than half of the processors, and none of them takes more
  * than half a processor; see {@link #takesWhole}.
- *
- * <p>Two kernels of the first sync may be there at once if one hands over to the other ({@link
- * PeerHandover}). Each takes three eighths of the processors at most, so the quarter that is left
- * has room for all blocks of the other syncs, two on a processor.
  */
 final class PeerBudget {
   private static final Map<Part, BitSet> taken = new HashMap<>();

@@ -25,8 +25,7 @@ final class PeerLaunch {
   private static final int ROOT = OP + Integer.BYTES;
   private static final int FOUND = ROOT + Integer.BYTES;
   private static final int FIRST = FOUND + Long.BYTES;
-  private static final int HANDS = FIRST + Long.BYTES;
-  private static final int BYTES = HANDS + Long.BYTES;
+  private static final int BYTES = FIRST + Long.BYTES;
 
   private final CudaApi api;
   private final CUfunction function;
@@ -91,13 +90,7 @@ final class PeerLaunch {
     return this;
   }
 
-  /**
-   * Enqueues it.
-   *
-   * @param hands whether it hands over to the next call; see {@link PeerHandover}
-   */
-  void enqueue(CUstream stream, boolean hands) {
-    memory.putLong(HANDS, hands ? 1 : 0);
+  void enqueue(CUstream stream) {
     api.launch(function, grid, block, 0, stream, arguments);
   }
 }

@@ -13,9 +13,6 @@ final class PeerLayout {
   static final int MAX_BLOCKS = 512;
   static final int VECTOR = 16;
 
-  /** Where in a mailbox the number of handovers lies. */
-  static final int HANDED = 6 * Long.BYTES;
-
   /** What a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
   static final int ROUND_VECTORS = 28;
 

@@ -55,11 +55,6 @@ final class PeerMailbox implements AutoCloseable {
     return all[rank].address();
   }
 
-  /** Where the kernels of this rank count their handovers; see {@link PeerHandover}. */
-  long handed() {
-    return own + PeerLayout.HANDED;
-  }
-
   /** Frees this rank's, once the others have unmapped it; they are told by the ledger. */
   @Override
   public void close() {

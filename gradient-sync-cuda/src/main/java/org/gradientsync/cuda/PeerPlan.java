@@ -13,24 +13,21 @@ import org.gradientsync.spi.Resources;
 final class PeerPlan implements AutoCloseable {
   private final CudaDevice device;
   private final PeerLaunch[] launches;
-  private final boolean handsOver;
   private final CUgraphExec graph;
 
   /**
    * Captures the launches.
    *
    * @param capture a stream of the library's own, on which nothing runs
-   * @param handsOver whether it is one launch, which hands over; see {@link PeerHandover}
    */
-  PeerPlan(CudaDevice device, CudaStream capture, boolean handsOver, PeerLaunch... launches) {
+  PeerPlan(CudaDevice device, CudaStream capture, PeerLaunch... launches) {
     this.device = device;
     this.launches = launches;
-    this.handsOver = handsOver;
     CudaApi api = device.api();
     device.makeCurrent();
     api.beginCapture(capture.handle());
     try {
-      enqueueEach(capture.handle(), handsOver);
+      enqueueEach(capture.handle());
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, () -> api.destroyGraph(api.endCapture(capture.handle())));
       throw e;
@@ -39,27 +36,15 @@ final class PeerPlan implements AutoCloseable {
     graph = CudaGraph.instantiate(api, captured);
   }
 
-  /** Whether it hands over to the next call, and may itself follow one that does. */
-  boolean handsOver() {
-    return handsOver;
-  }
-
   /** Enqueues it; the device's context is current. Allocates nothing. */
   void enqueue(CUstream stream) {
     device.api().launch(graph, stream);
   }
 
-  /**
-   * Enqueues it on a stream that is being captured, where graphs cannot be launched. It does not
-   * hand over: nobody may count the launches of what is captured.
-   */
+  /** Enqueues it on a stream that is being captured, where graphs cannot be launched. */
   void enqueueEach(CUstream stream) {
-    enqueueEach(stream, false);
-  }
-
-  private void enqueueEach(CUstream stream, boolean hands) {
     for (PeerLaunch launch : launches) {
-      launch.enqueue(stream, hands);
+      launch.enqueue(stream);
     }
   }
 

@@ -141,10 +141,6 @@ final class PeerPlanner implements AutoCloseable {
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
     List<PeerLaunch> launches = new ArrayList<>();
-    boolean handsOver =
-        registration.beside
-            && tuning.handsOver(way)
-            && device.api().canWaitForValues(device.ordinal());
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
       int blocks = layout.blocks(way, wire, count, most);
@@ -160,7 +156,7 @@ final class PeerPlanner implements AutoCloseable {
               .watching(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
-    return new PeerPlan(device, capture, handsOver, launches.toArray(PeerLaunch[]::new));
+    return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
   }
 
   /**

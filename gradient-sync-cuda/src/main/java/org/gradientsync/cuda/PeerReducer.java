@@ -84,7 +84,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
     goodbye = group.size() > 1 ? planner.goodbye() : null;
-    order = new PeerOrder(device, mailbox);
+    order = new PeerOrder(device);
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
     this.finite = finite;
@@ -337,9 +337,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
       return;
     }
     count(buffer, op, root);
-    order.follow(stream, plan);
+    order.follow(stream);
     plan.enqueue(handle);
-    order.enqueued(plan);
     lastCall = group.unsettled();
   }
 
@@ -373,12 +372,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
     @Override
     public void replays(CudaStream stream) {
       count(buffer, op, ProcessGroup.NO_RANK);
-      order.follow(stream, null);
+      order.follow(stream);
     }
 
     @Override
     public void launched() {
-      order.enqueued(null);
       lastCall = group.unsettled();
     }
 
@@ -401,7 +399,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private void awaitCalls() {
-    order.await(() -> vigil.hasThrown() || report.failure() != PeerReport.NONE);
+    order.await();
   }
 
   /** Notes that all calls are done, if that is so: something else may have been waited for. */
@@ -471,7 +469,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   private void sayGoodbye() {
     if (goodbye != null) {
-      goodbye.enqueue(device.stream().handle(), false);
+      goodbye.enqueue(device.stream().handle());
       device.api().awaitStream(device.stream().handle());
     }
     if (report.failure() != PeerReport.NONE && !told) {

@@ -35,8 +35,7 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of(
-        "cache", "peer.handover", "peer.processors", "peer.sharing", "peer.tuning", "peer.way");
+    return Set.of("cache", "peer.processors", "peer.sharing", "peer.tuning", "peer.way");
   }
 
   @Override

@@ -18,7 +18,6 @@ final class PeerTuning {
   private final int place;
   private final PeerWay forced;
   private final int besideProcessors;
-  private final boolean handsOver;
   private final int sharers;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
@@ -35,7 +34,6 @@ final class PeerTuning {
     this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     besideProcessors = besideProcessors(settings, ranks);
-    handsOver = settings.isOn("peer.handover", true);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
     // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
@@ -131,13 +129,8 @@ final class PeerTuning {
       most = Math.min(most, processors); // that is enough for the links
     }
     int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
-    taken = Math.min(taken, processors * 3 / 8); // two of them leave a quarter to other syncs
+    taken = Math.min(taken, processors * 3 / 8); // measured: more is no faster
     return beside ? Math.min(most, perProcessor * taken) : most;
-  }
-
-  /** Whether a kernel beside other work lets the next call's come before its end. */
-  boolean handsOver(PeerWay way) {
-    return handsOver && way.handsOver();
   }
 
   @Override

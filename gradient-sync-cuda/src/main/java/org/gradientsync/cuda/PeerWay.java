@@ -50,11 +50,6 @@ enum PeerWay {
     return this == STREAM || this == WIDE || this == STAGED;
   }
 
-  /** Whether its kernels can hand over to the next call's. */
-  boolean handsOver() {
-    return this == WIDE || this == STAGED;
-  }
-
   /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
   int batch(DataType wire) {
     return switch (this) {

@@ -78,7 +78,6 @@ final class FakeGpu {
     when(api.pciAddress(1)).thenReturn("0000:2c:00.0");
     when(api.multiprocessors(anyInt())).thenReturn(132);
     when(api.capability(anyInt())).thenReturn(90);
-    when(api.canWaitForValues(anyInt())).thenReturn(true);
     when(api.blocksPerMultiprocessor(any(), anyInt())).thenReturn(3);
     when(api.canAccessPeer(anyInt(), anyInt())).thenReturn(true);
     when(api.hasNativeLink(anyInt(), anyInt())).thenReturn(true);

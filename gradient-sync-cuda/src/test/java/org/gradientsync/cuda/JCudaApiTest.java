@@ -49,7 +49,6 @@ class JCudaApiTest {
               Map.entry("cuEventSynchronize", 715),
               Map.entry("cuEventRecord", 400),
               Map.entry("cuStreamWaitEvent", 400),
-              Map.entry("cuStreamWaitValue64_v2", 801),
               Map.entry("cuStreamIsCapturing", 901),
               Map.entry("cuMemcpyHtoDAsync_v2", 702),
               Map.entry("cuMemcpyDtoHAsync_v2", 702),
@@ -69,7 +68,6 @@ class JCudaApiTest {
           "awaitEvent: 715, cuEventSynchronize failed: CUDA_ERROR_ILLEGAL_INSTRUCTION (715)",
           "record: 400, cuEventRecord failed: CUDA_ERROR_INVALID_HANDLE (400)",
           "streamWaitsFor(event): 400, cuStreamWaitEvent failed: CUDA_ERROR_INVALID_HANDLE (400)",
-          "streamWaitsFor(value): 801, cuStreamWaitValue64 failed: CUDA_ERROR_NOT_SUPPORTED (801)",
           "isCapturing: 901, cuStreamIsCapturing failed: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
               + " (901)",
           "copyToDevice: 702, cuMemcpyHtoDAsync failed: CUDA_ERROR_LAUNCH_TIMEOUT (702), bytes=8",
@@ -170,7 +168,6 @@ class JCudaApiTest {
       add("awaitEvent", () -> api.awaitEvent(event));
       add("record", () -> api.record(event, stream));
       add("streamWaitsFor(event)", () -> api.streamWaitsFor(stream, event));
-      add("streamWaitsFor(value)", () -> api.streamWaitsFor(stream, api.pointer(64), 1));
       add("isCapturing", () -> api.isCapturing(stream));
       add("copyToDevice", () -> api.copyToDevice(api.pointer(64), host, 8, stream));
       add("copyToHost", () -> api.copyToHost(host, api.pointer(64), 8, stream));

@@ -133,8 +133,6 @@ class PeerLayoutTest {
       }
     }
     assertEquals(4, SLOTS);
-    assertTrue(
-        fields("Mailbox").contains("handed@" + PeerLayout.HANDED), fields("Mailbox")::toString);
     assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
     assertEquals(1 << constant("OP_BITS"), PeerTag.of(1, ReduceOp.SUM));
     assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
@@ -211,7 +209,7 @@ class PeerLayoutTest {
             .waiting(report, 1234)
             .watching(0x66, 1L << 40)
             .call(55, 4, 1, 6);
-    launch.enqueue(null, true);
+    launch.enqueue(null);
     ByteBuffer memory = captor.getValue();
     List<String> fields = new ArrayList<>();
     for (String field : fields("Arguments")) {
@@ -220,7 +218,7 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "plan", "timeout", "found", "first", "hands" ->
+            case "report", "count", "stride", "plan", "timeout", "found", "first" ->
                 memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);
@@ -245,7 +243,6 @@ class PeerLayoutTest {
             "root=1",
             "found=" + 0x66,
             "first=" + (1L << 40),
-            "hands=1",
             "end=0"),
         fields);
   }

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
-import static org.mockito.ArgumentMatchers.anyInt;
 import static org.mockito.ArgumentMatchers.anyLong;
 import static org.mockito.ArgumentMatchers.eq;
 import static org.mockito.ArgumentMatchers.same;
@@ -466,7 +465,7 @@ class PeerReducerTest {
       clearInvocations(rank.gpu().api);
     }
 
-    /** A call on each stream; the first hands over to the second. */
+    /** A call on each stream. */
     void averageBoth() {
       reducer.allReduce(a, ReduceOp.AVERAGE);
       reducer.allReduce(b, ReduceOp.AVERAGE);
@@ -481,9 +480,9 @@ class PeerReducerTest {
     }
   }
 
-  /** The next call's kernel is launched when the one before says so, not at its end. */
+  /** Also of streams that take turns, as buckets' do. */
   @Test
-  void callsBesideOtherWorkHandOver() {
+  void callsBesideOtherWorkComeAfterTheOneBefore() {
     run(
         2,
         (rank, reducer, buffer) -> {
@@ -494,22 +493,17 @@ class PeerReducerTest {
           try (Buckets buckets = new Buckets(rank, reducer)) {
             buckets.averageBoth();
             reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(c, ReduceOp.AVERAGE); // takes too much to be there beside a
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
-            reducer.allReduce(buffer, ReduceOp.AVERAGE); // too small
+            reducer.allReduce(c, ReduceOp.AVERAGE);
+            reducer.allReduce(buffer, ReduceOp.AVERAGE);
             CUstream even = buckets.even.handle();
             CUstream odd = buckets.odd.handle();
             InOrder order = inOrder(api);
             order.verify(api).launch(any(), same(even));
-            order.verify(api).streamWaitsFor(same(odd), any(), eq(1L));
-            order.verify(api).launch(any(), same(odd));
-            order.verify(api).streamWaitsFor(same(even), any(), eq(2L));
-            order.verify(api).launch(any(), same(even));
+            verifyAfterTheEnd(order, api, even, odd);
+            verifyAfterTheEnd(order, api, odd, even);
             verifyAfterTheEnd(order, api, even, last.handle());
-            verifyAfterTheEnd(order, api, last.handle(), odd);
-            verifyAfterTheEnd(order, api, odd, buffer.stream().handle());
-            verify(api, times(3)).record(any(), any());
-            verify(api, times(2)).streamWaitsFor(any(), any(), anyLong());
+            verifyAfterTheEnd(order, api, last.handle(), buffer.stream().handle());
+            verify(api, times(4)).record(any(), any());
           }
           c.close();
           last.close();
@@ -521,47 +515,6 @@ class PeerReducerTest {
     order.verify(api).record(any(), same(before));
     order.verify(api).streamWaitsFor(same(now), any());
     order.verify(api).launch(any(), same(now));
-  }
-
-  @Test
-  void withoutHandoverACallWaitsForTheEndOfTheOneBefore() {
-    waitsForTheEnd(true, "peer.tuning", "off", "peer.handover", "off");
-    waitsForTheEnd(false, "peer.tuning", "off");
-  }
-
-  private static void waitsForTheEnd(boolean canWaitForValues, String... settings) {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          CudaApi api = rank.gpu().api;
-          when(api.canWaitForValues(anyInt())).thenReturn(canWaitForValues);
-          try (Buckets buckets = new Buckets(rank, reducer)) {
-            buckets.averageBoth();
-            CUstream even = buckets.even.handle();
-            verifyAfterTheEnd(inOrder(api), api, even, buckets.odd.handle());
-            verify(api, never()).streamWaitsFor(any(), any(), anyLong());
-          }
-        },
-        settings);
-  }
-
-  /** After a failure what was handed over to may end before what has handed over. */
-  @Test
-  void afterAFailureAllStreamsThatHandedOverAreWaitedFor() {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          CudaApi api = rank.gpu().api;
-          try (Buckets buckets = new Buckets(rank, reducer)) {
-            buckets.averageBoth();
-            fail(rank, () -> reducer.allReduce(buckets.a, ReduceOp.AVERAGE));
-            clearInvocations(api);
-            reducer.close();
-            verify(api, atLeastOnce()).awaitStream(same(buckets.even.handle()));
-            verify(api, atLeastOnce()).awaitStream(same(buckets.odd.handle()));
-          }
-        },
-        true);
   }
 
   @Test
@@ -586,66 +539,6 @@ class PeerReducerTest {
     int tag = PeerTag.of(1, ReduceOp.AVERAGE);
     report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
     assertThrows(RankLostException.class, call);
-  }
-
-  /** A call on a stream that has handed over, and closes, still comes before all that follow. */
-  @Test
-  void aStreamThatHasHandedOverMayClose() {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          CudaApi api = rank.gpu().api;
-          try (Buckets buckets = new Buckets(rank, reducer)) {
-            buckets.averageBoth();
-            clearInvocations(api);
-            CUstream closed = buckets.even.handle();
-            buckets.even.close();
-            InOrder order = inOrder(api);
-            order.verify(api).record(any(), same(closed));
-            order.verify(api).streamWaitsFor(same(buckets.odd.handle()), any());
-            order.verify(api).destroyStream(same(closed));
-          }
-        });
-  }
-
-  @Test
-  void aHandoverThatTheDriverRefusesBreaksTheSync() {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          try (Buckets buckets = new Buckets(rank, reducer)) {
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            CudaException refused = new CudaException("cuStreamWaitValue64 failed: X (1)", 1);
-            doThrow(refused).when(rank.gpu().api).streamWaitsFor(any(), any(), anyLong());
-            int before = graphs(rank);
-            for (CudaBuffer next : List.of(buckets.b, buckets.a)) {
-              RankLostException e =
-                  assertThrows(
-                      RankLostException.class, () -> reducer.allReduce(next, ReduceOp.AVERAGE));
-              assertTrue(e.getMessage().contains("cuStreamWaitValue64 failed"), e::getMessage);
-            }
-            assertEquals(before, graphs(rank));
-          }
-        });
-  }
-
-  /** Nobody counts the launches of a graph that the caller has made. */
-  @Test
-  void whatIsCapturedDoesNotHandOver() {
-    run(
-        2,
-        (rank, reducer, buffer) -> {
-          CudaApi api = rank.gpu().api;
-          try (Buckets buckets = new Buckets(rank, reducer);
-              CudaGraph graph = capture(rank, reducer, buckets.a)) {
-            clearInvocations(api);
-            graph.launch(buckets.even);
-            reducer.allReduce(buckets.b, ReduceOp.AVERAGE);
-            graph.launch(buckets.even);
-            verify(api, times(2)).record(any(), any());
-            verify(api, never()).streamWaitsFor(any(), any(), anyLong());
-          }
-        });
   }
 
   @Test

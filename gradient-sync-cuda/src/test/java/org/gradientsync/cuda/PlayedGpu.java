@@ -258,8 +258,6 @@ public final class PlayedGpu implements AutoCloseable {
         return "0000:0" + a[0] + ":00.0";
       case "multiprocessors", "blocksPerMultiprocessor":
         return 2;
-      case "canWaitForValues":
-        return true;
       case "capability":
         return 90;
       case "canAccessPeer", "hasNativeLink":
