@@ -46,7 +46,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerOrder order;
   private final PeerLaunch goodbye;
   private final PeerProgress progress;
-  private final PeerVigil vigil;
+  private final PeerWatchdog watchdog;
   private final PeerFinite finite; // or null
 
   /** Ended while graphs of the caller's may still hold their addresses. */
@@ -88,7 +88,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
     this.finite = finite;
-    vigil = new PeerVigil(group, device, progress, report);
+    watchdog = new PeerWatchdog(group, device, progress, report);
     device.watch(this);
   }
 
@@ -432,12 +432,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
       return;
     }
     synchronized (group) {
-      if (told || vigil.hasThrown()) {
+      if (told || watchdog.hasThrown()) {
         return; // another thread has thrown it
       }
       told = true;
-      if (vigil.isMismatch()) {
-        throw group.mismatched(vigil.table());
+      if (watchdog.isMismatch()) {
+        throw group.mismatched(watchdog.table());
       }
       if (report.failure() == PeerReport.MISMATCH) {
         MismatchedCallException e = new MismatchedCallException(failure.table());
@@ -482,7 +482,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     synchronized (group) {
       closing = true;
       device.unwatch(this);
-      vigil.close();
+      watchdog.close();
       if (group.isBroken()) {
         report.stop(); // nobody comes any more
       }

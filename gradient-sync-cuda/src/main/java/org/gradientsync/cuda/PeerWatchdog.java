@@ -12,11 +12,11 @@ import org.slf4j.LoggerFactory;
  * kernels; this finds a rank that waits on its host while another waits on its GPU, ranks that have
  * died, and interrupts. It costs nothing where nobody waits that long.
  */
-final class PeerVigil implements DeviceWatch, AutoCloseable {
+final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   /** Looks at a mismatch before it is thrown: by then each rank has said what it does. */
   private static final int LOOKS = 3;
 
-  private static final Logger log = LoggerFactory.getLogger(PeerVigil.class);
+  private static final Logger log = LoggerFactory.getLogger(PeerWatchdog.class);
 
   private final ProcessGroup group;
   private final CudaDevice device;
@@ -27,7 +27,7 @@ final class PeerVigil implements DeviceWatch, AutoCloseable {
   private long warnedAt; // how many calls there were
   private volatile boolean thrown;
 
-  PeerVigil(ProcessGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
+  PeerWatchdog(ProcessGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
     this.group = group;
     this.device = device;
     this.progress = progress;
