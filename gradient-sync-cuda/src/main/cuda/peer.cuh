@@ -1137,7 +1137,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
   extern "C" __global__ void __launch_bounds__(threads, blocks) way##_##type##_##family(const __grid_constant__ Arguments a) { \
     way<format, family, watched>(a); \
   }
-// Every type and operation goes one way; PeerWay.java knows what has others, too.
+// Every type and operation goes one way; PeerAlgorithm.java knows what has others, too.
 #define ONE_WAY(type, format, family, watched) KERNEL(two_shot, 256, 3, type, format, family, watched)
 #define ALL_WAYS(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, format, ADDING, watched) \

@@ -39,13 +39,13 @@ final class PeerAutotune {
   /** The largest sizes for one_shot and for two_shot, in bytes. */
   long[] measure(PeerLayout layout) {
     long oneShot = 32 << 10;
-    while (2 * oneShot <= layout.mostBytes(PeerWay.ONE_SHOT)
-        && isFaster(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, 2 * oneShot)) {
+    while (2 * oneShot <= layout.mostBytes(PeerAlgorithm.ONE_SHOT)
+        && isFaster(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, 2 * oneShot)) {
       oneShot *= 2;
     }
     long twoShot = Math.max(1 << 20, oneShot);
-    while (2 * twoShot <= layout.mostBytes(PeerWay.TWO_SHOT)
-        && isFaster(PeerWay.TWO_SHOT, PeerWay.STREAM, 2 * twoShot)) {
+    while (2 * twoShot <= layout.mostBytes(PeerAlgorithm.TWO_SHOT)
+        && isFaster(PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM, 2 * twoShot)) {
       twoShot *= 2;
     }
     // The crossing lies somewhere between the last size measured and the next.
@@ -53,14 +53,14 @@ final class PeerAutotune {
     return new long[] {oneShot, Math.max(oneShot, twoShot)};
   }
 
-  private boolean isFaster(PeerWay way, PeerWay other, long bytes) {
+  private boolean isFaster(PeerAlgorithm way, PeerAlgorithm other, long bytes) {
     PeerRegistration registration =
         new PeerRegistration(
             buffer.number, buffer.type, elements(bytes), false, buffer.addresses, buffer.mapped);
     return milliseconds(registration, way) <= milliseconds(registration, other);
   }
 
-  private double milliseconds(PeerRegistration registration, PeerWay way) {
+  private double milliseconds(PeerRegistration registration, PeerAlgorithm way) {
     double[] rounds = new double[ROUNDS];
     int tag = PeerTag.of(registration.number, ReduceOp.SUM);
     try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag);

@@ -28,10 +28,10 @@ final class PeerKernels implements AutoCloseable {
   /**
    * A kernel.
    *
-   * @param op one that adds for {@link PeerWay#BROADCAST}
+   * @param op one that adds for {@link PeerAlgorithm#BROADCAST}
    * @param watched whether it looks for what is not finite
    */
-  CUfunction function(PeerWay way, PeerFormat format, ReduceOp op, boolean watched) {
+  CUfunction function(PeerAlgorithm way, PeerFormat format, ReduceOp op, boolean watched) {
     String name = nameOf(way, format, op);
     String module = moduleOf(format, watched);
     return functions.computeIfAbsent(
@@ -39,9 +39,9 @@ final class PeerKernels implements AutoCloseable {
   }
 
   /** As in peer.cuh. */
-  static String nameOf(PeerWay way, PeerFormat format, ReduceOp op) {
+  static String nameOf(PeerAlgorithm way, PeerFormat format, ReduceOp op) {
     String family = op.adds() ? "_ADDING" : "_OTHER";
-    return way.text() + "_" + format.text() + (way == PeerWay.BROADCAST ? "" : family);
+    return way.text() + "_" + format.text() + (way == PeerAlgorithm.BROADCAST ? "" : family);
   }
 
   /** As in kernels.txt. */
@@ -50,13 +50,13 @@ final class PeerKernels implements AutoCloseable {
   }
 
   /** Those that there are kernels for. */
-  static List<PeerWay> ways(PeerFormat format, ReduceOp op, boolean watched) {
+  static List<PeerAlgorithm> ways(PeerFormat format, ReduceOp op, boolean watched) {
     if (!op.isDefinedFor(format.type())
         || (format.isNarrowed() && !op.adds())
         || (watched && !format.type().isFloatingPoint())) {
       return List.of();
     }
-    return Arrays.stream(PeerWay.values()).filter(way -> way.takes(format, op, watched)).toList();
+    return Arrays.stream(PeerAlgorithm.values()).filter(way -> way.takes(format, op, watched)).toList();
   }
 
   private CUmodule module(String name) {
@@ -67,7 +67,7 @@ final class PeerKernels implements AutoCloseable {
    * Loads all kernels for an operation, which the driver otherwise does when each is first used.
    */
   void load(PeerFormat format, ReduceOp op, boolean watched) {
-    for (PeerWay way : ways(format, op, watched)) {
+    for (PeerAlgorithm way : ways(format, op, watched)) {
       perProcessor(function(way, format, op, watched), way);
     }
   }
@@ -77,7 +77,7 @@ final class PeerKernels implements AutoCloseable {
    * for must not be launched: blocks wait for other GPUs' blocks, and those that have no room yet
    * would be waited for in vain.
    */
-  int perProcessor(CUfunction function, PeerWay way) {
+  int perProcessor(CUfunction function, PeerAlgorithm way) {
     return device.api().blocksPerMultiprocessor(function, way.threads);
   }
 

@@ -34,7 +34,7 @@ final class PeerLaunch {
   private final ByteBuffer memory = HostBuffers.allocate(BYTES);
   private final Pointer arguments;
 
-  PeerLaunch(CudaApi api, CUfunction function, PeerWay way, int blocks) {
+  PeerLaunch(CudaApi api, CUfunction function, PeerAlgorithm way, int blocks) {
     this.api = api;
     this.function = function;
     grid = new int[] {blocks, 1, 1};
@@ -42,7 +42,7 @@ final class PeerLaunch {
     arguments = api.arguments(memory, new int[] {0});
   }
 
-  PeerLaunch mailboxes(PeerMailbox mailbox, PeerWay way, int rank, int ranks) {
+  PeerLaunch mailboxes(PeerMailbox mailbox, PeerAlgorithm way, int rank, int ranks) {
     for (int peer = 0; peer < ranks; peer++) {
       memory.putLong(MAILBOXES + peer * Long.BYTES, mailbox.of(peer));
       memory.putLong(STAGING + peer * Long.BYTES, mailbox.of(peer) + mailbox.layout().offset(way));

@@ -38,11 +38,11 @@ final class PeerLayout {
 
   /** All of a mailbox. */
   long bytes() {
-    return ranks == 1 ? HEAD : offset(PeerWay.STREAM) + STREAM_BYTES;
+    return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
   }
 
   /** Where a way's staging begins. */
-  long offset(PeerWay way) {
+  long offset(PeerAlgorithm way) {
     long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
     return switch (way) {
       case ONE_SHOT, BROADCAST -> HEAD;
@@ -52,17 +52,17 @@ final class PeerLayout {
   }
 
   /** From one sender's staging to the next one's. */
-  long stride(PeerWay way) {
+  long stride(PeerAlgorithm way) {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT, AT_ONCE -> twoShotRounds * ROUND_STRIDE;
       case STREAM, WIDE -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
-      case STAGED -> stride(PeerWay.STREAM) / 2; // the other half is for results
+      case STAGED -> stride(PeerAlgorithm.STREAM) / 2; // the other half is for results
     };
   }
 
   /** The largest buffer that a way can take at once. */
-  long mostBytes(PeerWay way) {
+  long mostBytes(PeerAlgorithm way) {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
       case TWO_SHOT, AT_ONCE -> TWO_SHOT_BYTES;
@@ -71,8 +71,8 @@ final class PeerLayout {
   }
 
   /** How many blocks have something to do, at most as many as given. */
-  int blocks(PeerWay way, DataType type, long count, int most) {
-    boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
+  int blocks(PeerAlgorithm way, DataType type, long count, int most) {
+    boolean all = way == PeerAlgorithm.ONE_SHOT || way == PeerAlgorithm.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
     long each = way.isChunked() ? WORKERS * way.batch(type) : way.threads / 32 * ROUND_VECTORS;
     long needed = (vectors + each - 1) / each;
@@ -81,11 +81,11 @@ final class PeerLayout {
   }
 
   /**
-   * How many batches each block of a {@linkplain PeerWay#isChunked chunked} way sends before it
+   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} way sends before it
    * raises a flag. All of them, if the staging has room for that. A larger buffer goes in chunks,
    * which must be small enough that what lies in the staging stays in the GPU's cache.
    */
-  int batches(PeerWay way, DataType type, long count, int blocks) {
+  int batches(PeerAlgorithm way, DataType type, long count, int blocks) {
     if (!way.isChunked()) {
       return 1;
     }
@@ -95,7 +95,7 @@ final class PeerLayout {
     if (needed <= room) {
       return (int) Math.max(1, needed);
     }
-    int slots = way == PeerWay.STAGED ? 2 * SLOTS : SLOTS;
+    int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
     long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
     return (int) Math.max(1, Math.min(room, cached));
   }

@@ -55,15 +55,15 @@ final class PeerPlanner implements AutoCloseable {
   /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
   boolean needsMapping(DataType type, long count) {
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
-    return way(format, count, ReduceOp.SUM) == PeerWay.STREAM;
+    return way(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
   }
 
-  private PeerWay way(PeerFormat format, long count, ReduceOp op) {
-    PeerWay way = tuning.way(count * format.wire().sizeInBytes());
-    if (way == PeerWay.STREAM && format.isNarrowed()) {
-      way = tuning.takesWholeProcessors() ? PeerWay.STAGED : PeerWay.TWO_SHOT; // in pieces
+  private PeerAlgorithm way(PeerFormat format, long count, ReduceOp op) {
+    PeerAlgorithm way = tuning.way(count * format.wire().sizeInBytes());
+    if (way == PeerAlgorithm.STREAM && format.isNarrowed()) {
+      way = tuning.takesWholeProcessors() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
     }
-    return way.takes(format, op, isWatched(format.type())) ? way : PeerWay.TWO_SHOT;
+    return way.takes(format, op, isWatched(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
   }
 
   /**
@@ -88,11 +88,11 @@ final class PeerPlanner implements AutoCloseable {
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
     PeerFormat format = PeerFormat.of(registration.type, op, wire);
-    PeerWay way = way(format, registration.count, op);
-    if (way == PeerWay.STREAM && registration.mapped == null) {
-      way = PeerWay.TWO_SHOT; // in pieces, all of which go through the mailboxes
-    } else if (way == PeerWay.STREAM && registration.beside && tuning.takesWholeProcessors()) {
-      way = PeerWay.WIDE;
+    PeerAlgorithm way = way(format, registration.count, op);
+    if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
+      way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
+    } else if (way == PeerAlgorithm.STREAM && registration.beside && tuning.takesWholeProcessors()) {
+      way = PeerAlgorithm.WIDE;
     }
     int tag = PeerTag.of(registration.number, op);
     return plan(registration, format, way, op, tag, 0, isWatched(registration.type));
@@ -101,7 +101,7 @@ final class PeerPlanner implements AutoCloseable {
   PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
-    return plan(registration, format, PeerWay.BROADCAST, ReduceOp.SUM, tag, root, false);
+    return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
 
   private boolean isWatched(DataType type) {
@@ -110,29 +110,29 @@ final class PeerPlanner implements AutoCloseable {
 
   /** What tells the others' kernels that this rank comes no more. */
   PeerLaunch goodbye() {
-    return new PeerLaunch(device.api(), kernels.goodbye(), PeerWay.BROADCAST, 1)
-        .mailboxes(mailbox, PeerWay.BROADCAST, rank, ranks);
+    return new PeerLaunch(device.api(), kernels.goodbye(), PeerAlgorithm.BROADCAST, 1)
+        .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
   }
 
   /** As {@link #reduction}, but by a way that is chosen, uncompressed and not watched. */
-  PeerPlan plan(PeerRegistration registration, PeerWay way, ReduceOp op, int tag) {
+  PeerPlan plan(PeerRegistration registration, PeerAlgorithm way, ReduceOp op, int tag) {
     return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0, false);
   }
 
   private PeerPlan plan(
       PeerRegistration registration,
       PeerFormat format,
-      PeerWay chosen,
+      PeerAlgorithm chosen,
       ReduceOp op,
       int tag,
       int root,
       boolean watched) {
     kernels.load(format, op, watched);
     boolean atOnce =
-        chosen == PeerWay.TWO_SHOT
-            && PeerWay.AT_ONCE.takes(format, op, watched)
+        chosen == PeerAlgorithm.TWO_SHOT
+            && PeerAlgorithm.AT_ONCE.takes(format, op, watched)
             && goesAtOnce(registration, format);
-    PeerWay way = atOnce ? PeerWay.AT_ONCE : chosen;
+    PeerAlgorithm way = atOnce ? PeerAlgorithm.AT_ONCE : chosen;
     CUfunction function = kernels.function(way, format, op, watched);
     int most =
         tuning.mostBlocks(

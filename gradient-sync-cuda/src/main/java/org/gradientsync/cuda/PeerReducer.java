@@ -234,7 +234,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** Measures; see {@link PeerAutotune}. Null if buffers cannot be mapped. Collective. */
   long[] autotune(PeerLayout layout) {
     synchronized (group) {
-      long most = layout.mostBytes(PeerWay.TWO_SHOT);
+      long most = layout.mostBytes(PeerAlgorithm.TWO_SHOT);
       try (CudaBuffer scratch =
           device.allocate(DataType.FLOAT32, PeerAutotune.elements(most), device.stream())) {
         device.stream().await();

@@ -9,14 +9,14 @@ import org.gradientsync.spi.Settings;
 
 /** Where one way ends and the next begins, and how much of a GPU they may take. */
 final class PeerTuning {
-  private static final Set<PeerWay> CHOICES =
-      EnumSet.of(PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM);
+  private static final Set<PeerAlgorithm> CHOICES =
+      EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
   private static final int BESIDE_PROCESSORS = 24;
   private static final int MANY_RANKS = 5; // measured: 24 for 2 and for 4 ranks, 48 for 8
 
   private final PeerLayout layout;
   private final int place;
-  private final PeerWay forced;
+  private final PeerAlgorithm forced;
   private final int besideProcessors;
   private final int sharers;
   private long oneShotMost;
@@ -57,9 +57,9 @@ final class PeerTuning {
             + PeerLayout.MAX_BLOCKS);
   }
 
-  private static PeerWay parse(String way) {
-    Optional<PeerWay> found =
-        Arrays.stream(PeerWay.values())
+  private static PeerAlgorithm parse(String way) {
+    Optional<PeerAlgorithm> found =
+        Arrays.stream(PeerAlgorithm.values())
             .filter(w -> CHOICES.contains(w) && w.text().equals(way.toLowerCase(Locale.ROOT)))
             .findFirst();
     return found.orElseThrow(
@@ -78,7 +78,7 @@ final class PeerTuning {
 
   /** A number for what was asked for by settings. */
   int choice() {
-    return besideProcessors * (PeerWay.values().length + 1)
+    return besideProcessors * (PeerAlgorithm.values().length + 1)
         + (forced == null ? 0 : forced.ordinal() + 1);
   }
 
@@ -86,19 +86,19 @@ final class PeerTuning {
     return forced != null;
   }
 
-  PeerWay way(long bytes) {
-    PeerWay way = forced;
+  PeerAlgorithm way(long bytes) {
+    PeerAlgorithm way = forced;
     if (way == null) {
       way =
           bytes <= oneShotMost
-              ? PeerWay.ONE_SHOT
-              : bytes <= twoShotMost ? PeerWay.TWO_SHOT : PeerWay.STREAM;
+              ? PeerAlgorithm.ONE_SHOT
+              : bytes <= twoShotMost ? PeerAlgorithm.TWO_SHOT : PeerAlgorithm.STREAM;
     }
-    if (way == PeerWay.ONE_SHOT && bytes > layout.mostBytes(way)) {
-      way = PeerWay.TWO_SHOT;
+    if (way == PeerAlgorithm.ONE_SHOT && bytes > layout.mostBytes(way)) {
+      way = PeerAlgorithm.TWO_SHOT;
     }
-    if (way == PeerWay.TWO_SHOT && bytes > layout.mostBytes(way)) {
-      way = PeerWay.STREAM;
+    if (way == PeerAlgorithm.TWO_SHOT && bytes > layout.mostBytes(way)) {
+      way = PeerAlgorithm.STREAM;
     }
     return way;
   }
@@ -122,13 +122,13 @@ final class PeerTuning {
    *     the time
    * @param beside whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perProcessor, int ofGpu, PeerWay way, boolean beside) {
+  int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean beside) {
     int processors = ofGpu / sharers;
     int most = PeerBudget.blocks(place, perProcessor, processors);
     if (way.isChunked()) {
       most = Math.min(most, processors); // that is enough for the links
     }
-    int taken = way == PeerWay.STAGED ? 2 * besideProcessors : besideProcessors;
+    int taken = way == PeerAlgorithm.STAGED ? 2 * besideProcessors : besideProcessors;
     taken = Math.min(taken, processors * 3 / 8); // measured: more is no faster
     return beside ? Math.min(most, perProcessor * taken) : most;
   }

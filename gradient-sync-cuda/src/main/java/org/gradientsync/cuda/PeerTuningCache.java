@@ -70,7 +70,7 @@ final class PeerTuningCache {
       boolean sane =
           sizes[0] >= 0
               && sizes[0] <= sizes[1]
-              && sizes[1] <= layout.mostBytes(PeerWay.TWO_SHOT)
+              && sizes[1] <= layout.mostBytes(PeerAlgorithm.TWO_SHOT)
               && parts.length == 2;
       return sane ? sizes : null;
     } catch (IOException | RuntimeException e) {

@@ -52,7 +52,7 @@ class KernelImagesTest {
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
         for (boolean watched : new boolean[] {false, true}) {
-          for (PeerWay way : PeerKernels.ways(format, op, watched)) {
+          for (PeerAlgorithm way : PeerKernels.ways(format, op, watched)) {
             used.computeIfAbsent(PeerKernels.moduleOf(format, watched), module -> new TreeSet<>())
                 .add(PeerKernels.nameOf(way, format, op));
           }

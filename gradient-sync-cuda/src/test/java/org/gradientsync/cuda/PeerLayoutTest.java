@@ -89,7 +89,7 @@ class PeerLayoutTest {
   }
 
   /** Vectors that a block of a chunked way handles at once. */
-  private static long batch(PeerWay way, DataType type) {
+  private static long batch(PeerAlgorithm way, DataType type) {
     return (long) constant("WORKERS") * way.batch(type);
   }
 
@@ -104,7 +104,7 @@ class PeerLayoutTest {
   }
 
   /** Where the kernel's staging ends, in bytes after the beginning of the way's staging. */
-  private static long used(PeerLayout layout, PeerWay way, int ranks) {
+  private static long used(PeerLayout layout, PeerAlgorithm way, int ranks) {
     long stride = layout.stride(way);
     long parts =
         switch (way) {
@@ -123,17 +123,17 @@ class PeerLayoutTest {
     assertEquals(PeerTag.BITS, constant("TAG_BITS"));
     assertEquals(28, ROUND);
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
-    for (PeerWay way : PeerWay.values()) {
+    for (PeerAlgorithm way : PeerAlgorithm.values()) {
       int stream = constant("STREAM_BATCH");
       int wide = constant("WIDE_BATCH");
-      boolean isStream = way == PeerWay.STREAM;
+      boolean isStream = way == PeerAlgorithm.STREAM;
       for (DataType type : DataType.values()) {
         int batch = isStream ? stream : type.sizeInBytes() == 2 ? wide / 2 : wide;
         assertEquals(way.isChunked() ? batch : 0, way.batch(type), way + " of " + type);
       }
     }
     assertEquals(4, SLOTS);
-    assertEquals(constant("WORKERS") + 32, PeerWay.STREAM.threads);
+    assertEquals(constant("WORKERS") + 32, PeerAlgorithm.STREAM.threads);
     assertEquals(1 << constant("OP_BITS"), PeerTag.of(1, ReduceOp.SUM));
     assertEquals("1", found("GAVE_UP = \\(1ULL << TAG_BITS\\) - (\\d);"));
     assertEquals((1 << PeerTag.BITS) - 1, PeerTag.GAVE_UP);
@@ -166,7 +166,7 @@ class PeerLayoutTest {
     String broadcast = found("__launch_bounds__\\((\\d+), \\d+\\) broadcast_");
     bounds.add("broadcast " + broadcast);
     assertEquals(
-        Stream.of(PeerWay.values()).map(w -> w.text() + " " + w.threads).sorted().toList(),
+        Stream.of(PeerAlgorithm.values()).map(w -> w.text() + " " + w.threads).sorted().toList(),
         bounds.stream().distinct().sorted().toList());
   }
 
@@ -203,8 +203,8 @@ class PeerLayoutTest {
     PeerReport report = Mockito.mock(PeerReport.class);
     Mockito.when(report.deviceAddress()).thenReturn(0x77L);
     PeerLaunch launch =
-        new PeerLaunch(api, null, PeerWay.TWO_SHOT, 5)
-            .mailboxes(mailbox, PeerWay.TWO_SHOT, 2, 3)
+        new PeerLaunch(api, null, PeerAlgorithm.TWO_SHOT, 5)
+            .mailboxes(mailbox, PeerAlgorithm.TWO_SHOT, 2, 3)
             .elements(new long[] {0x20, 0x38, 0x40}, 99)
             .waiting(report, 1234)
             .watching(0x66, 1L << 40)
@@ -229,10 +229,10 @@ class PeerLayoutTest {
         List.of(
             "mailboxes=" + 0x1001,
             "buffers=" + 0x38,
-            "staging=" + (0x1001 + layout.offset(PeerWay.TWO_SHOT)),
+            "staging=" + (0x1001 + layout.offset(PeerAlgorithm.TWO_SHOT)),
             "report=" + 0x77,
             "count=99",
-            "stride=" + layout.stride(PeerWay.TWO_SHOT),
+            "stride=" + layout.stride(PeerAlgorithm.TWO_SHOT),
             "plan=55",
             "timeout=1234",
             "rank=2",
@@ -334,22 +334,22 @@ class PeerLayoutTest {
   @MethodSource("severalRanks")
   void theStagingOfTheWaysDoesNotOverlap(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    assertEquals(head(), layout.offset(PeerWay.ONE_SHOT));
-    assertEquals(layout.offset(PeerWay.ONE_SHOT), layout.offset(PeerWay.BROADCAST));
-    assertEquals(layout.stride(PeerWay.ONE_SHOT), layout.stride(PeerWay.BROADCAST));
-    assertEquals(layout.offset(PeerWay.TWO_SHOT), layout.offset(PeerWay.AT_ONCE));
-    assertEquals(layout.stride(PeerWay.TWO_SHOT), layout.stride(PeerWay.AT_ONCE));
-    assertEquals(layout.mostBytes(PeerWay.TWO_SHOT), layout.mostBytes(PeerWay.AT_ONCE));
-    assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.STAGED));
-    assertEquals(layout.offset(PeerWay.STREAM), layout.offset(PeerWay.WIDE));
-    assertEquals(layout.stride(PeerWay.STREAM), layout.stride(PeerWay.WIDE));
-    assertTrue(used(layout, PeerWay.STAGED, ranks) <= used(layout, PeerWay.STREAM, ranks));
-    PeerWay[] inOrder = {PeerWay.ONE_SHOT, PeerWay.TWO_SHOT, PeerWay.STREAM};
+    assertEquals(head(), layout.offset(PeerAlgorithm.ONE_SHOT));
+    assertEquals(layout.offset(PeerAlgorithm.ONE_SHOT), layout.offset(PeerAlgorithm.BROADCAST));
+    assertEquals(layout.stride(PeerAlgorithm.ONE_SHOT), layout.stride(PeerAlgorithm.BROADCAST));
+    assertEquals(layout.offset(PeerAlgorithm.TWO_SHOT), layout.offset(PeerAlgorithm.AT_ONCE));
+    assertEquals(layout.stride(PeerAlgorithm.TWO_SHOT), layout.stride(PeerAlgorithm.AT_ONCE));
+    assertEquals(layout.mostBytes(PeerAlgorithm.TWO_SHOT), layout.mostBytes(PeerAlgorithm.AT_ONCE));
+    assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.STAGED));
+    assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.WIDE));
+    assertEquals(layout.stride(PeerAlgorithm.STREAM), layout.stride(PeerAlgorithm.WIDE));
+    assertTrue(used(layout, PeerAlgorithm.STAGED, ranks) <= used(layout, PeerAlgorithm.STREAM, ranks));
+    PeerAlgorithm[] inOrder = {PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM};
     for (int i = 0; i < inOrder.length; i++) {
-      PeerWay way = inOrder[i];
+      PeerAlgorithm way = inOrder[i];
       assertEquals(0, layout.offset(way) % 128, way + " begins within a line");
       assertTrue(layout.stride(way) > 0);
-      if (way != PeerWay.STREAM) {
+      if (way != PeerAlgorithm.STREAM) {
         assertEquals(0, layout.stride(way) * 16 % 128, way + "'s parts begin within a line");
       }
       long end = i + 1 < inOrder.length ? layout.offset(inOrder[i + 1]) : layout.bytes();
@@ -366,10 +366,10 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void theLargestBufferFitsInEachPart(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerWay way : new PeerWay[] {PeerWay.ONE_SHOT, PeerWay.BROADCAST, PeerWay.TWO_SHOT}) {
+    for (PeerAlgorithm way : new PeerAlgorithm[] {PeerAlgorithm.ONE_SHOT, PeerAlgorithm.BROADCAST, PeerAlgorithm.TWO_SHOT}) {
       long most = layout.mostBytes(way);
       assertEquals(0, most % 16, "pieces of a large buffer must begin at vectors");
-      long vectors = way == PeerWay.TWO_SHOT ? up(most / 16, ranks) : most / 16;
+      long vectors = way == PeerAlgorithm.TWO_SHOT ? up(most / 16, ranks) : most / 16;
       assertTrue(up(vectors, ROUND) * ROUND_STRIDE <= layout.stride(way), way + " with " + ranks);
       assertTrue(most >= 256 << 10, way + " is good for too little");
     }
@@ -379,7 +379,7 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void blocksStayWithinTheFlags(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerWay way : PeerWay.values()) {
+    for (PeerAlgorithm way : PeerAlgorithm.values()) {
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {
           for (int most : MOSTS) {
@@ -388,7 +388,7 @@ class PeerLayoutTest {
             assertTrue(blocks >= 1 && blocks <= Math.min(most, 512), what);
             if (blocks > 1) {
               // Each has something to do.
-              boolean all = way == PeerWay.ONE_SHOT || way == PeerWay.BROADCAST;
+              boolean all = way == PeerAlgorithm.ONE_SHOT || way == PeerAlgorithm.BROADCAST;
               long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);
               long each = way.isChunked() ? batch(way, type) : way.threads / 32 * ROUND;
               assertTrue(vectors > (blocks - 1) * each, what);
@@ -403,8 +403,8 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void aChunkFitsInItsSlot(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerWay way : new PeerWay[] {PeerWay.STREAM, PeerWay.WIDE, PeerWay.STAGED}) {
-      int slots = way == PeerWay.STAGED ? 2 * SLOTS : SLOTS;
+    for (PeerAlgorithm way : new PeerAlgorithm[] {PeerAlgorithm.STREAM, PeerAlgorithm.WIDE, PeerAlgorithm.STAGED}) {
+      int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {
           for (int most : MOSTS) {

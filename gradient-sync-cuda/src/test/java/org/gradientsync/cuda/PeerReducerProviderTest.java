@@ -238,7 +238,7 @@ class PeerReducerProviderTest {
           if (rank.rank() == 0) {
             // All ways are equally fast here, so the first is taken as far as it goes.
             PeerLayout layout = new PeerLayout(2);
-            long most = layout.mostBytes(PeerWay.ONE_SHOT);
+            long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
             String text = Files.readString(file);
             assertTrue(text.contains("fake.12060.2-ranks.share-0="), text);
             PeerTuningCache cache =

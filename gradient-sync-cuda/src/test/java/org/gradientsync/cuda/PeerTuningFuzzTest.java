@@ -35,7 +35,7 @@ class PeerTuningFuzzTest {
       long[] sizes = cache.read(layout);
       if (sizes != null) {
         assertTrue(0 <= sizes[0] && sizes[0] <= sizes[1], sizes[0] + " " + sizes[1]);
-        assertTrue(sizes[1] <= layout.mostBytes(PeerWay.TWO_SHOT), "" + sizes[1]);
+        assertTrue(sizes[1] <= layout.mostBytes(PeerAlgorithm.TWO_SHOT), "" + sizes[1]);
       }
       cache.write(new long[] {3, 4});
       assertArrayEquals(new long[] {3, 4}, cache.read(layout));
@@ -52,7 +52,7 @@ class PeerTuningFuzzTest {
     try {
       PeerTuning tuning = new PeerTuning(layout, 2, 1, 1, new Settings(Map.of(name, text)));
       for (long bytes : new long[] {0, 1, 1 << 20, Long.MAX_VALUE}) {
-        PeerWay way = tuning.way(bytes);
+        PeerAlgorithm way = tuning.way(bytes);
         int most = tuning.mostBlocks(2, 132, way, true);
         assertTrue(most >= 1 && most <= 264, tuning + ": " + most);
       }

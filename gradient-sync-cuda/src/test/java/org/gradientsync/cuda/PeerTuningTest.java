@@ -26,13 +26,13 @@ class PeerTuningTest {
   void smallBuffersGoInOneShotAndLargeOnesStream(int ranks, long oneShot) {
     PeerTuning tuning = tuning(ranks, null);
     assertFalse(tuning.isForced());
-    assertEquals(PeerWay.ONE_SHOT, tuning.way(0));
-    assertEquals(PeerWay.ONE_SHOT, tuning.way(4));
-    assertEquals(PeerWay.ONE_SHOT, tuning.way(oneShot));
-    assertEquals(PeerWay.TWO_SHOT, tuning.way(oneShot + 1));
-    assertEquals(PeerWay.TWO_SHOT, tuning.way(8 * MIB));
-    assertEquals(PeerWay.STREAM, tuning.way(8 * MIB + 1));
-    assertEquals(PeerWay.STREAM, tuning.way(Long.MAX_VALUE));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(0));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(4));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(oneShot));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(oneShot + 1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(Long.MAX_VALUE));
   }
 
   @ParameterizedTest
@@ -55,9 +55,9 @@ class PeerTuningTest {
   void whatWasMeasuredReplacesTheBuiltInNumbers() {
     PeerTuning tuning = tuning(4, null);
     tuning.set(1000, 5000);
-    assertEquals(PeerWay.ONE_SHOT, tuning.way(1000));
-    assertEquals(PeerWay.TWO_SHOT, tuning.way(1001));
-    assertEquals(PeerWay.STREAM, tuning.way(5001));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(1000));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(1001));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(5001));
     assertEquals("one_shot to 1000 bytes, two_shot to 5000, then stream", tuning.toString());
   }
 
@@ -67,16 +67,16 @@ class PeerTuningTest {
     PeerTuning oneShot = tuning(4, "one_shot");
     assertTrue(oneShot.isForced());
     assertEquals("one_shot always", oneShot.toString());
-    long most = layout.mostBytes(PeerWay.ONE_SHOT);
-    assertEquals(PeerWay.ONE_SHOT, oneShot.way(most));
-    assertEquals(PeerWay.TWO_SHOT, oneShot.way(most + 1));
-    assertEquals(PeerWay.STREAM, oneShot.way(8 * MIB + 1));
+    long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
+    assertEquals(PeerAlgorithm.ONE_SHOT, oneShot.way(most));
+    assertEquals(PeerAlgorithm.TWO_SHOT, oneShot.way(most + 1));
+    assertEquals(PeerAlgorithm.STREAM, oneShot.way(8 * MIB + 1));
     PeerTuning twoShot = tuning(4, "Two_Shot");
-    assertEquals(PeerWay.TWO_SHOT, twoShot.way(1));
-    assertEquals(PeerWay.TWO_SHOT, twoShot.way(8 * MIB));
-    assertEquals(PeerWay.STREAM, twoShot.way(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, twoShot.way(8 * MIB + 1));
     PeerTuning stream = tuning(4, "stream");
-    assertEquals(PeerWay.STREAM, stream.way(1));
+    assertEquals(PeerAlgorithm.STREAM, stream.way(1));
   }
 
   @ParameterizedTest
@@ -93,35 +93,35 @@ class PeerTuningTest {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
     PeerTuning first = new PeerTuning(layout, 2, 1, 0, none);
-    assertEquals(198, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
-    assertEquals(198, first.mostBlocks(2, 132, PeerWay.AT_ONCE, false));
-    assertEquals(132, first.mostBlocks(2, 132, PeerWay.STREAM, false));
-    assertEquals(66, first.mostBlocks(1, 132, PeerWay.STAGED, false));
-    assertEquals(72, first.mostBlocks(3, 132, PeerWay.TWO_SHOT, true));
-    assertEquals(24, first.mostBlocks(1, 132, PeerWay.WIDE, true));
-    assertEquals(48, first.mostBlocks(1, 132, PeerWay.STAGED, true));
+    assertEquals(198, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.AT_ONCE, false));
+    assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+    assertEquals(66, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, false));
+    assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
+    assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     PeerTuning many = new PeerTuning(layout, 8, 1, 0, none);
-    assertEquals(48, many.mostBlocks(1, 132, PeerWay.WIDE, true));
-    assertEquals(49, many.mostBlocks(1, 132, PeerWay.STAGED, true));
+    assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(first.takesWholeProcessors());
     PeerTuning second = new PeerTuning(layout, 2, 1, 1, none);
-    assertEquals(33, second.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
-    assertEquals(33, second.mostBlocks(2, 132, PeerWay.STREAM, true));
+    assertEquals(33, second.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(33, second.mostBlocks(2, 132, PeerAlgorithm.STREAM, true));
     assertFalse(second.takesWholeProcessors());
     PeerTuning shared = new PeerTuning(layout, 2, 2, 0, none); // two ranks with half of a GPU
-    assertEquals(99, shared.mostBlocks(3, 132, PeerWay.TWO_SHOT, false));
-    assertEquals(66, shared.mostBlocks(2, 132, PeerWay.STREAM, false));
-    assertEquals(24, shared.mostBlocks(1, 132, PeerWay.WIDE, true));
-    assertEquals(24, shared.mostBlocks(1, 132, PeerWay.STAGED, true));
+    assertEquals(99, shared.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(shared.takesWholeProcessors());
     assertEquals(
-        1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerWay.STREAM, false));
+        1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     assertEquals(
-        1, new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerWay.STREAM, false));
+        1, new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerWay.WIDE, true));
+    assertEquals(5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(
-        132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerWay.STREAM, false));
+        132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =

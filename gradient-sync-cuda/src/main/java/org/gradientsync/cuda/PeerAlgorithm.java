@@ -5,7 +5,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /** The ways of {@code peer.cuh} in which data goes from GPU to GPU. */
-enum PeerWay {
+enum PeerAlgorithm {
   /** Everything to everybody, in lines that carry their own flags. */
   ONE_SHOT(256),
   /** Shards to their owners, results to everybody, in such lines. */
@@ -23,7 +23,7 @@ enum PeerWay {
 
   final int threads;
 
-  PeerWay(int threads) {
+  PeerAlgorithm(int threads) {
     this.threads = threads;
   }
 
