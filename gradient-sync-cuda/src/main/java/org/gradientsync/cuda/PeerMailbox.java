@@ -10,15 +10,15 @@ final class PeerMailbox implements AutoCloseable {
   private final PeerLedger ledger;
   private final PeerLayout layout;
   private final long own;
-  private final PeerPaths.Mapped[] all;
+  private final PeerMemory.Mapped[] all;
 
   /**
    * Allocates it and maps the others'. Collective.
    *
-   * @param paths closed if this fails
+   * @param memory closed if this fails
    * @throws UnavailableException on all ranks if one of them cannot
    */
-  PeerMailbox(CudaDevice device, PeerPaths paths, PeerLedger ledger, PeerLayout layout) {
+  PeerMailbox(CudaDevice device, PeerMemory memory, PeerLedger ledger, PeerLayout layout) {
     this.device = device;
     this.ledger = ledger;
     this.layout = layout;
@@ -31,15 +31,15 @@ final class PeerMailbox implements AutoCloseable {
     }
     own = address;
     try {
-      Agreement.requireAll(paths.communicator(), reason);
-      all = paths.share(own);
+      Agreement.requireAll(memory.communicator(), reason);
+      all = memory.share(own);
       if (all == null) {
         throw new UnavailableException("a rank cannot map another rank's GPU memory");
       }
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(
           e,
-          paths, // which may have mapped some ranks' memory already
+          memory, // which may have mapped some ranks' memory already
           ledger::closed,
           own == 0 ? null : () -> device.giveBack(own, ledger.allClosed()));
       throw e;

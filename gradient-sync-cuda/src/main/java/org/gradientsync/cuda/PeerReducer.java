@@ -34,7 +34,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final ProcessGroup group;
   private final CudaDevice device;
   private final GroupCommunicator communicator;
-  private final PeerPaths paths;
+  private final PeerMemory memory;
   private final PeerLedger ledger;
   private final PeerMailbox mailbox;
   private final PeerReport report;
@@ -65,7 +65,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   PeerReducer(
       ProcessGroup group,
       CudaDevice device,
-      PeerPaths paths,
+      PeerMemory memory,
       PeerLedger ledger,
       PeerMailbox mailbox,
       PeerReport report,
@@ -75,8 +75,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
       PeerFinite finite) {
     this.group = group;
     this.device = device;
-    this.communicator = paths.communicator();
-    this.paths = paths;
+    this.communicator = memory.communicator();
+    this.memory = memory;
     this.ledger = ledger;
     this.mailbox = mailbox;
     this.report = report;
@@ -288,7 +288,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
               + PeerTag.MAX_REGISTRATIONS
               + "; reuse buffers, or create a new sync");
     }
-    PeerPaths.Mapped[] mapped = map ? paths.share(own.address()) : null;
+    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
     long[] addresses = new long[group.size()];
     addresses[group.rank()] = own.address();
     if (mapped != null) {
@@ -460,10 +460,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private void release(PeerRegistration registration) {
-    PeerPaths.Mapped[] mapped = registration.mapped;
+    PeerMemory.Mapped[] mapped = registration.mapped;
     Resources.closeAll(
         registration::closePlans,
-        mapped == null ? null : () -> paths.unmap(mapped),
+        mapped == null ? null : () -> memory.unmap(mapped),
         mapped == null ? null : () -> ledger.ended(registration.number));
   }
 
@@ -495,7 +495,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
                   captured.stream().<AutoCloseable>map(r -> () -> release(r)).toList()),
           planner,
           order,
-          paths,
+          memory,
           finite,
           ledger::closed, // whatever happened here, the others may have their memory back
           share,

@@ -60,24 +60,24 @@ public final class PeerReducerProvider implements ReducerProvider {
     CudaDevice device = (CudaDevice) context.device();
     boolean sharing = context.settings().isOn("peer.sharing", false);
     boolean measures = context.settings().isOn("peer.tuning", true);
-    PeerPaths paths = PeerPaths.open(group, device, sharing);
+    PeerMemory memory = PeerMemory.open(group, device, sharing);
     NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
-    PeerMailbox mailbox = new PeerMailbox(device, paths, ledger, layout);
-    PeerBudget.Share share = PeerBudget.take(device.ordinal(), paths.turn());
+    PeerMailbox mailbox = new PeerMailbox(device, memory, ledger, layout);
+    PeerBudget.Share share = PeerBudget.take(device.ordinal(), memory.turn());
     PeerReport report = null;
     PeerFinite finite = null;
     PeerPlanner planner = null;
     PeerReducer reducer = null;
     try {
       long[] places = {share.place()};
-      paths.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
+      memory.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
       int place = (int) places[0]; // the smallest share of any rank
       PeerTuning tuning =
-          new PeerTuning(layout, group.size(), paths.sharers(), place, context.settings());
-      requireSame(group, paths.communicator(), tuning, measures);
+          new PeerTuning(layout, group.size(), memory.sharers(), place, context.settings());
+      requireSame(group, memory.communicator(), tuning, measures);
       String reason = "";
       try {
         report = new PeerReport(device);
@@ -96,13 +96,13 @@ public final class PeerReducerProvider implements ReducerProvider {
                 timeout);
         reducer =
             new PeerReducer(
-                group, device, paths, ledger, mailbox, report, planner, share, progress, finite);
+                group, device, memory, ledger, mailbox, report, planner, share, progress, finite);
       } catch (CudaException e) {
         reason = e.getMessage();
       }
-      Agreement.requireAll(paths.communicator(), reason);
+      Agreement.requireAll(memory.communicator(), reason);
       if (measures) {
-        tune(context, paths.communicator(), reducer, layout, tuning, place);
+        tune(context, memory.communicator(), reducer, layout, tuning, place);
       }
       return reducer;
     } catch (RuntimeException | Error e) {
@@ -110,7 +110,7 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(e, reducer);
       } else {
         Resources.closeAllAfter(
-            e, device::makeCurrent, planner, finite, report, paths, ledger::closed, mailbox, share);
+            e, device::makeCurrent, planner, finite, report, memory, ledger::closed, mailbox, share);
       }
       throw e;
     }

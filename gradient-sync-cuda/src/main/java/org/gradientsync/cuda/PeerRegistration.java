@@ -20,7 +20,7 @@ final class PeerRegistration {
   final long[] addresses;
 
   /** What to give up at the end; null if nothing was mapped. */
-  final PeerPaths.Mapped[] mapped;
+  final PeerMemory.Mapped[] mapped;
 
   /** Whether a graph of the caller's holds a call of it. */
   boolean captured;
@@ -35,7 +35,7 @@ final class PeerRegistration {
       long count,
       boolean beside,
       long[] addresses,
-      PeerPaths.Mapped[] mapped) {
+      PeerMemory.Mapped[] mapped) {
     this.number = number;
     this.type = type;
     this.count = count;

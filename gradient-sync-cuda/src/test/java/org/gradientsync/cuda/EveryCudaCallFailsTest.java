@@ -110,16 +110,16 @@ class EveryCudaCallFailsTest {
     on("host-staged alone", 1, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
     on("host-staged", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
     on("host-staged buckets", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::buckets);
-    Set<String> peer = Set.of("PeerPaths.offer", "PeerPaths.map", "Leftovers.free");
+    Set<String> peer = Set.of("PeerMemory.offer", "PeerMemory.map", "Leftovers.free");
     on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
     on("peer graphs", 2, "peer", peer, EveryCudaCallFailsTest::replays);
     SCENARIOS.put(
-        "peer paths of processes",
+        "peer memory of processes",
         new Scenario(
             2,
-            Set.of("PeerPaths.offer", "PeerPaths.map"),
+            Set.of("PeerMemory.offer", "PeerMemory.map"),
             (played, outcomes) -> onRanks(2, outcomes, sync -> shares(sync, played[sync.rank()]))));
   }
 
@@ -305,13 +305,13 @@ class EveryCudaCallFailsTest {
     ProcessGroup world = LocalRanks.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
-        PeerPaths paths = PeerPaths.open(group, device, false, sync.rank());
+        PeerMemory memory = PeerMemory.open(group, device, false, sync.rank());
         CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
         CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
-      PeerPaths.Mapped[] mapped = paths.share(one.address());
-      paths.share(other.address());
+      PeerMemory.Mapped[] mapped = memory.share(one.address());
+      memory.share(other.address());
       if (mapped != null) {
-        paths.unmap(mapped);
+        memory.unmap(mapped);
       }
     }
   }

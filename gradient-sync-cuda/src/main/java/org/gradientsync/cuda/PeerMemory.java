@@ -22,7 +22,7 @@ import org.gradientsync.spi.Resources;
  * allocations, which are mapped here; a rank in this process gives addresses, which are good here
  * once peer access is on, and for which CUDA refuses handles.
  */
-final class PeerPaths implements AutoCloseable {
+final class PeerMemory implements AutoCloseable {
   /** Tells ranks in this process from others: process ids may repeat in containers. */
   private static final long PROCESS = new SecureRandom().nextLong();
 
@@ -55,7 +55,7 @@ final class PeerPaths implements AutoCloseable {
   /** Another rank's memory as it is mapped here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerPaths(
+  private PeerMemory(
       CudaDevice device, GroupCommunicator communicator, long process, int sharers, int turn) {
     this.device = device;
     this.communicator = communicator;
@@ -71,12 +71,12 @@ final class PeerPaths implements AutoCloseable {
    *     and so does what one rank's thread asks of the GPU for another's kernel
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerPaths open(ProcessGroup group, CudaDevice device, boolean sharing) {
+  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing) {
     return open(group, device, sharing, PROCESS);
   }
 
   /** As {@link #open(ProcessGroup, CudaDevice, boolean)}, in a process of this number. */
-  static PeerPaths open(ProcessGroup group, CudaDevice device, boolean sharing, long process) {
+  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
@@ -102,7 +102,7 @@ final class PeerPaths implements AutoCloseable {
     for (int rank = 0; rank < group.size(); rank++) {
       most = Math.max(most, lowerWithSameGpu(all, rank) + 1);
     }
-    return new PeerPaths(device, communicator, process, most, lowerWithSameGpu(all, group.rank()));
+    return new PeerMemory(device, communicator, process, most, lowerWithSameGpu(all, group.rank()));
   }
 
   private static int lowerWithSameGpu(long[] all, int rank) {

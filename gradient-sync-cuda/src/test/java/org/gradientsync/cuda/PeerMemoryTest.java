@@ -25,15 +25,15 @@ import org.junit.jupiter.api.Timeout;
 
 /** Whether ranks reach each other's memory, and how it is mapped. */
 @Timeout(60)
-class PeerPathsTest {
+class PeerMemoryTest {
   /** As if every rank were a process. */
-  private static PeerPaths openAsProcess(Rank rank) {
-    return PeerPaths.open(rank.group(), rank.device(), true, 1000 + rank.rank());
+  private static PeerMemory openAsProcess(Rank rank) {
+    return PeerMemory.open(rank.group(), rank.device(), true, 1000 + rank.rank());
   }
 
   private static String refusal(Rank rank) {
     return assertThrows(
-            UnavailableException.class, () -> PeerPaths.open(rank.group(), rank.device(), false))
+            UnavailableException.class, () -> PeerMemory.open(rank.group(), rank.device(), false))
         .getMessage();
   }
 
@@ -117,16 +117,16 @@ class PeerPathsTest {
     PeerRanks.run(
         3, // 0 and 2 on the same GPU
         rank -> {
-          try (PeerPaths paths = PeerPaths.open(rank.group(), rank.device(), true);
+          try (PeerMemory memory = PeerMemory.open(rank.group(), rank.device(), true);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             int others = rank.rank() == 1 ? 2 : 1;
             verify(rank.gpu().api, times(others)).enablePeerAccess(any());
             addresses[rank.rank()] = buffer.address() + 8;
-            PeerPaths.Mapped[] mapped = paths.share(buffer.address() + 8);
+            PeerMemory.Mapped[] mapped = memory.share(buffer.address() + 8);
             for (int peer = 0; peer < 3; peer++) {
               assertEquals(addresses[peer], mapped[peer].address());
             }
-            paths.unmap(mapped);
+            memory.unmap(mapped);
             verify(rank.gpu().api, never()).importMemory(any());
             verify(rank.gpu().api, never()).closeImport(anyLong());
           }
@@ -138,24 +138,24 @@ class PeerPathsTest {
     PeerRanks.run(
         2,
         rank -> {
-          try (PeerPaths paths = openAsProcess(rank);
+          try (PeerMemory memory = openAsProcess(rank);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100);
               CudaBuffer another = rank.device().allocate(DataType.INT32, 100)) {
             CudaApi api = rank.gpu().api;
             int peer = 1 - rank.rank();
             verify(api, never()).enablePeerAccess(any());
-            PeerPaths.Mapped[] whole = paths.share(buffer.address());
-            PeerPaths.Mapped[] part = paths.share(buffer.address() + 12);
+            PeerMemory.Mapped[] whole = memory.share(buffer.address());
+            PeerMemory.Mapped[] part = memory.share(buffer.address() + 12);
             verify(api, times(1)).importMemory(any());
             assertEquals(whole[peer].address() + 12, part[peer].address());
             assertEquals(buffer.address(), whole[rank.rank()].address());
-            paths.unmap(whole);
+            memory.unmap(whole);
             verify(api, never()).closeImport(anyLong());
-            PeerPaths.Mapped[] other = paths.share(another.address());
+            PeerMemory.Mapped[] other = memory.share(another.address());
             verify(api, times(2)).importMemory(any());
-            paths.unmap(part);
+            memory.unmap(part);
             verify(api, times(1)).closeImport(whole[peer].address());
-            paths.share(buffer.address()); // and once more after it was given up
+            memory.share(buffer.address()); // and once more after it was given up
             verify(api, times(3)).importMemory(any());
             assertEquals(2, rank.gpu().holds().get("import"));
             assertNotNull(other);
@@ -169,12 +169,12 @@ class PeerPathsTest {
     PeerRanks.run(
         2,
         rank -> {
-          try (PeerPaths paths = openAsProcess(rank);
+          try (PeerMemory memory = openAsProcess(rank);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             if (rank.rank() == 1) {
               doThrow(failure("cuIpcGetMemHandle")).when(rank.gpu().api).exportMemory(anyLong());
             }
-            assertNull(paths.share(buffer.address()));
+            assertNull(memory.share(buffer.address()));
             assertNull(rank.gpu().holds().get("import"));
           }
         });
@@ -185,12 +185,12 @@ class PeerPathsTest {
     PeerRanks.run(
         2,
         rank -> {
-          try (PeerPaths paths = openAsProcess(rank);
+          try (PeerMemory memory = openAsProcess(rank);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             if (rank.rank() == 1) {
               doThrow(failure("cuIpcOpenMemHandle")).when(rank.gpu().api).importMemory(any());
             }
-            assertNull(paths.share(buffer.address()));
+            assertNull(memory.share(buffer.address()));
             assertNull(rank.gpu().holds().get("import"));
             verify(rank.gpu().api, times(rank.rank() == 0 ? 1 : 0)).closeImport(anyLong());
           }
@@ -199,16 +199,16 @@ class PeerPathsTest {
 
   private static void mailboxIsRefused(Rank rank, String reason) {
     Map<String, Integer> before = rank.gpu().holds();
-    PeerPaths paths = openAsProcess(rank);
+    PeerMemory memory = openAsProcess(rank);
     PeerLedger ledger =
         new PeerLedger(
             NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), rank.group().size());
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
-            () -> new PeerMailbox(rank.device(), paths, ledger, new PeerLayout(2)));
+            () -> new PeerMailbox(rank.device(), memory, ledger, new PeerLayout(2)));
     assertEquals(reason, e.getMessage());
-    paths.communicator().barrier(); // by now all have given up
+    memory.communicator().barrier(); // by now all have given up
     rank.device().allocate(DataType.INT32, 1).close();
     assertEquals(before, rank.gpu().holds());
   }
@@ -250,27 +250,27 @@ class PeerPathsTest {
     PeerRanks.run(
         2,
         rank -> {
-          PeerPaths paths = openAsProcess(rank);
+          PeerMemory memory = openAsProcess(rank);
           PeerLedger ledger =
               new PeerLedger(NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), 2);
           PeerLayout layout = new PeerLayout(2);
-          PeerMailbox mailbox = new PeerMailbox(rank.device(), paths, ledger, layout);
+          PeerMailbox mailbox = new PeerMailbox(rank.device(), memory, ledger, layout);
           assertTrue(mailbox.of(0) != mailbox.of(1));
           verify(rank.gpu().api).fillZero(eq(mailbox.of(rank.rank())), eq(layout.bytes()), any());
           if (rank.rank() == 0) {
-            paths.close();
+            memory.close();
             ledger.closed();
             mailbox.close();
             assertEquals(layout.bytes(), rank.gpu().allocatedBytes());
-            paths.communicator().barrier();
-            paths.communicator().barrier();
+            memory.communicator().barrier();
+            memory.communicator().barrier();
             rank.device().allocate(DataType.INT32, 1).close();
           } else {
-            paths.communicator().barrier();
-            paths.close();
+            memory.communicator().barrier();
+            memory.close();
             ledger.closed();
             mailbox.close();
-            paths.communicator().barrier();
+            memory.communicator().barrier();
           }
           assertEquals(0, rank.gpu().allocatedBytes());
         });
