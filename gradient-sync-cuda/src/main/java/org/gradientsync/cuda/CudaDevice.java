@@ -363,7 +363,7 @@ public final class CudaDevice implements BackendDevice {
         finite,
         () -> closed = true,
         this::freeAll,
-        () -> Leftovers.free(api, context),
+        () -> DeferredFrees.free(api, context),
         stream);
   }
 
@@ -512,7 +512,7 @@ public final class CudaDevice implements BackendDevice {
     if (terms == null || terms.stream().allMatch(Lent::isBack)) {
       api.free(address);
     } else {
-      Leftovers.add(api, context, address, () -> terms.stream().allMatch(Lent::isBack));
+      DeferredFrees.add(api, context, address, () -> terms.stream().allMatch(Lent::isBack));
     }
   }
 
@@ -554,12 +554,12 @@ public final class CudaDevice implements BackendDevice {
 
   /** Frees {@link #allocateZeroed}'s memory once others have unmapped it. */
   void giveBack(long address, Lent terms) {
-    Leftovers.add(api, context, address, terms);
-    Leftovers.free(api, context);
+    DeferredFrees.add(api, context, address, terms);
+    DeferredFrees.free(api, context);
   }
 
   private long allocateBytes(long bytes) {
-    Leftovers.free(api, context);
+    DeferredFrees.free(api, context);
     try {
       return api.allocate(bytes);
     } catch (CudaException e) {

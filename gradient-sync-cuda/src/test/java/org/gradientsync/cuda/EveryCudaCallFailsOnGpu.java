@@ -78,7 +78,7 @@ class EveryCudaCallFailsOnGpu {
     }
     for (int gpu = 0; gpu < ranks; gpu++) { // what others had mapped
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        Leftovers.free(faulty.api(), device.context());
+        DeferredFrees.free(faulty.api(), device.context());
       }
     }
     return faulty;

@@ -110,7 +110,7 @@ class EveryCudaCallFailsTest {
     on("host-staged alone", 1, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
     on("host-staged", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
     on("host-staged buckets", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::buckets);
-    Set<String> peer = Set.of("PeerMemory.offer", "PeerMemory.map", "Leftovers.free");
+    Set<String> peer = Set.of("PeerMemory.offer", "PeerMemory.map", "DeferredFrees.free");
     on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
@@ -414,7 +414,7 @@ class EveryCudaCallFailsTest {
       }
       CudaApi api = played[rank].faulty().api();
       for (int gpu = 0; gpu < 2; gpu++) {
-        Leftovers.free(api, played[rank].gpu().context(gpu));
+        DeferredFrees.free(api, played[rank].gpu().context(gpu));
       }
       Map<String, Integer> held = played[rank].gpu().holds();
       if (!held.isEmpty()) {

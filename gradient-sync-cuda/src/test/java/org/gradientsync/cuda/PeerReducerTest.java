@@ -80,7 +80,7 @@ class PeerReducerTest {
             buffer.close();
           }
           rank.everybody().barrier();
-          Leftovers.free(rank.gpu().api, rank.device().context());
+          DeferredFrees.free(rank.gpu().api, rank.device().context());
           assertEquals(before, rank.gpu().holds());
         });
   }

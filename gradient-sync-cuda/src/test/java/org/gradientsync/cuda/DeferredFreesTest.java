@@ -17,7 +17,7 @@ import org.gradientsync.DataType;
 import org.junit.jupiter.api.Test;
 
 /** Memory that is closed here while others have it mapped. */
-class LeftoversTest {
+class DeferredFreesTest {
   private static final long ADDRESS = 0x7000;
   private static final long OTHER = 0x8000;
 
@@ -27,26 +27,26 @@ class LeftoversTest {
 
   @Test
   void isFreedOnceWhenItIsBack() {
-    Leftovers.add(api, context, ADDRESS, back::get);
-    Leftovers.free(api, context);
+    DeferredFrees.add(api, context, ADDRESS, back::get);
+    DeferredFrees.free(api, context);
     verify(api, never()).free(anyLong());
     back.set(true);
     verify(api, never()).free(anyLong());
-    Leftovers.free(api, context);
-    Leftovers.free(api, context);
+    DeferredFrees.free(api, context);
+    DeferredFrees.free(api, context);
     verify(api, times(1)).free(ADDRESS);
   }
 
   @Test
   void isFreedOnItsOwnGpuAlone() {
     back.set(true);
-    Leftovers.add(api, context, ADDRESS, back::get);
+    DeferredFrees.add(api, context, ADDRESS, back::get);
     CudaApi another = mock(CudaApi.class);
-    Leftovers.free(api, FakeGpu.newContext());
-    Leftovers.free(another, context);
+    DeferredFrees.free(api, FakeGpu.newContext());
+    DeferredFrees.free(another, context);
     verify(api, never()).free(anyLong());
     verify(another, never()).free(anyLong());
-    Leftovers.free(api, context);
+    DeferredFrees.free(api, context);
     verify(api, times(1)).free(ADDRESS);
   }
 
@@ -54,10 +54,10 @@ class LeftoversTest {
   void aFailureIsNotTriedAgainAndHoldsNothingElseUp() {
     doThrow(new CudaException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
     back.set(true);
-    Leftovers.add(api, context, ADDRESS, back::get);
-    Leftovers.add(api, context, OTHER, back::get);
-    assertDoesNotThrow(() -> Leftovers.free(api, context));
-    Leftovers.free(api, context);
+    DeferredFrees.add(api, context, ADDRESS, back::get);
+    DeferredFrees.add(api, context, OTHER, back::get);
+    assertDoesNotThrow(() -> DeferredFrees.free(api, context));
+    DeferredFrees.free(api, context);
     verify(api, times(1)).free(ADDRESS);
     verify(api, times(1)).free(OTHER);
   }
@@ -123,7 +123,7 @@ class LeftoversTest {
       buffer.close();
       verify(gpu.api, never()).free(address);
       before.set(true);
-      Leftovers.free(gpu.api, device.context());
+      DeferredFrees.free(gpu.api, device.context());
       verify(gpu.api, times(1)).free(address);
     }
   }

@@ -13,13 +13,13 @@ import org.slf4j.LoggerFactory;
  * when they have unmapped it: whenever something is allocated or closed, this is looked into. So
  * closing need not wait for other ranks.
  */
-final class Leftovers {
-  private static final Logger log = LoggerFactory.getLogger(Leftovers.class);
+final class DeferredFrees {
+  private static final Logger log = LoggerFactory.getLogger(DeferredFrees.class);
   private static final List<Leftover> leftovers = new ArrayList<>();
 
   private record Leftover(CudaApi api, CUcontext context, long address, Lent terms) {}
 
-  private Leftovers() {}
+  private DeferredFrees() {}
 
   static synchronized void add(CudaApi api, CUcontext context, long address, Lent terms) {
     leftovers.add(new Leftover(api, context, address, terms));
