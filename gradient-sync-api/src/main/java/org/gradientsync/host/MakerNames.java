@@ -47,10 +47,10 @@ final class MakerNames {
 
   /** Deletes what ended processes of this user have left in a folder. */
   static void deleteLeftovers(Path folder, String prefix, OwnFiles own) {
-    try (DirectoryStream<Path> memory =
+    try (DirectoryStream<Path> paths =
         Files.newDirectoryStream(
             folder, path -> isOfEndedProcess(prefix, path.getFileName().toString()))) {
-      for (Path path : memory) {
+      for (Path path : paths) {
         if (!own.owns(path)) {
           log.debug("left by another user, whose affair it is: file={}", path);
         } else {

@@ -130,9 +130,9 @@ class OtherNodesTest {
 
   private Path reports(int node) throws IOException {
     try (Stream<Path> all = Files.list(folder.resolve("" + node))) {
-      List<Path> memory = new ArrayList<>(all.toList());
-      assertEquals(1, memory.size(), memory::toString);
-      return memory.get(0);
+      List<Path> paths = new ArrayList<>(all.toList());
+      assertEquals(1, paths.size(), paths::toString);
+      return paths.get(0);
     }
   }
 

@@ -127,9 +127,9 @@ class ReportsTest {
 
   private static Path only(Path parent) throws Exception {
     try (Stream<Path> all = Files.list(parent)) {
-      List<Path> memory = all.toList();
-      assertEquals(1, memory.size(), memory::toString);
-      return memory.get(0);
+      List<Path> paths = all.toList();
+      assertEquals(1, paths.size(), paths::toString);
+      return paths.get(0);
     }
   }
 }
