@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
@@ -37,6 +38,7 @@ final class DeadlockDetector implements AutoCloseable {
   private static final long PROBE_NANOS = 300_000_000;
 
   private final ProbeChannel probes;
+  private final BiConsumer<Probe, Integer> taker = this::take; // made before any call waits
   private final ContextIds contexts;
   private final int rank;
   private final int ranks;
@@ -87,7 +89,7 @@ final class DeadlockDetector implements AutoCloseable {
       return null;
     }
     waits.add(pending);
-    probes.read(this::take);
+    probes.read(taker);
     long now = pending.clock.waited();
     if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
       pending.probedAt = now;

@@ -56,7 +56,9 @@ final class PeerKernels implements AutoCloseable {
         || (watched && !format.type().isFloatingPoint())) {
       return List.of();
     }
-    return Arrays.stream(PeerAlgorithm.values()).filter(way -> way.takes(format, op, watched)).toList();
+    return Arrays.stream(PeerAlgorithm.values())
+        .filter(way -> way.takes(format, op, watched))
+        .toList();
   }
 
   private CUmodule module(String name) {

@@ -81,9 +81,9 @@ final class PeerLayout {
   }
 
   /**
-   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} way sends before it
-   * raises a flag. All of them, if the staging has room for that. A larger buffer goes in chunks,
-   * which must be small enough that what lies in the staging stays in the GPU's cache.
+   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} way sends before
+   * it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
+   * chunks, which must be small enough that what lies in the staging stays in the GPU's cache.
    */
   int batches(PeerAlgorithm way, DataType type, long count, int blocks) {
     if (!way.isChunked()) {

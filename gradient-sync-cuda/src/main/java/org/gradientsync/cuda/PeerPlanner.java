@@ -61,7 +61,10 @@ final class PeerPlanner implements AutoCloseable {
   private PeerAlgorithm way(PeerFormat format, long count, ReduceOp op) {
     PeerAlgorithm way = tuning.way(count * format.wire().sizeInBytes());
     if (way == PeerAlgorithm.STREAM && format.isNarrowed()) {
-      way = tuning.takesWholeProcessors() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
+      way =
+          tuning.takesWholeProcessors()
+              ? PeerAlgorithm.STAGED
+              : PeerAlgorithm.TWO_SHOT; // in pieces
     }
     return way.takes(format, op, isWatched(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
   }
@@ -91,7 +94,9 @@ final class PeerPlanner implements AutoCloseable {
     PeerAlgorithm way = way(format, registration.count, op);
     if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
       way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
-    } else if (way == PeerAlgorithm.STREAM && registration.beside && tuning.takesWholeProcessors()) {
+    } else if (way == PeerAlgorithm.STREAM
+        && registration.beside
+        && tuning.takesWholeProcessors()) {
       way = PeerAlgorithm.WIDE;
     }
     int tag = PeerTag.of(registration.number, op);

@@ -110,7 +110,15 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(e, reducer);
       } else {
         Resources.closeAllAfter(
-            e, device::makeCurrent, planner, finite, report, memory, ledger::closed, mailbox, share);
+            e,
+            device::makeCurrent,
+            planner,
+            finite,
+            report,
+            memory,
+            ledger::closed,
+            mailbox,
+            share);
       }
       throw e;
     }

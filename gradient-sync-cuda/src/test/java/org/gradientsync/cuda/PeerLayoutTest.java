@@ -343,8 +343,11 @@ class PeerLayoutTest {
     assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.STAGED));
     assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.WIDE));
     assertEquals(layout.stride(PeerAlgorithm.STREAM), layout.stride(PeerAlgorithm.WIDE));
-    assertTrue(used(layout, PeerAlgorithm.STAGED, ranks) <= used(layout, PeerAlgorithm.STREAM, ranks));
-    PeerAlgorithm[] inOrder = {PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM};
+    assertTrue(
+        used(layout, PeerAlgorithm.STAGED, ranks) <= used(layout, PeerAlgorithm.STREAM, ranks));
+    PeerAlgorithm[] inOrder = {
+      PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM
+    };
     for (int i = 0; i < inOrder.length; i++) {
       PeerAlgorithm way = inOrder[i];
       assertEquals(0, layout.offset(way) % 128, way + " begins within a line");
@@ -366,7 +369,10 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void theLargestBufferFitsInEachPart(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerAlgorithm way : new PeerAlgorithm[] {PeerAlgorithm.ONE_SHOT, PeerAlgorithm.BROADCAST, PeerAlgorithm.TWO_SHOT}) {
+    for (PeerAlgorithm way :
+        new PeerAlgorithm[] {
+          PeerAlgorithm.ONE_SHOT, PeerAlgorithm.BROADCAST, PeerAlgorithm.TWO_SHOT
+        }) {
       long most = layout.mostBytes(way);
       assertEquals(0, most % 16, "pieces of a large buffer must begin at vectors");
       long vectors = way == PeerAlgorithm.TWO_SHOT ? up(most / 16, ranks) : most / 16;
@@ -403,7 +409,8 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void aChunkFitsInItsSlot(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerAlgorithm way : new PeerAlgorithm[] {PeerAlgorithm.STREAM, PeerAlgorithm.WIDE, PeerAlgorithm.STAGED}) {
+    for (PeerAlgorithm way :
+        new PeerAlgorithm[] {PeerAlgorithm.STREAM, PeerAlgorithm.WIDE, PeerAlgorithm.STAGED}) {
       int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {

@@ -117,9 +117,11 @@ class PeerTuningTest {
     assertEquals(
         1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     assertEquals(
-        1, new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
+        1,
+        new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
-    assertEquals(5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(
+        5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(
         132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
