@@ -105,9 +105,14 @@ public abstract class BucketsContract {
     return sizes().flatMap(n -> Arrays.stream(TYPES).map(t -> Arguments.of(n, t)));
   }
 
+  /** How long a rank waits for another one. */
+  protected Duration timeout() {
+    return Duration.ofSeconds(20);
+  }
+
   /** A rank that another one waits for in vain is given up after a while. */
   private void run(int ranks, RankTask task) {
-    runner().run(ranks, b -> b.timeout(Duration.ofSeconds(20)), task);
+    runner().run(ranks, b -> b.timeout(timeout()), task);
   }
 
   private static GradientBuckets.Builder small(GradientSync sync, List<Parameter> model) {
@@ -1297,7 +1302,7 @@ public abstract class BucketsContract {
     runner()
         .run(
             ranks,
-            b -> b.timeout(Duration.ofSeconds(20)).requireFinite(true),
+            b -> b.timeout(timeout()).requireFinite(true),
             sync -> {
               int odd = ranks - 1;
               try (GradientBuckets others = small(sync, FLOATS).overlap(overlap).build()) {

@@ -2,7 +2,6 @@ package org.gradientsync.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import java.time.Duration;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
@@ -48,8 +47,9 @@ final class GpuRunner implements RankRunner {
     }
   }
 
-  private boolean isShared() {
-    return reducer.equals(PeerReducer.NAME) && CudaLibrary.api().deviceCount() == 1;
+  /** Whether the ranks of {@link #peerSizes} share a GPU. */
+  static boolean areShared() {
+    return SIZE == null && CudaLibrary.api().deviceCount() == 1;
   }
 
   @Override
@@ -64,11 +64,6 @@ final class GpuRunner implements RankRunner {
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     UnaryOperator<GradientSync.Builder> all = b -> options.apply(b.device("cuda").reducer(reducer));
-    if (SIZE == null && ranks > 1 && isShared()) {
-      // Freeing memory waits for the other rank's kernel, which may wait for this rank.
-      LocalRanks.run(ranks, b -> all.apply(b).timeout(Duration.ofSeconds(5)), task);
-      return;
-    }
     if (SIZE == null) {
       LocalRanks.run(ranks, all, task);
       return;

@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import java.time.Duration;
 import org.gradientsync.contract.BucketsContract;
 import org.gradientsync.contract.RankRunner;
 
@@ -8,5 +9,13 @@ class PeerBucketsOnGpu extends BucketsContract {
   @Override
   protected RankRunner runner() {
     return new GpuRunner(PeerReducer.NAME);
+  }
+
+  /**
+   * Freeing memory of a GPU that ranks share waits for a lost rank's kernel, until its time-out.
+   */
+  @Override
+  protected Duration timeout() {
+    return GpuRunner.areShared() ? Duration.ofSeconds(5) : super.timeout();
   }
 }
