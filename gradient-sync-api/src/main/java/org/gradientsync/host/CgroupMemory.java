@@ -105,7 +105,8 @@ final class CgroupMemory {
     if (swap != Long.MAX_VALUE) {
       swap = Math.max(0, swap - number(group.resolve("memory.swap.current")));
     }
-    long bytes = limit - used + cached(group, "") + Math.min(swap, swapFree);
+    long left = limit - used + cached(group, "");
+    long bytes = left + Math.min(Math.min(swap, swapFree), Long.MAX_VALUE - limit); // if unknown
     return new Left(bytes, limit, file);
   }
 

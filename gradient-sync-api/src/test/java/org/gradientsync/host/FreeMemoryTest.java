@@ -129,6 +129,14 @@ class FreeMemoryTest {
   }
 
   @Test
+  void swapThatIsNotKnownIsEnough() throws IOException {
+    write("proc/self/mountinfo", SECOND);
+    second("", mb(700), 300, 0);
+    Files.delete(root.resolve("proc/meminfo"));
+    allows(300);
+  }
+
+  @Test
   void theAncestorsOfAGroupLimitIt() throws IOException {
     write("proc/self/mountinfo", SECOND);
     write("proc/self/cgroup", "0::/batch/job\n");
