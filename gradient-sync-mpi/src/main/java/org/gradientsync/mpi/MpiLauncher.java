@@ -40,10 +40,10 @@ public final class MpiLauncher implements Launcher {
   @Override
   public ProcessGroup connect(Settings settings) {
     synchronized (MpiLauncher.class) {
+      JobEnd.waitAsLongAs(settings.timeouts());
       if (world == null) {
         world = join(settings);
       }
-      JobEnd.waitAsLongAs(settings.timeouts());
       return world;
     }
   }
