@@ -40,7 +40,7 @@ final class Liveness {
     contexts.noteDeath(members.worldRank(peer));
   }
 
-  /** Whether another rank is known to have died, and has not said goodbye. */
+  /** Whether another rank is known to have died, and has sent no departure notice. */
   boolean hasDiedSilently(int peer) {
     return peer != members.rank() && !isAlive(peer) && !departures.has(peer);
   }
