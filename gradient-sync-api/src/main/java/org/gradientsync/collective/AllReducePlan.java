@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostDevice;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Message;
 
@@ -83,24 +84,30 @@ final class AllReducePlan implements AutoCloseable {
           DeviceBuffer room = scratch.slice(slot, ownLength);
           contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              Pieces.message(group, room, Pieces.view(room), peer, ProcessGroup.SCATTER, false);
+              Pieces.message(
+                  group.messages(), room, Pieces.view(room), peer, Channel.SCATTER, false);
           gatherSends[chunk][peer] =
               Pieces.message(
-                  group, contributions[chunk][rank], ownView, peer, ProcessGroup.GATHER, true);
+                  group.messages(),
+                  contributions[chunk][rank],
+                  ownView,
+                  peer,
+                  Channel.GATHER,
+                  true);
         }
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
           ByteBuffer view = Pieces.view(piece);
           scatterSends[chunk][peer] =
-              Pieces.message(group, piece, view, peer, ProcessGroup.SCATTER, true);
+              Pieces.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
           gatherReceives[chunk][peer] =
-              Pieces.message(group, piece, view, peer, ProcessGroup.GATHER, false);
+              Pieces.message(group.messages(), piece, view, peer, Channel.GATHER, false);
         }
       }
     }
     this.shards = shards;
-    carries = device instanceof HostDevice && InlinePayload.fits(group, buffer, shards);
+    carries = device instanceof HostDevice && fitsIntoCalls(buffer);
     brought = new DeviceBuffer[size];
   }
 
@@ -113,13 +120,34 @@ final class AllReducePlan implements AutoCloseable {
   InlinePayload load(DeviceBuffer buffer) {
     if (carries && !loaded) {
       loaded = true;
-      payload = InlinePayload.of(group, buffer, shards);
+      payload = payloadOf(buffer);
     }
     if (payload != null) {
       device.await(buffer);
       payload.load();
     }
     return payload;
+  }
+
+  /** Whether the contributions can travel with the calls; the same on all ranks. */
+  private boolean fitsIntoCalls(DeviceBuffer buffer) {
+    long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
+    return chunks == 1 && longest <= group.arrivals().payloadBytes();
+  }
+
+  /** Null if the elements do not lie in one piece. */
+  private InlinePayload payloadOf(DeviceBuffer buffer) {
+    ByteBuffer[] elements = new ByteBuffer[group.size()];
+    for (int peer = 0; peer < elements.length; peer++) {
+      int length = (int) shards.length(peer, 0);
+      if (peer != group.rank() && length > 0) {
+        elements[peer] = ((AbstractDeviceBuffer) buffer).nativeView(shards.first(peer, 0), length);
+        if (elements[peer] == null) {
+          return null;
+        }
+      }
+    }
+    return InlinePayload.of(group.messages(), elements);
   }
 
   /**
@@ -152,7 +180,7 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   private boolean hasBrought(int peer) {
-    return carries && group.matcher().hasBrought(peer);
+    return carries && group.arrivals().hasBrought(peer);
   }
 
   private boolean isToCome(int chunk, int peer) {
@@ -185,7 +213,7 @@ final class AllReducePlan implements AutoCloseable {
     if (brought[peer] == null) {
       DeviceBuffer same = contributions[0][peer];
       ByteBuffer memory =
-          group.matcher().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
+          group.arrivals().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
       brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
     return brought[peer];

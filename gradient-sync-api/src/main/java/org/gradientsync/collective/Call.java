@@ -45,6 +45,12 @@ final class Call {
    * buffer's name and its offset in the buffer of that name, which must be the same on all ranks
    * that have given a name. Names are compared by a hash; their text is for errors.
    */
+  /** Instead of a memory's id, for what no other rank can map. */
+  static final long NOWHERE = -1;
+
+  /** Instead of a memory's id, for elements that come with the call. */
+  static final long INLINE = -2;
+
   private static final int COMPARED = 32;
 
   private static final int KIND = 0;
@@ -93,6 +99,11 @@ final class Call {
     target.putInt(OP, op == null ? NONE : op.ordinal());
     target.putInt(ROOT, root);
     target.putLong(SEQUENCE, sequence);
+  }
+
+  /** Whether the elements have come with the call. */
+  static boolean isInline(ByteBuffer call) {
+    return memoryId(call) == INLINE;
   }
 
   /** Adds where the buffer lies, for ranks that share memory. */

@@ -1,11 +1,7 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.util.ArrayList;
-import java.util.List;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
@@ -13,42 +9,25 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.host.HostBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
 
 /**
- * How the ranks of a group come together for their calls: all of them, or two. The group's lock is
- * held, if nothing else is said.
+ * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks,
+ * or two. The group's lock is held.
  */
-final class CallMatcher implements AutoCloseable {
-  /** Instead of a memory's id, for what no other rank can map. */
-  private static final long NOWHERE = -1;
-
-  /** Instead of a memory's id, for elements that have come with the call. */
-  private static final long BEHIND_THE_CALL = -2;
-
-  private final ProcessGroup group;
-  private final RankMap members;
+final class CallMatcher {
+  private final RankMap ranks;
   private final Calls calls;
-  private final Pairs pairs;
-  private final MessageRendezvous messages;
-  private MessageRendezvous carrier; // or null
-  private Rendezvous rendezvous;
+  private final Arrivals arrivals;
+  private final GroupState state;
+  private final Wait wait;
   private long notFinite = -1;
-  private boolean pair; // the last call was one with single other ranks
 
-  /**
-   * By messages at first.
-   *
-   * @param group which can send and receive already
-   * @param channel for these messages
-   */
-  CallMatcher(ProcessGroup group, RankMap members, Calls calls, int channel) {
-    this.group = group;
-    this.members = members;
-    this.calls = calls;
-    pairs = new Pairs(members.size());
-    messages = new MessageRendezvous(group, channel, 0);
-    rendezvous = messages;
+  CallMatcher(WatchedGroup group, GroupState state, Wait wait) {
+    this.ranks = group.ranks();
+    this.calls = group.calls();
+    this.arrivals = group.arrivals();
+    this.state = state;
+    this.wait = wait;
   }
 
   /**
@@ -86,8 +65,8 @@ final class CallMatcher implements AutoCloseable {
       int root,
       AbstractDeviceBuffer buffer, // or null
       InlinePayload payload) {
-    group.requireUsable();
-    pair = false;
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
     long found = notFinite;
     notFinite = -1;
     calls.meets(kind, element, count, op, root, buffer);
@@ -104,9 +83,9 @@ final class CallMatcher implements AutoCloseable {
     // whether this one knows it or not.
     ByteBuffer named = own;
     ByteBuffer counted = own;
-    for (int peer = 0; peer < members.size(); peer++) {
-      if (peer != members.rank()) {
-        group.await(rendezvous.arrival(peer), peer, PendingWait.Phase.MEETING, sequence);
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
         ByteBuffer call = rendezvous.call(peer);
         same &= Call.same(own, call);
         same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
@@ -115,17 +94,17 @@ final class CallMatcher implements AutoCloseable {
         finite &= Call.notFinite(call) < 0;
       }
     }
-    for (int peer = 0; peer < members.size(); peer++) {
-      if (peer != members.rank()) {
-        group.await(rendezvous.told(peer), peer);
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.told(peer), peer);
       }
     }
     if (same && finite) {
       return;
     }
     calls.log().finished();
-    int rank = members.rank();
-    int size = members.size();
+    int rank = ranks.rank();
+    int size = ranks.size();
     throw same
         ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer))
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
@@ -135,155 +114,43 @@ final class CallMatcher implements AutoCloseable {
   private static void writePlace(
       ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
     if (payload != null) {
-      Call.writePlace(call, BEHIND_THE_CALL, 0);
+      Call.writePlace(call, Call.INLINE, 0);
     } else if (buffer instanceof HostBuffer host) {
       Call.writePlace(call, host.memoryId(), host.memoryOffset());
     } else {
-      Call.writePlace(call, NOWHERE, 0);
+      Call.writePlace(call, Call.NOWHERE, 0);
     }
   }
 
   /**
-   * Notes what this rank is doing with single others, for the messages of exceptions.
+   * Records a call with single other ranks.
    *
-   * @param destination the rank to send to, or {@link ProcessGroup#NO_RANK}
-   * @param source the rank to receive from, or {@link ProcessGroup#NO_RANK}
+   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
+   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
    */
   void beginPair(Call.Kind kind, int element, long count, int destination, int source, int tag) {
-    group.requireUsable();
-    pair = true;
-    pairs.begin(destination, source, tag);
+    state.requireUsable();
+    arrivals.beginPair(destination, source, tag);
     calls.pairs(kind, element, count, tag);
-  }
-
-  /** How far this rank has come with single others. */
-  Pairs pairs() {
-    return pairs;
-  }
-
-  /** Whether the last call is one with single others. */
-  boolean isPair() {
-    return pair;
   }
 
   /** Waits for a rank that this one sends to, to come to this round. */
   void awaitReceiver(Message message, int peer) {
-    group.await(message, peer, PendingWait.Phase.SEND, pairs.roundsSentTo(peer));
+    wait.await(message, peer, WaitPhase.SEND, arrivals.pairs().roundsSentTo(peer));
   }
 
   /** Waits for a rank that this one receives from, to come to this round. */
   void awaitSender(Message message, int peer) {
-    group.await(message, peer, PendingWait.Phase.RECEIVE, pairs.roundsReceivedFrom(peer));
+    wait.await(message, peer, WaitPhase.RECEIVE, arrivals.pairs().roundsReceivedFrom(peer));
   }
 
-  /** See {@link ProcessGroup#found}. */
+  /**
+   * At the next rendezvous all ranks learn that this one has an element that is not finite; all of
+   * them throw.
+   *
+   * @param index of the first such element, or a negative number if there is none
+   */
   void found(long index) {
     notFinite = index;
-  }
-
-  /**
-   * Meets by messages that can bring a {@link InlinePayload}; every rank does so after the same
-   * call.
-   */
-  void meetWithPayload() {
-    carrier =
-        new MessageRendezvous(group, ProcessGroup.PAYLOAD, InlinePayload.most(members.size()));
-    meetOn(carrier);
-  }
-
-  /** Meets in another way from the next call on; every rank does so after the same call. */
-  void meetOn(Rendezvous newRendezvous) {
-    rendezvous = newRendezvous;
-  }
-
-  /** How many bytes a {@link InlinePayload} may have for each rank; the same on all ranks. */
-  int payloadBytes() {
-    return rendezvous.payloadBytes();
-  }
-
-  /** Whether a rank has sent its contribution with the call in which the ranks have met. */
-  boolean hasBrought(int peer) {
-    return Call.memoryId(rendezvous.call(peer)) == BEHIND_THE_CALL;
-  }
-
-  /** Where such a contribution lies, from call to call. */
-  ByteBuffer broughtBy(int peer, int bytes) {
-    return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
-  }
-
-  /**
-   * Whether this rank has come to the call that another one waits for. It never says no after yes.
-   * With this group's lock, or where one thread makes all calls.
-   *
-   * @param number see {@link PendingWait}
-   * @param worldRank that of the rank that waits
-   */
-  boolean hasComeTo(PendingWait.Phase phase, long number, int tag, int worldRank) {
-    int peer = members.find(worldRank);
-    if (peer == ProcessGroup.NO_RANK) {
-      return true;
-    }
-    return switch (phase) {
-      case MEETING -> calls.met() >= number;
-      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
-      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
-      case DATA -> true;
-    };
-  }
-
-  /** Whether a rank is known to have come to the call that this one is in. */
-  boolean hasCome(int peer) {
-    try {
-      return !pair && rendezvous.arrival(peer).test();
-    } catch (GradientSyncException e) {
-      return false;
-    }
-  }
-
-  /** For whom a call waits that waits for a rank. */
-  String awaited(int peer) {
-    return pair ? members.name(peer) : missing(peer);
-  }
-
-  /** Who has not come, or has come and not done its part, and what it did last. */
-  String late(int peer) {
-    if (pair) {
-      return members.name(peer)
-          + " did not join in time, lastFinished="
-          + calls.log().lastFinished();
-    }
-    // All ranks finish a call before the next, so what this one has finished, the others have.
-    return missing(peer)
-        + (group.test(rendezvous.arrival(peer), peer)
-            ? " came and did not do its part"
-            : " did not join")
-        + " in time, lastFinished="
-        + calls.log().lastFinished();
-  }
-
-  private String missing(int waitedFor) {
-    List<Integer> missing = new ArrayList<>();
-    for (int peer = 0; peer < members.size(); peer++) {
-      if (peer != members.rank() && !group.test(rendezvous.arrival(peer), peer)) {
-        missing.add(peer);
-      }
-    }
-    return missing.size() > 1 ? members.names(missing) : members.name(waitedFor);
-  }
-
-  /** Lets the others know that this rank has given up in the middle of a call. */
-  void abandon() {
-    rendezvous.abandon();
-  }
-
-  /** Whether a rank has given up in the middle of a call. */
-  boolean isAbandoned(int peer) {
-    return rendezvous.abandoned(peer);
-  }
-
-  /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */
-  @Override
-  public void close() {
-    Resources.closeAll(messages, carrier);
   }
 }

@@ -11,15 +11,15 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
  * makes them. The group's lock is held, if nothing else is said.
  */
 final class Calls {
-  private final ContextIds contexts;
+  private final Callers callers;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself, which no user wants to count
   private long enqueued; // negative if they cannot be counted
 
-  Calls(ContextIds contexts) {
-    this.contexts = contexts;
+  Calls(Callers callers) {
+    this.callers = callers;
   }
 
   /** Notes a call in which the ranks meet. Allocates nothing, but for a thread's first call. */
@@ -63,7 +63,7 @@ final class Calls {
     Call.writeOwn(call, enqueued, -1, buffer);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
-      contexts.calledBy(Thread.currentThread());
+      callers.calledBy(Thread.currentThread());
     }
   }
 

@@ -39,27 +39,31 @@ final class DeadlockDetector implements AutoCloseable {
 
   private final ProbeChannel probes;
   private final BiConsumer<Probe, Integer> taker = this::take; // made before any call waits
-  private final ContextIds contexts;
+  private final Groups groups;
   private final int rank;
   private final int ranks;
   private final Set<PendingWait> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
-  private final Map<Key, Probe> found = new HashMap<>();
+  private final Map<GroupKey, Probe> found = new HashMap<>();
   private final BitSet unread = new BitSet();
   private long lastId;
   private boolean closed;
 
-  /**
-   * A communicator, as all its ranks know it.
-   *
-   * @param context its tag range, which other communicators may have had, and have on other ranks
-   * @param id random
-   */
-  record Key(long context, long id) {}
+  /** What it has to know of the groups that are open on this rank. */
+  interface Groups {
+    /** The group that is open and has this key, or null. */
+    WatchedGroup find(GroupKey key);
 
-  DeadlockDetector(Transport transport, ContextIds contexts) {
+    /** Whether one thread alone has made all calls of this rank. */
+    boolean haveOneCaller();
+
+    /** Whether a rank of the job hears nothing any more, as far as this one knows. */
+    boolean isGone(int worldRank);
+  }
+
+  DeadlockDetector(Transport transport, Groups groups) {
     this.probes = ProbeChannel.of(transport);
-    this.contexts = contexts;
+    this.groups = groups;
     this.rank = transport.rank();
     this.ranks = transport.size();
   }
@@ -75,7 +79,7 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Notes that a communicator is closed. */
-  synchronized void forget(Key key) {
+  synchronized void forget(GroupKey key) {
     found.remove(key);
   }
 
@@ -111,21 +115,21 @@ final class DeadlockDetector implements AutoCloseable {
       send(Probe.of(Probe.Kind.READ), from);
     } else if (kind == Probe.Kind.READ) {
       unread.clear(from);
-    } else if (kind == Probe.Kind.FOUND && contexts.find(probe.group()) != null) {
+    } else if (kind == Probe.Kind.FOUND && groups.find(probe.group()) != null) {
       int own = probe.indexOf(rank);
       boolean isNew = found.put(probe.group(), probe.copy(kind)) == null;
       if (isNew
           && own > 0
           && probe.group(own).equals(probe.group())
           && !probe.group(own).equals(probe.group(0))) {
-        tell(contexts.find(probe.group()), probe.copy(kind)); // whom the finder does not know
+        tell(groups.find(probe.group()), probe.copy(kind)); // whom the finder does not know
       }
     }
   }
 
   /** Whether another thread waits in the call that a probe is about. */
   private boolean isForAnother(Probe probe, PendingWait pending) {
-    Key key = probe.group(probe.length() - 1);
+    GroupKey key = probe.group(probe.length() - 1);
     return !key.equals(pending.group.key())
         && waits.stream().anyMatch(other -> other.group.key().equals(key));
   }
@@ -133,11 +137,11 @@ final class DeadlockDetector implements AutoCloseable {
   /** What becomes of a probe that asks for this rank, which waits. */
   private void pass(Probe probe, PendingWait pending) {
     int last = probe.length() - 1;
-    ProcessGroup group = contexts.find(probe.group(last));
+    WatchedGroup group = groups.find(probe.group(last));
     if (group == null
-        || group != pending.group && !contexts.haveOneCaller()
+        || group != pending.group && !groups.haveOneCaller()
         || group
-            .matcher()
+            .arrivals()
             .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !pending.isWaiting()) {
       return;
@@ -166,8 +170,7 @@ final class DeadlockDetector implements AutoCloseable {
       pending.suspected = circle;
       pending.suspectedAt = now;
     }
-    if (!circle.isOfOneGroup()
-        && now - pending.suspectedAt <= pending.group.timeouts().lateNanos()) {
+    if (!circle.isOfOneGroup() && now - pending.suspectedAt <= pending.lateNanos) {
       return;
     }
     found.put(pending.group.key(), circle);
@@ -182,12 +185,12 @@ final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Tells all ranks of a group, or none. */
-  private void tell(ProcessGroup group, Probe circle) {
+  private void tell(WatchedGroup group, Probe circle) {
     if (group != null) {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
         if (peer != group.rank() && !group.liveness().isDeaf(peer)) {
-          send(circle, group.members().worldRank(peer));
+          send(circle, group.ranks().worldRank(peer));
         }
       }
     }
@@ -195,7 +198,7 @@ final class DeadlockDetector implements AutoCloseable {
 
   /** To one that is gone nothing is sent: it can make MPI end this process. */
   private boolean send(Probe probe, int to) {
-    if (contexts.isGone(to)) {
+    if (groups.isGone(to)) {
       return false;
     }
     try {

@@ -1,5 +1,6 @@
 package org.gradientsync.collective;
 
+import java.util.Optional;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.IntPredicate;
 
@@ -14,14 +15,18 @@ interface DepartureNotices extends AutoCloseable {
   /**
    * Listens from now on: by messages, or where the ranks are threads of one JVM, in their memory.
    *
-   * @param channel for messages
+   * @param shared what all ranks have in common, if they are threads of one JVM
    * @param generation tells this group from earlier owners of its tags
    */
-  static DepartureNotices of(ProcessGroup group, int channel, long generation) {
-    ConcurrentMap<Object, Object> common = group.transport().common().orElse(null);
+  static DepartureNotices of(
+      GroupTransport group,
+      GroupKey key,
+      Optional<ConcurrentMap<Object, Object>> shared,
+      long generation) {
+    ConcurrentMap<Object, Object> common = shared.orElse(null);
     return common == null
-        ? new MessageDepartureNotices(group, channel, generation)
-        : new ThreadDepartureNotices(common, group.key(), group.rank(), group.size());
+        ? new MessageDepartureNotices(group, generation)
+        : new ThreadDepartureNotices(common, key, group.rank(), group.size());
   }
 
   /** Whether a rank has said that it has left this very group. */

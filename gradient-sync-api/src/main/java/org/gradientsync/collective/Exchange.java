@@ -14,12 +14,14 @@ import org.gradientsync.spi.Message;
 final class Exchange {
   private static final int PIECE_BYTES = 1 << 20;
 
-  private final ProcessGroup group;
+  private final GroupTransport group;
+  private final Wait wait;
   private ByteBuffer outgoing = HostBuffers.allocate(0);
   private ByteBuffer incoming = HostBuffers.allocate(0);
 
-  Exchange(ProcessGroup group) {
+  Exchange(GroupTransport group, Wait wait) {
     this.group = group;
+    this.wait = wait;
   }
 
   void send(Buffer data, int from, int count, int destination, int channel) {
@@ -58,7 +60,7 @@ final class Exchange {
           start + source * count,
           received * count,
           source,
-          ProcessGroup.DATA);
+          Channel.DATA);
       move(
           receive,
           start,
@@ -68,7 +70,7 @@ final class Exchange {
           start,
           (blocks - received) * count,
           source,
-          ProcessGroup.DATA);
+          Channel.DATA);
     }
   }
 
@@ -109,7 +111,7 @@ final class Exchange {
           out.start();
         }
         if (in != null) {
-          group.await(in, source);
+          wait.await(in, source);
           HostBuffers.copy(
               HostElement.of(receive).view(inBytes),
               0,
@@ -118,7 +120,7 @@ final class Exchange {
               incomingCount);
         }
         if (out != null) {
-          group.await(out, destination);
+          wait.await(out, destination);
         }
       } finally {
         if (in != null) {

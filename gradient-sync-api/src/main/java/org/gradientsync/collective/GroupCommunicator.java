@@ -39,7 +39,7 @@ public final class GroupCommunicator implements Communicator {
   public GroupCommunicator(ProcessGroup group) {
     this.group = group;
     this.matcher = group.matcher();
-    this.exchange = new Exchange(group);
+    this.exchange = group.exchange();
     this.reducer = new PointToPointReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {
@@ -135,14 +135,14 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     turn.run();
     synchronized (group) {
-      group.members().require(root, "root");
+      group.ranks().require(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
       int count = data.remaining();
       for (int peer = 0; peer < size(); peer++) {
         if (rank() == root && peer != root) {
-          exchange.send(data, data.position(), count, peer, ProcessGroup.DATA);
+          exchange.send(data, data.position(), count, peer, Channel.DATA);
         } else if (rank() != root && peer == root) {
-          exchange.receive(data, data.position(), count, root, ProcessGroup.DATA);
+          exchange.receive(data, data.position(), count, root, Channel.DATA);
         }
       }
       group.finished();
@@ -165,7 +165,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void gather(Buffer send, Buffer receive, int root) {
     requireData(send, "send");
-    group.members().require(root, "root");
+    group.ranks().require(root, "root");
     if (rank() == root) {
       requireWritable(receive, "receive");
       requireTimesSize(receive, "receive", send, "send");
@@ -175,7 +175,7 @@ public final class GroupCommunicator implements Communicator {
       meet(Call.Kind.GATHER, send, root);
       int count = send.remaining();
       if (rank() != root) {
-        exchange.send(send, send.position(), count, root, ProcessGroup.DATA);
+        exchange.send(send, send.position(), count, root, Channel.DATA);
         group.finished();
         return;
       }
@@ -184,7 +184,7 @@ public final class GroupCommunicator implements Communicator {
         if (peer == root) {
           HostBuffers.copy(send, send.position(), receive, to, count);
         } else {
-          exchange.receive(receive, to, count, peer, ProcessGroup.DATA);
+          exchange.receive(receive, to, count, peer, Channel.DATA);
         }
       }
       group.finished();
@@ -194,7 +194,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void scatter(Buffer send, Buffer receive, int root) {
     requireWritable(receive, "receive");
-    group.members().require(root, "root");
+    group.ranks().require(root, "root");
     if (rank() == root) {
       requireData(send, "send");
       requireTimesSize(send, "send", receive, "receive");
@@ -204,7 +204,7 @@ public final class GroupCommunicator implements Communicator {
       meet(Call.Kind.SCATTER, receive, root);
       int count = receive.remaining();
       if (rank() != root) {
-        exchange.receive(receive, receive.position(), count, root, ProcessGroup.DATA);
+        exchange.receive(receive, receive.position(), count, root, Channel.DATA);
         group.finished();
         return;
       }
@@ -213,7 +213,7 @@ public final class GroupCommunicator implements Communicator {
         if (peer == root) {
           HostBuffers.copy(send, from, receive, receive.position(), count);
         } else {
-          exchange.send(send, from, count, peer, ProcessGroup.DATA);
+          exchange.send(send, from, count, peer, Channel.DATA);
         }
       }
       group.finished();
@@ -227,8 +227,8 @@ public final class GroupCommunicator implements Communicator {
     requireTag(tag);
     turn.run();
     synchronized (group) {
-      requireFit(pair(data, destination, null, ProcessGroup.NO_RANK, tag));
-      exchange.send(data, data.position(), data.remaining(), destination, sendChannel(tag));
+      requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
+      exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
       group.finished();
     }
   }
@@ -240,8 +240,8 @@ public final class GroupCommunicator implements Communicator {
     requireTag(tag);
     turn.run();
     synchronized (group) {
-      requireFit(pair(null, ProcessGroup.NO_RANK, data, source, tag));
-      exchange.receive(data, data.position(), data.remaining(), source, sendChannel(tag));
+      requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
+      exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
       group.finished();
     }
   }
@@ -250,8 +250,8 @@ public final class GroupCommunicator implements Communicator {
   public void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag) {
     requireData(send, "send");
     requireWritable(receive, "receive");
-    group.members().require(destination, "destination");
-    group.members().require(source, "source");
+    group.ranks().require(destination, "destination");
+    group.ranks().require(source, "source");
     requireTag(tag);
     if (destination == rank() && source == rank()) {
       requireSame(send, receive);
@@ -274,7 +274,7 @@ public final class GroupCommunicator implements Communicator {
           receive.position(),
           own && Call.verdict(peerSend) ? receive.remaining() : 0,
           source,
-          sendChannel(tag));
+          Channel.sending(tag));
       requireFit(failure);
       group.finished();
     }
@@ -321,14 +321,14 @@ public final class GroupCommunicator implements Communicator {
     try {
       if (send != null) {
         Call.write(ownSend, 0, Call.Kind.SEND, Call.element(send), send.remaining(), null, tag);
-        messages[0] = group.receiver(peerReceive, destination, receiveChannel(tag));
-        messages[1] = group.sender(ownSend, destination, sendChannel(tag));
+        messages[0] = group.messages().receiver(peerReceive, destination, Channel.receiving(tag));
+        messages[1] = group.messages().sender(ownSend, destination, Channel.sending(tag));
       }
       if (receive != null) {
         int element = Call.element(receive);
         Call.write(ownReceive, 0, Call.Kind.RECEIVE, element, receive.remaining(), null, tag);
-        messages[2] = group.receiver(peerSend, source, sendChannel(tag));
-        messages[3] = group.sender(ownReceive, source, receiveChannel(tag));
+        messages[2] = group.messages().receiver(peerSend, source, Channel.sending(tag));
+        messages[3] = group.messages().sender(ownReceive, source, Channel.receiving(tag));
       }
       exchange(messages, destination, source);
       MismatchedCallException failure = null;
@@ -340,7 +340,7 @@ public final class GroupCommunicator implements Communicator {
       Call.writeVerdict(ownSend, failure == null);
       Call.writeVerdict(ownReceive, failure == null);
       exchange(messages, destination, source);
-      matcher.pairs().end();
+      group.arrivals().pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
         failure = elsewhere(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
@@ -357,7 +357,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void exchange(Message[] messages, int destination, int source) {
-    matcher.pairs().nextRound();
+    group.arrivals().pairs().nextRound();
     for (Message message : messages) {
       if (message != null) {
         message.start();
@@ -396,16 +396,8 @@ public final class GroupCommunicator implements Communicator {
             + peer);
   }
 
-  private static int sendChannel(int tag) {
-    return ProcessGroup.USER_CHANNEL + 2 * tag;
-  }
-
-  private static int receiveChannel(int tag) {
-    return sendChannel(tag) + 1;
-  }
-
   private void requirePeer(int peer, String role) {
-    group.members().require(peer, role);
+    group.ranks().require(peer, role);
     if (peer == rank()) {
       throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
     }

@@ -26,13 +26,28 @@ final class GroupSplit {
   private static final int NUMBER = 3;
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  private final ProcessGroup group;
+  private final WatchedGroup group;
+  private final CallMatcher matcher;
+  private final Exchange exchange;
   private final ContextIds contexts;
+  private final Bells bells;
 
-  /** Divides one group; the caller holds its lock. */
-  GroupSplit(ProcessGroup group, ContextIds contexts) {
+  /** Splits one group; the caller holds its lock. */
+  GroupSplit(
+      WatchedGroup group,
+      CallMatcher matcher,
+      Exchange exchange,
+      ContextIds contexts,
+      Bells bells) {
     this.group = group;
+    this.matcher = matcher;
+    this.exchange = exchange;
     this.contexts = contexts;
+    this.bells = bells;
+  }
+
+  private boolean isWorld() {
+    return group.key().context() == ContextIds.WORLD;
   }
 
   /**
@@ -54,8 +69,8 @@ final class GroupSplit {
   Part agree(int color, int key) {
     while (true) {
       long[] all = proposals(color, key);
-      if (group.isWorld()) { // of two numbers, so that it tells no group's id
-        contexts.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
+      if (isWorld()) { // of two numbers, so that it tells no group's id
+        bells.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
       boolean taken = contexts.tryTake(context);
@@ -85,16 +100,16 @@ final class GroupSplit {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    Call.Kind kind = group.isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // what the user called
-    group.matcher().meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    Call.Kind kind = isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // what the user called
+    matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
-    group.finished();
+    group.calls().log().finished();
     return all;
   }
 
   private long[] allGather(long[] own) {
     long[] all = new long[own.length * group.size()];
-    new Exchange(group).allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    exchange.allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     return all;
   }
 

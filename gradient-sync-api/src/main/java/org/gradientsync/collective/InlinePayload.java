@@ -1,9 +1,7 @@
 package org.gradientsync.collective;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.host.HostBuffers;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 
 /**
@@ -32,36 +30,20 @@ final class InlinePayload implements AutoCloseable {
     return Math.min(MOST_BYTES, MOST_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
   }
 
-  /** Whether the contributions to a buffer's shards can travel so; the same on all ranks. */
-  static boolean fits(ProcessGroup group, DeviceBuffer buffer, Shards shards) {
-    long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
-    return shards.chunks() == 1 && longest <= group.matcher().payloadBytes();
-  }
-
   /**
    * Prepares.
    *
-   * @return null if the elements do not lie in one piece
+   * @param elements for each other rank; null where there are none
    */
-  static InlinePayload of(ProcessGroup group, DeviceBuffer buffer, Shards shards) {
+  static InlinePayload of(GroupTransport group, ByteBuffer[] elements) {
     int size = group.size();
-    ByteBuffer[] elements = new ByteBuffer[size];
-    for (int peer = 0; peer < size; peer++) {
-      int length = (int) shards.length(peer, 0);
-      if (peer != group.rank() && length > 0) {
-        elements[peer] = ((AbstractDeviceBuffer) buffer).nativeView(shards.first(peer, 0), length);
-        if (elements[peer] == null) {
-          return null;
-        }
-      }
-    }
     ByteBuffer[] memory = new ByteBuffer[size];
     Message[] sends = new Message[size];
     for (int peer = 0; peer < size; peer++) {
       if (peer != group.rank()) {
         int bytes = elements[peer] == null ? 0 : elements[peer].capacity();
         memory[peer] = HostBuffers.allocate(Call.BYTES + bytes);
-        sends[peer] = group.sender(memory[peer], peer, ProcessGroup.PAYLOAD);
+        sends[peer] = group.sender(memory[peer], peer, Channel.PAYLOAD);
       }
     }
     return new InlinePayload(memory, elements, sends);

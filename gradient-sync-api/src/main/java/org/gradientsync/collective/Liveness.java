@@ -1,35 +1,31 @@
 package org.gradientsync.collective;
 
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.spi.Transport;
 
 /**
  * Which ranks of a group are still there, as far as this one can see or has been told, and why the
  * others are not. Called by any thread; takes no group's lock.
  */
 final class Liveness {
-  private final RankMap members;
-  private final Transport transport;
-  private final ContextIds contexts;
+  private final RankMap ranks;
+  private final JobLiveness job;
   private final DepartureNotices departures;
 
-  Liveness(RankMap members, Transport transport, ContextIds contexts, DepartureNotices departures) {
-    this.members = members;
-    this.transport = transport;
-    this.contexts = contexts;
+  Liveness(RankMap ranks, JobLiveness job, DepartureNotices departures) {
+    this.ranks = ranks;
+    this.job = job;
     this.departures = departures;
   }
 
   /** Whether a rank is not known to have died. */
   boolean isAlive(int peer) {
-    int worldRank = members.worldRank(peer);
-    return transport.isAlive(worldRank) && !contexts.hasDied(worldRank);
+    return job.isAlive(ranks.worldRank(peer));
   }
 
   /** Whether no rank is known to have died. */
   boolean isComplete() {
     boolean complete = true;
-    for (int peer = 0; peer < members.size(); peer++) {
+    for (int peer = 0; peer < ranks.size(); peer++) {
       complete &= isAlive(peer);
     }
     return complete;
@@ -37,17 +33,17 @@ final class Liveness {
 
   /** Remembers what ranks of another node have seen: that one of them has died. */
   void noteDeath(int peer) {
-    contexts.noteDeath(members.worldRank(peer));
+    job.noteDeath(ranks.worldRank(peer));
   }
 
   /** Whether another rank is known to have died, and has sent no departure notice. */
   boolean hasDiedSilently(int peer) {
-    return peer != members.rank() && !isAlive(peer) && !departures.has(peer);
+    return peer != ranks.rank() && !isAlive(peer) && !departures.has(peer);
   }
 
   /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
   boolean isGone(int peer) {
-    return contexts.isGone(members.worldRank(peer)) || !departures.reason(peer).isEmpty();
+    return job.isGone(ranks.worldRank(peer)) || !departures.reason(peer).isEmpty();
   }
 
   /** Whether a rank has left or is gone, or may be. */
@@ -63,7 +59,7 @@ final class Liveness {
   String whyLeft(int peer) {
     String reason = departures.reason(peer);
     if (reason.isEmpty()) {
-      reason = contexts.reasonOf(members.worldRank(peer));
+      reason = job.reasonOf(ranks.worldRank(peer));
     }
     boolean silent =
         reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
@@ -72,10 +68,10 @@ final class Liveness {
 
   /** Which rank has said what ended it, and what, or an empty text. */
   String endedBy() {
-    for (int peer = 0; peer < members.size(); peer++) {
+    for (int peer = 0; peer < ranks.size(); peer++) {
       String reason = departures.reason(peer);
       if (!reason.isEmpty()) {
-        return members.name(peer) + ": " + reason;
+        return ranks.name(peer) + ": " + reason;
       }
     }
     return "";

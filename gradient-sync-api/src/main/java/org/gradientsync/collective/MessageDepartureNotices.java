@@ -17,8 +17,7 @@ final class MessageDepartureNotices implements DepartureNotices {
   private static final int LEAVES = 0;
   private static final int GAVE_UP = 1; // and will leave
 
-  private final ProcessGroup group;
-  private final int channel;
+  private final GroupTransport group;
   private final long generation;
   private final ByteBuffer[] words;
   private final ByteBuffer[] own = new ByteBuffer[2]; // by kind; later there may be no memory
@@ -31,9 +30,8 @@ final class MessageDepartureNotices implements DepartureNotices {
    *
    * @param generation tells this group from earlier owners of its tags
    */
-  MessageDepartureNotices(ProcessGroup group, int channel, long generation) {
+  MessageDepartureNotices(GroupTransport group, long generation) {
     this.group = group;
-    this.channel = channel;
     this.generation = generation;
     words = new ByteBuffer[group.size()];
     receives = new Message[group.size()];
@@ -45,7 +43,7 @@ final class MessageDepartureNotices implements DepartureNotices {
       if (peer != group.rank()) {
         words[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
         words[peer].putLong(0, NOBODY);
-        receives[peer] = group.receiver(words[peer], peer, channel);
+        receives[peer] = group.receiver(words[peer], peer, Channel.DEPARTURE);
         receives[peer].start();
       }
     }
@@ -115,7 +113,7 @@ final class MessageDepartureNotices implements DepartureNotices {
     for (int peer = 0; peer < words.length; peer++) {
       try {
         if (peer != group.rank() && !deaf.test(peer)) {
-          Message message = group.sender(word, peer, channel);
+          Message message = group.sender(word, peer, Channel.DEPARTURE);
           message.start();
           message.close();
         }

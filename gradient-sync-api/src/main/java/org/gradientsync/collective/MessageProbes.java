@@ -35,7 +35,7 @@ final class MessageProbes implements ProbeChannel {
       try {
         if (receives[peer] == null) {
           incoming[peer] = Probe.of(Probe.Kind.READ);
-          receives[peer] = transport.receiver(incoming[peer].memory(), peer, ProcessGroup.PROBE);
+          receives[peer] = transport.receiver(incoming[peer].memory(), peer, Channel.PROBE);
           receives[peer].start();
         }
         for (int i = 0; i < AT_A_TIME && receives[peer].test(); i++) {
@@ -51,7 +51,7 @@ final class MessageProbes implements ProbeChannel {
 
   @Override
   public void send(Probe probe, int to) {
-    Message message = transport.sender(probe.memory(), to, ProcessGroup.PROBE);
+    Message message = transport.sender(probe.memory(), to, Channel.PROBE);
     message.start();
     message.close();
   }
@@ -70,7 +70,7 @@ final class MessageProbes implements ProbeChannel {
       if (peer != rank && !mute.get(peer)) {
         Message receive = receives[peer];
         if (receive == null) {
-          receive = transport.receiver(memory, peer, ProcessGroup.PROBE);
+          receive = transport.receiver(memory, peer, Channel.PROBE);
           receive.start();
         }
         for (int i = 0; i < AT_A_TIME && receive.test(); i++) {

@@ -19,7 +19,7 @@ final class MessageRendezvous implements Rendezvous {
    *
    * @param payloadBytes how much each message can bring, the same on all ranks
    */
-  MessageRendezvous(ProcessGroup group, int channel, int payloadBytes) {
+  MessageRendezvous(GroupTransport group, int channel, int payloadBytes) {
     this.payloadBytes = payloadBytes;
     rank = group.rank();
     int size = group.size();

@@ -34,7 +34,7 @@ public final class NodeMemory {
   public static boolean isPossible(ProcessGroup group) {
     boolean oneNode = true;
     for (int peer = 0; peer < group.size(); peer++) {
-      oneNode &= group.members().isNear(peer);
+      oneNode &= group.ranks().isNear(peer);
     }
     return oneNode;
   }

@@ -9,8 +9,8 @@ final class Pairs {
 
   private final long[] sent;
   private final long[] received;
-  private int destination = ProcessGroup.NO_RANK;
-  private int source = ProcessGroup.NO_RANK;
+  private int destination = RankMap.NO_RANK;
+  private int source = RankMap.NO_RANK;
   private int tag;
   private int round; // 0 if none is under way
 
@@ -22,8 +22,8 @@ final class Pairs {
   /**
    * Begins an exchange.
    *
-   * @param newDestination the rank to send to, or {@link ProcessGroup#NO_RANK}
-   * @param newSource the rank to receive from, or {@link ProcessGroup#NO_RANK}
+   * @param newDestination the rank to send to, or {@link RankMap#NO_RANK}
+   * @param newSource the rank to receive from, or {@link RankMap#NO_RANK}
    */
   void begin(int newDestination, int newSource, int newTag) {
     destination = newDestination;
@@ -44,10 +44,10 @@ final class Pairs {
   /** The rounds of the exchange are over. */
   void end() {
     round = 0;
-    if (destination != ProcessGroup.NO_RANK) {
+    if (destination != RankMap.NO_RANK) {
       sent[destination]++;
     }
-    if (source != ProcessGroup.NO_RANK) {
+    if (source != RankMap.NO_RANK) {
       received[source]++;
     }
   }

@@ -5,26 +5,15 @@ import org.gradientsync.spi.Message;
 
 /** One long wait of a rank for another one to come to a call. See {@link DeadlockDetector}. */
 final class PendingWait {
-  /** What a rank waits for. */
-  enum Phase {
-    /** That another rank comes to a collective. */
-    MEETING,
-    /** That a receiver comes. */
-    SEND,
-    /** That a sender comes. */
-    RECEIVE,
-    /** What a rank that has come does by itself. */
-    DATA
-  }
-
-  final ProcessGroup group;
+  final WatchedGroup group;
   final Message message;
   final int peer;
-  final Phase phase;
+  final WaitPhase phase;
   final long number;
   final int tag;
   final long id;
   final WaitClock clock;
+  final long lateNanos;
   long probedAt; // by the clock
   Probe suspected; // or null
   long suspectedAt;
@@ -40,23 +29,26 @@ final class PendingWait {
    * @param number which call: that of the collective, or the rounds of {@link Pairs}
    * @param clock how long it has lasted
    * @param id no other wait of this rank has it
+   * @param lateNanos after which a circle of waits in several groups ends them
    */
   PendingWait(
-      ProcessGroup group,
+      WatchedGroup group,
       Message message,
       int peer,
-      Phase phase,
+      WaitPhase phase,
       long number,
       WaitClock clock,
-      long id) {
+      long id,
+      long lateNanos) {
     this.group = group;
     this.message = message;
     this.peer = peer;
     this.phase = phase;
     this.number = number;
-    this.tag = group.matcher().pairs().tag();
+    this.tag = group.arrivals().pairs().tag();
     this.id = id;
     this.clock = clock;
+    this.lateNanos = lateNanos;
   }
 
   /** Whether it goes on. */
@@ -70,6 +62,6 @@ final class PendingWait {
 
   /** The job's number of the rank that is waited for. */
   int awaited() {
-    return group.members().worldRank(peer);
+    return group.ranks().worldRank(peer);
   }
 }

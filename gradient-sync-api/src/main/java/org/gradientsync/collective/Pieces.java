@@ -26,7 +26,12 @@ final class Pieces {
    * @param view the run's {@link #view}
    */
   static Message message(
-      ProcessGroup group, DeviceBuffer run, ByteBuffer view, int peer, int channel, boolean sends) {
+      GroupTransport group,
+      DeviceBuffer run,
+      ByteBuffer view,
+      int peer,
+      int channel,
+      boolean sends) {
     ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
     Message message =
         sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);

@@ -114,7 +114,7 @@ public final class PointToPointReducer implements Reducer {
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
     synchronized (group) {
-      group.members().require(root, "root");
+      group.ranks().require(root, "root");
       group.meetForBroadcast(buffer, root);
       device.await(buffer);
       long most = BROADCAST_BYTES / buffer.type().sizeInBytes();
@@ -132,7 +132,7 @@ public final class PointToPointReducer implements Reducer {
     try {
       for (int peer = 0; peer < messages.length; peer++) {
         if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] = Pieces.message(group, piece, view, peer, ProcessGroup.DATA, sends);
+          messages[peer] = Pieces.message(group.messages(), piece, view, peer, Channel.DATA, sends);
           messages[peer].start();
         }
       }

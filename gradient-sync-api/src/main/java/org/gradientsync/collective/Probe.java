@@ -50,7 +50,7 @@ final class Probe {
   static final int BYTES = WAITS + MOST * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
-  private static final PendingWait.Phase[] PHASES = PendingWait.Phase.values();
+  private static final WaitPhase[] PHASES = WaitPhase.values();
 
   private final ByteBuffer memory;
 
@@ -142,13 +142,13 @@ final class Probe {
   }
 
   /** Says for which of its receiver's groups it is. */
-  void setGroup(DeadlockDetector.Key key) {
+  void setGroup(GroupKey key) {
     memory.putLong(CONTEXT, key.context());
     memory.putLong(GROUP, key.id());
   }
 
-  DeadlockDetector.Key group() {
-    return new DeadlockDetector.Key(memory.getLong(CONTEXT), memory.getLong(GROUP));
+  GroupKey group() {
+    return new GroupKey(memory.getLong(CONTEXT), memory.getLong(GROUP));
   }
 
   /** The job's number of the rank of a wait. */
@@ -162,12 +162,11 @@ final class Probe {
   }
 
   /** In which group a rank waits. */
-  DeadlockDetector.Key group(int i) {
-    return new DeadlockDetector.Key(
-        memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
+  GroupKey group(int i) {
+    return new GroupKey(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
 
-  PendingWait.Phase phase(int i) {
+  WaitPhase phase(int i) {
     return PHASES[(int) memory.getLong(at(i) + PHASE)];
   }
 

@@ -1,6 +1,5 @@
 package org.gradientsync.collective;
 
-import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -8,7 +7,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.gradientsync.DeviceBuffer;
@@ -38,101 +36,72 @@ import org.slf4j.LoggerFactory;
  * <p>Its lock orders the calls of several threads; everything here is called with it held, or says
  * so.
  */
-public final class ProcessGroup implements AutoCloseable {
-  /**
-   * Channels below this are the library's; a user's tag t is USER_CHANNEL + 2t and the one after
-   * it.
-   */
-  static final int USER_CHANNEL = 16;
-
-  private static final int CALLS = 0;
-  private static final int GOODBYE = 1;
-
-  /** Instead of a rank, where none is meant. */
-  public static final int NO_RANK = Call.NO_ROOT;
-
-  /** For the data of collectives. */
-  static final int DATA = 2;
-
-  /** For the first half of an all-reduce. */
-  static final int SCATTER = 3;
-
-  /** For the second half of an all-reduce. */
-  static final int GATHER = 4;
-
-  private static final int QUESTION = 5;
-  private static final int ANSWER = 6;
-
-  /** Of the world: the ranks' probes for those that wait for each other. */
-  static final int PROBE = 7;
-
-  /** For calls that bring elements. */
-  static final int PAYLOAD = 8;
-
-  private static final int CHANNEL_BITS = 13;
-  private static final long QUIET_NANOS = 500_000_000;
-  private static final long LOOK_NANOS = 1_000_000_000;
-  private static final long WORD_NANOS = 200_000_000;
+public final class ProcessGroup implements Job.Member, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
-  private final ContextIds contexts;
+  private final Job job;
   private final int context;
-  private final DeadlockDetector.Key key;
-  private final RankMap members;
-  private Timeouts timeouts;
-
+  private final WatchedGroup watched;
+  private final RankMap ranks;
+  private final GroupTransport messages;
   private final Calls calls;
-  private final CallMatcher matcher;
+  private final Arrivals arrivals;
   private final DepartureNotices departures;
   private final Liveness liveness;
+  private final GroupState state;
   private final Wait wait;
+  private final CallMatcher matcher;
   private final Reports reports; // or null
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
-  private long lookedAt = System.nanoTime(); // for messages, by the thread that does
-  private volatile GradientSyncException broken;
-  private boolean closed;
 
   private ProcessGroup(
       Transport transport,
-      ContextIds contexts,
+      Job job,
+      RankMap ranks,
       int context,
       long generation,
-      RankMap members,
-      Timeouts timeouts,
-      long id) {
+      long id,
+      Timeouts timeouts) {
     this.transport = transport;
-    this.contexts = contexts;
+    this.job = job;
+    this.ranks = ranks;
     this.context = context;
-    this.key = new DeadlockDetector.Key(context, id);
-    this.members = members;
-    this.timeouts = timeouts;
-    calls = new Calls(contexts);
-    matcher = new CallMatcher(this, members, calls, CALLS);
-    departures = DepartureNotices.of(this, GOODBYE, generation);
-    liveness = new Liveness(members, transport, contexts, departures);
-    wait = new Wait(this, members, matcher, liveness, departures);
+    GroupKey key = new GroupKey(context, id);
+    messages = new GroupTransport(transport, ranks, context);
+    calls = new Calls(job.callers());
+    arrivals = new Arrivals(messages, calls);
+    departures = DepartureNotices.of(messages, key, transport.common(), generation);
+    liveness = new Liveness(ranks, job.liveness(), departures);
+    watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     Path folder = timeouts.reports().orElse(null);
     reports =
         size() == 1 || folder == null
             ? null
             : new Reports(
                 new ReportFolder(folder, id, rank()),
-                contexts.bell(folder),
+                job.bells().of(folder),
                 reportRequest(generation),
-                this);
-    contexts.opened(this, context);
-    if (reports != null && context != 0) {
-      Watch.add(this, reports.asksByMessages());
+                watched,
+                this::report);
+    state = new GroupState(watched, departures, reports, job::isEnding);
+    wait =
+        new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
+    matcher = new CallMatcher(watched, state, wait);
+    job.opened(this);
+    if (isWorld()) {
+      job.liveness().hearWorld(departures);
+    } else if (reports != null) {
+      Watch.add(reports, reports.asksByMessages());
     }
   }
 
   /** For other nodes; null where there are none, or where the watch cannot look for messages. */
   private RemoteReportRequest reportRequest(long generation) {
-    boolean oneNode = members.onNode(nodeOf(rank())).size() == size();
+    boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
     return oneNode || !transport.takesOtherThreads()
         ? null
-        : new RemoteReportRequest(this, QUESTION, ANSWER, generation);
+        : new RemoteReportRequest(messages, liveness, generation);
   }
 
   /**
@@ -144,9 +113,10 @@ public final class ProcessGroup implements AutoCloseable {
    */
   public static ProcessGroup world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
-    RankMap members = new RankMap(transport, all, transport.rank());
+    RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    return new ProcessGroup(transport, new ContextIds(transport), 0, 0, members, none, 0);
+    Job job = new Job(transport, ranks);
+    return new ProcessGroup(transport, job, ranks, ContextIds.WORLD, 0, 0, none);
   }
 
   /**
@@ -155,7 +125,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return from 0 to size - 1
    */
   public int rank() {
-    return members.rank();
+    return ranks.rank();
   }
 
   /**
@@ -164,7 +134,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return 1 or more
    */
   public int size() {
-    return members.size();
+    return ranks.size();
   }
 
   /**
@@ -182,7 +152,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return more than zero
    */
   public Duration timeout() {
-    return timeouts.timeout();
+    return timeouts().timeout();
   }
 
   /**
@@ -191,7 +161,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return what this group was made with
    */
   public Timeouts timeouts() {
-    return timeouts;
+    return wait.timeouts();
   }
 
   /**
@@ -201,7 +171,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return see {@link Transport#nodeOf}
    */
   public int nodeOf(int peer) {
-    return members.nodeOf(peer);
+    return ranks.nodeOf(peer);
   }
 
   /**
@@ -215,51 +185,42 @@ public final class ProcessGroup implements AutoCloseable {
    */
   public synchronized ProcessGroup split(int color, int key, Timeouts newTimeouts) {
     Objects.requireNonNull(newTimeouts, "timeouts");
-    if (context == 0) {
-      timeouts = newTimeouts; // the world has none of its own
+    if (isWorld()) {
+      wait.setTimeouts(newTimeouts); // the world has none of its own
     }
-    GroupSplit.Part part = new GroupSplit(this, contexts).agree(color, key);
+    GroupSplit split = new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells());
+    GroupSplit.Part part = split.agree(color, key);
     if (part == null) {
       return null;
     }
-    int[] worldRanks = members.worldRanks(part.peers());
     return new ProcessGroup(
         transport,
-        contexts,
+        job,
+        new RankMap(transport, ranks.worldRanks(part.peers()), part.rank()),
         part.context(),
         part.generation(),
-        new RankMap(transport, worldRanks, part.rank()),
-        newTimeouts,
-        part.id());
+        part.id(),
+        newTimeouts);
   }
 
-  /**
-   * Prepares sending to a rank of the group.
-   *
-   * @param memory see {@link Transport#sender}
-   * @param peer a rank of the group
-   * @param channel from 0 to 2^13 - 1
-   * @return the message
-   */
-  Message sender(ByteBuffer memory, int peer, int channel) {
-    return transport.sender(memory, members.worldRank(peer), context << CHANNEL_BITS | channel);
+  /** Its ranks. Taken by any thread, like the next five. */
+  RankMap ranks() {
+    return ranks;
   }
 
-  /**
-   * Prepares receiving from a rank of the group.
-   *
-   * @param memory see {@link Transport#receiver}
-   * @param peer a rank of the group
-   * @param channel from 0 to 2^13 - 1
-   * @return the message
-   */
-  Message receiver(ByteBuffer memory, int peer, int channel) {
-    return transport.receiver(memory, members.worldRank(peer), context << CHANNEL_BITS | channel);
+  /** Messages between its ranks. */
+  GroupTransport messages() {
+    return messages;
   }
 
-  /** Its ranks. Taken by any thread, like the next three. */
-  RankMap members() {
-    return members;
+  /** What it shares with the other groups of its job. */
+  Job job() {
+    return job;
+  }
+
+  /** A way to move Java buffers between its ranks, for one thread at a time. */
+  Exchange exchange() {
+    return new Exchange(messages, wait);
   }
 
   /** What this rank has called. */
@@ -267,7 +228,12 @@ public final class ProcessGroup implements AutoCloseable {
     return calls;
   }
 
-  /** How the ranks come together for calls. */
+  /** How far its ranks have come. */
+  Arrivals arrivals() {
+    return arrivals;
+  }
+
+  /** Brings its ranks together for calls. */
   CallMatcher matcher() {
     return matcher;
   }
@@ -385,11 +351,6 @@ public final class ProcessGroup implements AutoCloseable {
     calls.countFromHere();
   }
 
-  /** Waits for a message by which a rank comes to a call; see {@link PendingWait}. */
-  void await(Message message, int peer, PendingWait.Phase phase, long number) {
-    wait.await(message, peer, phase, number);
-  }
-
   /**
    * Waits for a message, or for anything else that tells of another rank's progress. The caller
    * holds this group's lock.
@@ -399,7 +360,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @throws RankLostException if that rank does not do its part in time
    */
   public void await(Message message, int peer) {
-    wait.await(message, peer, PendingWait.Phase.DATA, 0);
+    wait.await(message, peer);
   }
 
   /**
@@ -409,7 +370,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return for example {@code rank 3 (host=node7, process=4711)}
    */
   public String name(int peer) {
-    return members.name(peer);
+    return ranks.name(peer);
   }
 
   /**
@@ -419,27 +380,12 @@ public final class ProcessGroup implements AutoCloseable {
    * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
    */
   public String names(List<Integer> peers) {
-    return members.names(peers);
+    return ranks.names(peers);
   }
 
-  /** What all its ranks call it. */
-  DeadlockDetector.Key key() {
-    return key;
-  }
-
-  /** How many ranks of the job run on this rank's node, whether they are in the group or not. */
-  int ranksOnNode() {
-    return contexts.ranksOnNode();
-  }
-
-  /** What looks for ranks that wait for each other. */
-  DeadlockDetector deadlockDetector() {
-    return contexts.deadlockDetector();
-  }
-
-  /** Who waits for whom, as this rank sees it. */
-  String describe(Probe circle) {
-    return "rank=" + rank() + ", " + during() + ":" + circle.table(members::nameInJob);
+  @Override
+  public WatchedGroup watched() {
+    return watched;
   }
 
   /**
@@ -450,41 +396,21 @@ public final class ProcessGroup implements AutoCloseable {
    * @return the exception to throw
    */
   public RankLostException timedOut(String message) {
-    String text = "timed out: " + message + ", rank=" + rank() + ", " + during();
-    if (reports != null && broken == null) {
-      text += reports.collect(text, () -> report("timed out"));
-    }
-    return fail(new RankLostException(text));
-  }
-
-  /** What tells this process that the group is asked for reports. */
-  Bell bell() {
-    return reports.bell();
-  }
-
-  /** Called by the thread that watches; takes no lock, as the holder may be stuck. */
-  void answerIfAsked() {
-    reports.answerIfAsked(() -> report(""));
-  }
-
-  /** Likewise. Seldom while calls are made, so that it takes little from what else uses MPI. */
-  void answerMessages() {
-    long now = System.nanoTime();
-    if (calls.log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
-      lookedAt = now;
-      reports.answerQuestions();
-    }
+    return state.timedOut(message);
   }
 
   private List<String> report(String why) {
+    List<Supplier<List<String>>> all = new ArrayList<>(states);
+    all.addAll(job.statesOfOthers(this));
+    String waiting = wait.state();
     return RankReport.of(
-        RankReport.summary(members.placeOf(rank()), why, wait.state(), calls.log(), calls.caller()),
+        RankReport.summary(ranks.placeOf(rank()), why, waiting, calls.log(), calls.caller()),
         calls.log().lines(),
-        contexts.states(this, states));
+        all);
   }
 
-  /** This group in another's report. */
-  List<String> lines() {
+  @Override
+  public List<String> lines() {
     String waiting = wait.state();
     List<String> lines = new ArrayList<>();
     lines.add("");
@@ -535,7 +461,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return the exception to throw
    */
   public MismatchedCallException mismatched(String table) {
-    return fail(new MismatchedCallException(table));
+    return state.mismatched(table);
   }
 
   /**
@@ -568,21 +494,6 @@ public final class ProcessGroup implements AutoCloseable {
     return liveness.whyLeft(peer);
   }
 
-  boolean test(Message message, int peer) {
-    try {
-      return message.test();
-    } catch (RankLostException e) {
-      throw lost(name(peer) + " is lost: " + e.getMessage(), e.getCause());
-    } catch (GradientSyncException e) {
-      throw lost(e.getMessage(), e);
-    }
-  }
-
-  /** What this rank is doing, for the end of an error message. */
-  String during() {
-    return "in=" + currentCall() + " of communicator " + context + " with " + size() + " ranks";
-  }
-
   /**
    * Breaks the group, for what goes wrong after the ranks have met: the others cannot go on either.
    *
@@ -592,38 +503,12 @@ public final class ProcessGroup implements AutoCloseable {
    * @throws GradientSyncException if the process ends, which is why it went wrong
    */
   public RankLostException lost(String message, Throwable cause) {
-    if (isEnding()) {
-      matcher.abandon();
-      requireNotEnding(); // throws
-    }
-    return fail(new RankLostException(message + ", rank=" + rank() + ", " + during(), cause));
+    return state.lost(message, cause);
   }
 
   /** Breaks the group because a rank has left it, or has given up. */
   RankLostException lost(int peer, Throwable cause) {
-    String why = whyGivenUp(peer);
-    String reason = liveness.whyLeft(peer);
-    if (!reason.isEmpty()) {
-      return lost(name(peer) + " has left: " + reason, cause);
-    }
-    return lost(
-        name(peer) + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
-        cause);
-  }
-
-  /** Marks the group as broken: messages may be under way that nobody will receive. */
-  private <E extends GradientSyncException> E fail(E cause) {
-    if (broken == null) {
-      broken = cause;
-      try {
-        departures.sayGivenUp(cause.getMessage(), liveness::isDeaf);
-      } catch (RuntimeException | OutOfMemoryError e) {
-        log.debug("rank {} cannot say why it has given up", rank(), e);
-      } finally {
-        matcher.abandon();
-      }
-    }
-    return cause;
+    return state.lost(peer, cause);
   }
 
   /**
@@ -634,11 +519,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return what its exception says, or an empty text if it has not said so
    */
   public String whyGivenUp(int peer) {
-    long start = System.nanoTime();
-    while (!departures.hasAny(peer) && System.nanoTime() - start < WORD_NANOS) {
-      LockSupport.parkNanos(WORD_NANOS / 100);
-    }
-    return departures.whyGivenUp(peer);
+    return state.whyGivenUp(peer);
   }
 
   /**
@@ -649,25 +530,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @throws GradientSyncException if the process {@linkplain #leaveAll ends}
    */
   public synchronized void requireUsable() {
-    if (closed) {
-      throw new IllegalStateException("communicator is closed: rank=" + rank());
-    }
-    requireNotEnding();
-    if (broken != null) {
-      throw new RankLostException(
-          "communicator is broken by an earlier failure, rank="
-              + rank()
-              + ": "
-              + broken.getMessage(),
-          broken);
-    }
-  }
-
-  /** Ends calls of a process that ends. Takes no lock. */
-  void requireNotEnding() {
-    if (isEnding()) {
-      throw new GradientSyncException("this process is ending: rank=" + rank() + ", " + during());
-    }
+    state.requireUsable();
   }
 
   /**
@@ -676,7 +539,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return true if every further call will throw
    */
   public synchronized boolean isBroken() {
-    return broken != null;
+    return state.isBroken();
   }
 
   /**
@@ -685,26 +548,34 @@ public final class ProcessGroup implements AutoCloseable {
    */
   @Override
   public synchronized void close() {
-    if (closed) {
+    if (!state.close()) {
       return;
     }
-    closed = true;
-    Watch.remove(this);
+    stopWatching();
     try {
-      if (!isEnding()) { // otherwise it has been said
+      if (!isEnding()) { // otherwise it has been sent
         departures.say(Departure.CLOSED, "", liveness::isDeaf);
       }
     } catch (GradientSyncException e) {
-      log.debug("rank {} cannot say goodbye", rank(), e); // MPI is over already
+      log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is over already
+    }
+    if (isWorld()) {
+      job.liveness().hearWorld(null);
     }
     Resources.closeAll( // a message that cannot be ended does not keep the rest
         departures,
         reports,
-        matcher,
-        () -> contexts.closed(this, context, broken == null),
-        () -> contexts.deadlockDetector().forget(key),
-        isWorld() ? contexts.deadlockDetector() : null,
+        arrivals,
+        () -> job.closed(this, context, !state.isBroken()),
+        () -> job.deadlockDetector().forget(watched.key()),
+        isWorld() ? job.deadlockDetector() : null,
         isWorld() ? transport : null);
+  }
+
+  private void stopWatching() {
+    if (reports != null) {
+      Watch.remove(reports);
+    }
   }
 
   /**
@@ -726,23 +597,17 @@ public final class ProcessGroup implements AutoCloseable {
    * @return false if a group is or was broken
    */
   public boolean leaveAll(Departure departure, String reason) {
-    boolean sound = !contexts.everBroken();
-    List<ProcessGroup> open =
-        contexts.open(); // before calls end, whose sync is closed without a word then
-    contexts.end();
-    contexts.deadlockDetector().close(); // the messages below may end at any time
-    for (ProcessGroup group : open) {
-      sound &= group.broken == null;
-      Watch.remove(group);
-      if (group.reports != null) {
-        group.reports.silence();
-      }
-      try {
-        group.departures.say(departure, reason, group.liveness::isGone);
-      } catch (GradientSyncException e) {
-        sound = false; // and the other groups are told all the same
-      }
+    return job.leave(departure, reason);
+  }
+
+  @Override
+  public boolean leave(Departure departure, String reason) {
+    stopWatching();
+    if (reports != null) {
+      reports.silence();
     }
+    boolean sound = !state.isBroken();
+    departures.say(departure, reason, liveness::isGone);
     return sound;
   }
 
@@ -752,7 +617,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return true if no call can be made any more
    */
   public boolean isEnding() {
-    return contexts.isEnding();
+    return job.isEnding();
   }
 
   /**
@@ -772,7 +637,7 @@ public final class ProcessGroup implements AutoCloseable {
    * @return ranks of the group, in their order
    */
   public List<Integer> staying() {
-    return members.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
+    return ranks.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
   }
 
   /**
@@ -785,10 +650,6 @@ public final class ProcessGroup implements AutoCloseable {
   }
 
   boolean isWorld() {
-    return context == 0;
-  }
-
-  String departureOf(int peer) {
-    return departures.reason(peer);
+    return context == ContextIds.WORLD;
   }
 }

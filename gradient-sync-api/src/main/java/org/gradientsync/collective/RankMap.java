@@ -7,6 +7,9 @@ import org.gradientsync.spi.Transport;
 
 /** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
 final class RankMap {
+  /** Instead of a rank, where none is meant. */
+  static final int NO_RANK = -1;
+
   private static final int MOST_NAMED = 4;
 
   private final Transport transport;
@@ -44,12 +47,9 @@ final class RankMap {
     return IntStream.of(peers).map(this::worldRank).toArray();
   }
 
-  /** What a rank of the job is in the group, or {@link ProcessGroup#NO_RANK}. */
+  /** What a rank of the job is in the group, or {@link #NO_RANK}. */
   int find(int worldRank) {
-    return all().stream()
-        .filter(peer -> worldRanks[peer] == worldRank)
-        .findFirst()
-        .orElse(ProcessGroup.NO_RANK);
+    return all().stream().filter(peer -> worldRanks[peer] == worldRank).findFirst().orElse(NO_RANK);
   }
 
   /** All ranks, in their order. */
@@ -93,7 +93,7 @@ final class RankMap {
   /** The name of a rank of the job, whether it is in the group or not. */
   String nameInJob(int worldRank) {
     int peer = find(worldRank);
-    return peer == ProcessGroup.NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
+    return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
   /**

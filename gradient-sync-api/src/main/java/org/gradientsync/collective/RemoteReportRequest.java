@@ -27,9 +27,9 @@ final class RemoteReportRequest implements AutoCloseable {
   private static final long NOBODY = -1; // instead of a generation
   private static final Logger log = LoggerFactory.getLogger(RemoteReportRequest.class);
 
-  private final ProcessGroup group;
-  private final int questionChannel;
-  private final int answerChannel;
+  private final GroupTransport group;
+  private final RankMap ranks;
+  private final Liveness liveness;
   private final long generation;
   private final ByteBuffer questions;
   private final Message[] listening;
@@ -43,8 +43,7 @@ final class RemoteReportRequest implements AutoCloseable {
   /**
    * What a rank says for its node.
    *
-   * @param teller which rank is to sum up, as far as that node knows, or {@link
-   *     ProcessGroup#NO_RANK}
+   * @param teller which rank is to sum up, as far as that node knows, or {@link RankMap#NO_RANK}
    * @param folder where that node's reports are
    * @param lines about each rank of that node, in their order
    */
@@ -59,18 +58,18 @@ final class RemoteReportRequest implements AutoCloseable {
   record Line(boolean died, String text) {}
 
   /** Listens from now on. */
-  RemoteReportRequest(ProcessGroup group, int questionChannel, int answerChannel, long generation) {
+  RemoteReportRequest(GroupTransport group, Liveness liveness, long generation) {
     this.group = group;
-    this.questionChannel = questionChannel;
-    this.answerChannel = answerChannel;
+    this.ranks = group.ranks();
+    this.liveness = liveness;
     this.generation = generation;
     listening = new Message[group.size()];
     questions = HostBuffers.allocate(group.size() * Long.BYTES);
     for (int peer = 0; peer < listening.length; peer++) {
-      if (!group.members().isNear(peer)) {
+      if (!ranks.isNear(peer)) {
         questions.putLong(peer * Long.BYTES, NOBODY);
         ByteBuffer question = questions.slice(peer * Long.BYTES, Long.BYTES);
-        listening[peer] = group.receiver(question, peer, questionChannel);
+        listening[peer] = group.receiver(question, peer, Channel.REPORT_REQUEST);
         listening[peer].start();
       }
     }
@@ -118,7 +117,7 @@ final class RemoteReportRequest implements AutoCloseable {
    */
   synchronized void answer(int asker, Answer answer) {
     unanswered.clear(asker);
-    if (group.liveness().isDeaf(asker)) {
+    if (liveness.isDeaf(asker)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));
@@ -130,7 +129,7 @@ final class RemoteReportRequest implements AutoCloseable {
       ShortText.put(bytes, at + Integer.BYTES, PIECE - Integer.BYTES, line.text());
       at += PIECE;
     }
-    send(bytes, asker, answerChannel);
+    send(bytes, asker, Channel.REPORT);
   }
 
   /**
@@ -148,7 +147,7 @@ final class RemoteReportRequest implements AutoCloseable {
     }
     try {
       answers[peer] = HostBuffers.allocate(bytesFrom(peer));
-      answering[peer] = group.receiver(answers[peer], peer, answerChannel);
+      answering[peer] = group.receiver(answers[peer], peer, Channel.REPORT);
       answering[peer].start();
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot ask rank {}", group.rank(), peer, e);
@@ -156,7 +155,7 @@ final class RemoteReportRequest implements AutoCloseable {
     }
     ByteBuffer question = HostBuffers.allocate(Long.BYTES);
     question.putLong(0, generation);
-    send(question, peer, questionChannel);
+    send(question, peer, Channel.REPORT_REQUEST);
   }
 
   /** What a rank has answered, or null if it has not. */
@@ -189,7 +188,7 @@ final class RemoteReportRequest implements AutoCloseable {
 
   /** The ranks of a node are in the same order everywhere, so a number is enough. */
   private int bytesFrom(int peer) {
-    return TEXTS + (1 + group.members().onNode(group.nodeOf(peer)).size()) * PIECE;
+    return TEXTS + (1 + ranks.onNode(ranks.nodeOf(peer)).size()) * PIECE;
   }
 
   private static boolean isOver(Message message) {

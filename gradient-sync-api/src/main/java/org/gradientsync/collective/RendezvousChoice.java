@@ -45,7 +45,7 @@ public final class RendezvousChoice {
     }
     try {
       NodeMemory memory = NodeMemory.share(group, Board.BYTES);
-      group.matcher().meetOn(new Board(memory, group.rank(), group.size()));
+      group.arrivals().meetOn(new Board(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       meetByMessages(group, brings);
@@ -54,7 +54,7 @@ public final class RendezvousChoice {
 
   private static void meetByMessages(ProcessGroup group, boolean brings) {
     if (brings) {
-      group.matcher().meetWithPayload();
+      group.arrivals().meetWithPayload();
     }
   }
 }

@@ -181,12 +181,12 @@ final class ReportFolder {
     return true;
   }
 
-  /** To whom the summary has been left, or {@link ProcessGroup#NO_RANK} if that is not known. */
+  /** To whom the summary has been left, or {@link RankMap#NO_RANK} if that is not known. */
   int teller() {
     try {
       return Integer.parseInt(Files.readString(where().resolve(TELLER)).split(":", 2)[0]);
     } catch (IOException | RuntimeException e) {
-      return ProcessGroup.NO_RANK;
+      return RankMap.NO_RANK;
     }
   }
 

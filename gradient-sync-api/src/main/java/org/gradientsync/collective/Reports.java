@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
+import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,14 +28,16 @@ import org.slf4j.LoggerFactory;
  * also for the ranks of it that have died, when the others have written. Where two nodes ask each
  * other at the same time, the one with the lower number sums up.
  */
-final class Reports implements AutoCloseable {
+final class Reports implements Watch.Watched, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
   private static final long HEAD_START_NANOS = 1_000_000_000; // of rank 0
   private static final long SAME_FOLDER_NANOS = 1_000_000_000; // twice what watches may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
+  private static final long QUIET_NANOS = 500_000_000;
+  private static final long LOOK_NANOS = 1_000_000_000;
   private static final int MOST_ASKED = 3; // of a node; each answers for all of it
-  private static final int NO_RANK = ProcessGroup.NO_RANK;
+  private static final int NO_RANK = RankMap.NO_RANK;
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
   private static final String NO_ANSWER =
@@ -44,20 +46,34 @@ final class Reports implements AutoCloseable {
   private final ReportFolder folder;
   private final Bell bell;
   private final RemoteReportRequest reportRequest; // or null
-  private final ProcessGroup group;
+  private final WatchedGroup group;
+  private final RankMap ranks;
+  private final Liveness liveness;
+  private final Function<String, List<String>> report;
   private long questionSeen; // 0 if there is none
+  private long lookedAt = System.nanoTime(); // for messages, by the thread that does
 
   /**
    * Nothing is made before it is asked for.
    *
    * @param bell wakes the job's other processes
    * @param reportRequest for ranks that see no folder of this one's, or null
+   * @param report gives this rank's report, for any thread; from what made it write one, or an
+   *     empty text if others asked for it
    */
-  Reports(ReportFolder folder, Bell bell, RemoteReportRequest reportRequest, ProcessGroup group) {
+  Reports(
+      ReportFolder folder,
+      Bell bell,
+      RemoteReportRequest reportRequest,
+      WatchedGroup group,
+      Function<String, List<String>> report) {
     this.folder = folder;
     this.bell = bell;
     this.reportRequest = reportRequest;
     this.group = group;
+    this.ranks = group.ranks();
+    this.liveness = group.liveness();
+    this.report = report;
   }
 
   /**
@@ -65,20 +81,19 @@ final class Reports implements AutoCloseable {
    * while. One of the ranks that do so logs what they say.
    *
    * @param text what is wrong
-   * @param own this rank's report
    * @return where the reports are, for the end of a message, or an empty text if nowhere
    */
-  String collect(String text, Supplier<List<String>> own) {
+  String collect(String text) {
     Path where = folder.ask();
     if (where == null) {
       return "";
     }
-    folder.answer(own);
-    Watch.wake(group);
+    folder.answer(() -> report.apply("timed out"));
+    Watch.wake(this);
     try {
       waitAndSumUp(text, where);
     } finally {
-      Watch.rest(group);
+      Watch.rest(this);
     }
     return "; reports=" + where;
   }
@@ -86,11 +101,11 @@ final class Reports implements AutoCloseable {
   private void waitAndSumUp(String text, Path where) {
     long start = System.nanoTime();
     await(start, () -> allReported() || othersSeeNoFolder(start));
-    if (group.rank() != 0 && group.isAlive(0)) {
+    if (group.rank() != 0 && liveness.isAlive(0)) {
       await(
           start, () -> folder.teller() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
     }
-    if (folder.leaveSummaryTo(group.rank(), group.name(group.rank()))) {
+    if (folder.leaveSummaryTo(group.rank(), ranks.name(group.rank()))) {
       sumUp(text, where, start);
     } else {
       await(start, this::allReported);
@@ -116,12 +131,12 @@ final class Reports implements AutoCloseable {
   }
 
   private boolean allReported() {
-    return allReported(group.members().all());
+    return allReported(ranks.all());
   }
 
   /** Whether nobody's report is still to come. */
   private boolean allReported(List<Integer> ranks) {
-    return ranks.stream().allMatch(peer -> folder.has(peer) || !group.isAlive(peer));
+    return ranks.stream().allMatch(peer -> folder.has(peer) || !liveness.isAlive(peer));
   }
 
   private boolean othersSeeNoFolder(long start) {
@@ -133,10 +148,10 @@ final class Reports implements AutoCloseable {
   /** The ranks of each node of which none has written a report here. */
   private List<List<Integer>> ranksWithoutFolder() {
     Map<Integer, List<Integer>> nodes = new TreeMap<>();
-    for (int peer : group.members().all()) {
-      nodes.computeIfAbsent(group.nodeOf(peer), node -> new ArrayList<>()).add(peer);
+    for (int peer : ranks.all()) {
+      nodes.computeIfAbsent(ranks.nodeOf(peer), node -> new ArrayList<>()).add(peer);
     }
-    nodes.remove(group.nodeOf(group.rank()));
+    nodes.remove(ranks.nodeOf(group.rank()));
     return nodes.values().stream().filter(n -> n.stream().noneMatch(folder::has)).toList();
   }
 
@@ -144,8 +159,7 @@ final class Reports implements AutoCloseable {
     List<List<Integer>> nodes = reportRequest == null ? List.of() : ranksWithoutFolder();
     nodes.forEach(node -> ask(node, text));
     if (!nodes.isEmpty()) {
-      List<Integer> here =
-          group.members().all().stream().filter(peer -> !isOfAny(nodes, peer)).toList();
+      List<Integer> here = ranks.all().stream().filter(peer -> !isOfAny(nodes, peer)).toList();
       BooleanSupplier isHere = () -> allReported(here) || isOver(start);
       await(
           System.nanoTime(),
@@ -165,15 +179,15 @@ final class Reports implements AutoCloseable {
         int peer = node.get(i);
         if (answer != null) {
           lines[peer] = answer.lines().get(i).text();
-        } else if (!folder.has(peer) && group.isAlive(peer)) {
+        } else if (!folder.has(peer) && liveness.isAlive(peer)) {
           lines[peer] = at(peer, NO_ANSWER);
         }
         if (answer != null && answer.lines().get(i).died()) {
-          group.liveness().noteDeath(peer);
+          liveness.noteDeath(peer);
         }
       }
       if (answer != null) {
-        folders.add("reports of " + group.name(speaker) + " and its node: " + answer.folder());
+        folders.add("reports of " + ranks.name(speaker) + " and its node: " + answer.folder());
         other = isOfLowerNode(answer.teller()) ? answer.teller() : other;
       }
     }
@@ -199,7 +213,7 @@ final class Reports implements AutoCloseable {
   private boolean isOfLowerNode(int teller) {
     return teller >= 0
         && teller < group.size()
-        && group.nodeOf(teller) < group.nodeOf(group.rank());
+        && ranks.nodeOf(teller) < ranks.nodeOf(group.rank());
   }
 
   private String line(int peer) {
@@ -207,20 +221,20 @@ final class Reports implements AutoCloseable {
     if (line != null) {
       return line;
     }
-    return group.isAlive(peer) ? NO_REPORT : at(peer, "has died");
+    return liveness.isAlive(peer) ? NO_REPORT : at(peer, "has died");
   }
 
   private String at(int peer, String text) {
-    return RankReport.at(group.members().placeOf(peer)) + text;
+    return RankReport.at(ranks.placeOf(peer)) + text;
   }
 
   private void ask(List<Integer> node, String text) {
-    List<Integer> there = node.stream().filter(peer -> !group.liveness().isDeaf(peer)).toList();
-    List<Integer> come = there.stream().filter(group.matcher()::hasCome).toList();
+    List<Integer> there = node.stream().filter(peer -> !liveness.isDeaf(peer)).toList();
+    List<Integer> come = there.stream().filter(group.arrivals()::hasCome).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
-      log.warn("{}; asking {} what its node is doing", text, group.names(asked));
+      log.warn("{}; asking {} what its node is doing", text, ranks.names(asked));
       asked.forEach(reportRequest::ask);
     }
   }
@@ -238,10 +252,10 @@ final class Reports implements AutoCloseable {
   private boolean mayAnswer(List<Integer> node) {
     return speaker(node) == NO_RANK
         && !allReported(node)
-        && !node.stream().allMatch(group.liveness()::isDeaf);
+        && !node.stream().allMatch(liveness::isDeaf);
   }
 
-  /** Who of a node has answered for it, or {@link ProcessGroup#NO_RANK}. */
+  /** Who of a node has answered for it, or {@link RankMap#NO_RANK}. */
   private int speaker(List<Integer> node) {
     return node.stream()
         .filter(peer -> reportRequest.answerOf(peer) != null)
@@ -260,34 +274,55 @@ final class Reports implements AutoCloseable {
       return;
     }
     int first = askers.get(0);
-    folder.leaveSummaryTo(first, group.name(first));
+    folder.leaveSummaryTo(first, ranks.name(first));
     if (questionSeen == 0) {
       questionSeen = System.nanoTime();
-      Watch.wake(group);
+      Watch.wake(this);
     }
-    List<Integer> own = group.members().onNode(group.nodeOf(group.rank()));
+    List<Integer> own = ranks.onNode(ranks.nodeOf(group.rank()));
     int teller = folder.teller();
     if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
       List<RemoteReportRequest.Line> lines =
           own.stream()
-              .map(peer -> new RemoteReportRequest.Line(!group.isAlive(peer), line(peer)))
+              .map(peer -> new RemoteReportRequest.Line(!liveness.isAlive(peer), line(peer)))
               .toList();
       RemoteReportRequest.Answer answer =
           new RemoteReportRequest.Answer(teller, where.toString(), lines);
       askers.forEach(asker -> reportRequest.answer(asker, answer));
-      Watch.rest(group);
+      Watch.rest(this);
     }
   }
 
-  /** What wakes this process, and by which it wakes others. */
-  Bell bell() {
+  @Override
+  public GroupKey key() {
+    return group.key();
+  }
+
+  @Override
+  public int size() {
+    return ranks.size();
+  }
+
+  @Override
+  public Bell bell() {
     return bell;
   }
 
-  /** Answers a rank that has asked by the folder. Called by any thread. */
-  void answerIfAsked(Supplier<List<String>> own) {
+  /** Takes no lock, as the holder may be stuck. */
+  @Override
+  public void answerIfAsked() {
     if (folder.isAsked()) {
-      folder.answer(own);
+      folder.answer(() -> report.apply(""));
+    }
+  }
+
+  /** Likewise. Seldom while calls are made, so that it takes little from what else uses MPI. */
+  @Override
+  public void answerMessages() {
+    long now = System.nanoTime();
+    if (group.calls().log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
+      lookedAt = now;
+      answerQuestions();
     }
   }
 

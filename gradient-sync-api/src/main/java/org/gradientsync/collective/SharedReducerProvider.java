@@ -50,7 +50,7 @@ public final class SharedReducerProvider implements ReducerProvider {
     HostDevice device = (HostDevice) context.device();
     device.share(memory.files());
     Board board = new Board(memory, group.rank(), group.size());
-    group.matcher().meetOn(board);
+    group.arrivals().meetOn(board);
     return new SharedReducer(name(), group, board, device, memory);
   }
 }

@@ -27,7 +27,7 @@ final class ThreadDepartureNotices implements DepartureNotices {
   }
 
   private final ConcurrentMap<Object, Object> common;
-  private final DeadlockDetector.Key key;
+  private final GroupKey key;
   private final int rank;
   private final Words words;
 
@@ -37,8 +37,7 @@ final class ThreadDepartureNotices implements DepartureNotices {
    * @param common the same for all ranks
    * @param key of the group
    */
-  ThreadDepartureNotices(
-      ConcurrentMap<Object, Object> common, DeadlockDetector.Key key, int rank, int size) {
+  ThreadDepartureNotices(ConcurrentMap<Object, Object> common, GroupKey key, int rank, int size) {
     this.common = common;
     this.key = key;
     this.rank = rank;

@@ -38,35 +38,46 @@ final class Wait {
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
-  private final ProcessGroup group;
-  private final RankMap members;
-  private final CallMatcher matcher;
+  private final WatchedGroup group;
+  private final RankMap ranks;
+  private final Arrivals arrivals;
   private final Liveness liveness;
   private final DepartureNotices departures;
+  private final GroupState state;
+  private final DeadlockDetector deadlockDetector;
   private final int spins;
   private final long longNanos;
   private final WaitClock clock = new WaitClock();
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  private volatile Timeouts timeouts;
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
   private PendingWait pending; // of a wait that has become long
   private boolean cannotLook; // for who waits for whom, in this wait
 
+  /**
+   * Waits of a group.
+   *
+   * @param ranksOnNode how many ranks of the job run on this rank's node
+   */
   Wait(
-      ProcessGroup group,
-      RankMap members,
-      CallMatcher matcher,
-      Liveness liveness,
-      DepartureNotices departures) {
+      WatchedGroup group,
+      DepartureNotices departures,
+      GroupState state,
+      DeadlockDetector deadlockDetector,
+      int ranksOnNode,
+      Timeouts timeouts) {
     this.group = group;
-    this.members = members;
-    this.matcher = matcher;
-    this.liveness = liveness;
+    this.ranks = group.ranks();
+    this.arrivals = group.arrivals();
+    this.liveness = group.liveness();
     this.departures = departures;
+    this.state = state;
+    this.deadlockDetector = deadlockDetector;
+    this.timeouts = timeouts;
     int processors = Runtime.getRuntime().availableProcessors();
-    spins = group.ranksOnNode() > processors ? CROWDED_SPINS : SPINS;
-    longNanos =
-        Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, group.ranksOnNode() / processors));
+    spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
+    longNanos = Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
   }
 
   /** See {@link ProcessGroup#addCheck}. */
@@ -79,16 +90,29 @@ final class Wait {
     checks.remove(check);
   }
 
+  Timeouts timeouts() {
+    return timeouts;
+  }
+
+  void setTimeouts(Timeouts newTimeouts) {
+    timeouts = newTimeouts;
+  }
+
+  /** Waits for a message by which a rank that has come does its part. */
+  void await(Message message, int peer) {
+    await(message, peer, WaitPhase.DATA, 0);
+  }
+
   /**
    * Waits for a started message.
    *
    * @param phase what the rank at its other end has to do
    * @param number see {@link PendingWait}
    */
-  void await(Message message, int peer, PendingWait.Phase phase, long number) {
+  void await(Message message, int peer, WaitPhase phase, long number) {
     // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
     for (int spin = 0; spin < spins; spin++) {
-      if (group.test(message, peer)) {
+      if (state.test(message, peer)) {
         return;
       }
       Thread.onSpinWait();
@@ -102,14 +126,13 @@ final class Wait {
       waitsFor = -1;
       cannotLook = false;
       if (pending != null) {
-        group.deadlockDetector().leave(pending);
+        deadlockDetector.leave(pending);
         pending = null;
       }
     }
   }
 
-  private void awaitLong(Message message, int peer, PendingWait.Phase phase, long number) {
-    Timeouts timeouts = group.timeouts();
+  private void awaitLong(Message message, int peer, WaitPhase phase, long number) {
     boolean warned = false;
     boolean left = false;
     long leftAt = 0;
@@ -120,29 +143,29 @@ final class Wait {
       long waited = began;
       // Where many threads share a processor, a single yield can take longer than LOOK_NANOS.
       for (int spin = 0; spin < YIELDS && waited - began < LOOK_NANOS; spin++) {
-        if (group.test(message, peer)) {
+        if (state.test(message, peer)) {
           return;
         }
         Thread.yield();
         waited = clock.look();
       }
-      if (Thread.currentThread().isInterrupted() && !group.test(message, peer)) {
-        throw group.lost("interrupted while waiting for " + members.name(peer), null);
+      if (Thread.currentThread().isInterrupted() && !state.test(message, peer)) {
+        throw state.lost("interrupted while waiting for " + ranks.name(peer), null);
       }
-      group.requireNotEnding();
-      if (!left && (matcher.isAbandoned(peer) || departures.hasAny(peer))) {
+      state.requireNotEnding();
+      if (!left && (arrivals.isAbandoned(peer) || departures.hasAny(peer))) {
         left = true;
         leftAt = waited;
       }
-      boolean over = left && waited - leftAt > GRACE_NANOS && !group.test(message, peer);
-      if (phase != PendingWait.Phase.DATA
+      boolean over = left && waited - leftAt > GRACE_NANOS && !state.test(message, peer);
+      if (phase != WaitPhase.DATA
           && !cannotLook
           && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
         looked = waited;
         look(message, peer, phase, number);
       }
       if (over) {
-        throw group.lost(peer, null);
+        throw state.lost(peer, null);
       }
       if (waited - checked > CHECK_NANOS) {
         checked = waited;
@@ -150,9 +173,9 @@ final class Wait {
           check.run();
         }
         int dead = deadWhileWaitingFor(peer);
-        if (dead != ProcessGroup.NO_RANK && !group.test(message, peer)) {
-          throw group.lost(
-              members.name(dead)
+        if (dead != RankMap.NO_RANK && !state.test(message, peer)) {
+          throw state.lost(
+              ranks.name(dead)
                   + " has died, lastFinished="
                   + group.calls().log().lastFinished()
                   + ", waited="
@@ -161,8 +184,8 @@ final class Wait {
               null);
         }
       }
-      if (waited > timeouts.timeoutNanos() && !group.test(message, peer)) {
-        throw group.timedOut(matcher.late(peer) + ", waited=" + timeouts.timeout());
+      if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
+        throw state.timedOut(arrivals.late(peer) + ", waited=" + timeouts.timeout());
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
@@ -170,9 +193,9 @@ final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             timeouts.late(),
-            matcher.awaited(peer),
+            arrivals.awaited(peer),
             group.calls().log().lastFinished(),
-            group.during());
+            state.during());
       }
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
@@ -184,28 +207,35 @@ final class Wait {
    * Who is known to have died without a word: the rank that this one waits for; or if that is on
    * another node, and cannot see who dies here, one for which it may be waiting itself.
    *
-   * @return {@link ProcessGroup#NO_RANK} if nobody is
+   * @return {@link RankMap#NO_RANK} if nobody is
    */
   private int deadWhileWaitingFor(int peer) {
     if (!liveness.isAlive(peer)) {
       return peer;
     }
-    return members.isNear(peer) || matcher.isPair()
-        ? ProcessGroup.NO_RANK
-        : members.all().stream()
+    return ranks.isNear(peer) || arrivals.isPair()
+        ? RankMap.NO_RANK
+        : ranks.all().stream()
             .filter(liveness::hasDiedSilently)
             .findFirst()
-            .orElse(ProcessGroup.NO_RANK);
+            .orElse(RankMap.NO_RANK);
   }
 
   /** Ends a wait that is part of a circle of waits, or for one. */
-  private void look(Message message, int peer, PendingWait.Phase phase, long number) {
-    DeadlockDetector deadlockDetector = group.deadlockDetector();
+  private void look(Message message, int peer, WaitPhase phase, long number) {
     Probe circle;
     try {
       if (pending == null) {
         pending =
-            new PendingWait(group, message, peer, phase, number, clock, deadlockDetector.newId());
+            new PendingWait(
+                group,
+                message,
+                peer,
+                phase,
+                number,
+                clock,
+                deadlockDetector.newId(),
+                timeouts.lateNanos());
       }
       circle = deadlockDetector.look(pending);
     } catch (RuntimeException | OutOfMemoryError e) {
@@ -214,16 +244,21 @@ final class Wait {
       return;
     }
     if (circle != null) {
-      throw group.mismatched("the ranks wait for each other, " + group.describe(circle));
+      throw state.mismatched("the ranks wait for each other, " + describe(circle));
     }
     if (pending.suspected != null && !pending.warned) {
       pending.warned = true;
       log.warn(
           "the ranks wait for each other, {}\n"
               + "  unless another thread makes one of these calls, they all end in {}",
-          group.describe(pending.suspected),
-          group.timeouts().late());
+          describe(pending.suspected),
+          timeouts.late());
     }
+  }
+
+  /** Who waits for whom, as this rank sees it. */
+  private String describe(Probe circle) {
+    return "rank=" + ranks.rank() + ", " + state.during() + ":" + circle.table(ranks::nameInJob);
   }
 
   /** For whom this rank waits, or an empty text. Called by any thread. */
@@ -236,6 +271,6 @@ final class Wait {
             "waits for rank %d since %.1f s in %s",
             peer,
             (System.nanoTime() - waitsSince) / 1e9,
-            group.currentCall());
+            group.calls().log().current());
   }
 }

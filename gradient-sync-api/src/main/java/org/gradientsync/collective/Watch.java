@@ -18,6 +18,24 @@ import org.slf4j.LoggerFactory;
  * must not. They run while there are groups to watch.
  */
 final class Watch {
+  /** A group that can be asked for reports. Called by any thread. */
+  interface Watched {
+    /** What all its ranks call it. */
+    GroupKey key();
+
+    /** How many ranks it has. */
+    int size();
+
+    /** What notifies this process that the group is asked for reports. */
+    Bell bell();
+
+    /** Writes a report if one was asked for. */
+    void answerIfAsked();
+
+    /** Answers ranks of other nodes, which ask by messages. */
+    void answerMessages();
+  }
+
   /** How often groups that other processes can ask were seen to, and bells looked at. */
   static final AtomicLong PERIODS = new AtomicLong();
 
@@ -28,12 +46,12 @@ final class Watch {
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_MILLIS = 250;
 
-  private final Set<ProcessGroup> groups = ConcurrentHashMap.newKeySet();
+  private final Set<Watched> groups = ConcurrentHashMap.newKeySet();
   private final String name;
-  private final Consumer<Set<ProcessGroup>> task;
+  private final Consumer<Set<Watched>> task;
   private Thread thread;
 
-  private Watch(String name, Consumer<Set<ProcessGroup>> task) {
+  private Watch(String name, Consumer<Set<Watched>> task) {
     this.name = name;
     this.task = task;
   }
@@ -43,21 +61,21 @@ final class Watch {
    *
    * @param messages whether it may be asked by messages, too
    */
-  static void add(ProcessGroup group, boolean messages) {
+  static void add(Watched group, boolean messages) {
     FOLDERS.begin(group);
     if (messages) {
       MESSAGES.begin(group);
     }
   }
 
-  static void remove(ProcessGroup group) {
+  static void remove(Watched group) {
     FOLDERS.groups.remove(group);
     MESSAGES.groups.remove(group);
   }
 
   /** Tells all ranks of a group that can be reached that they are asked for reports. */
-  static void wake(ProcessGroup group) {
-    for (ProcessGroup other : FOLDERS.groups) {
+  static void wake(Watched group) {
+    for (Watched other : FOLDERS.groups) {
       if (other.key().equals(group.key())) {
         attempt(other::answerIfAsked);
       }
@@ -68,11 +86,11 @@ final class Watch {
   }
 
   /** Ends what {@link #wake} began. */
-  static void rest(ProcessGroup group) {
+  static void rest(Watched group) {
     group.bell().silence(group.key().id());
   }
 
-  private synchronized void begin(ProcessGroup group) {
+  private synchronized void begin(Watched group) {
     groups.add(group);
     if (thread == null) {
       thread = new Thread(this::run, name);
@@ -92,12 +110,12 @@ final class Watch {
     }
   }
 
-  private static void answerBells(Set<ProcessGroup> groups) {
+  private static void answerBells(Set<Watched> groups) {
     PERIODS.incrementAndGet();
-    Map<DeadlockDetector.Key, Integer> here = ranksHere(groups);
+    Map<GroupKey, Integer> here = ranksHere(groups);
     Map<Path, Set<Long>> rings = new HashMap<>();
     long period = System.currentTimeMillis() / PERIOD_MILLIS;
-    for (ProcessGroup group : groups) {
+    for (Watched group : groups) {
       if (!isWhole(group, here)) {
         Bell bell = group.bell();
         Set<Long> ids = rings.computeIfAbsent(bell.place(), place -> look(bell, period));
@@ -119,18 +137,18 @@ final class Watch {
   }
 
   /** How many ranks of each group this JVM has. */
-  private static Map<DeadlockDetector.Key, Integer> ranksHere(Set<ProcessGroup> groups) {
-    Map<DeadlockDetector.Key, Integer> ranks = new HashMap<>();
+  private static Map<GroupKey, Integer> ranksHere(Set<Watched> groups) {
+    Map<GroupKey, Integer> ranks = new HashMap<>();
     groups.forEach(group -> ranks.merge(group.key(), 1, Integer::sum));
     return ranks;
   }
 
   /** Whether all ranks of a group are threads of this JVM, which ask each other. */
-  private static boolean isWhole(ProcessGroup group, Map<DeadlockDetector.Key, Integer> here) {
+  private static boolean isWhole(Watched group, Map<GroupKey, Integer> here) {
     return here.getOrDefault(group.key(), 0) == group.size();
   }
 
-  private static void answerMessages(Set<ProcessGroup> groups) {
+  private static void answerMessages(Set<Watched> groups) {
     groups.forEach(group -> attempt(group::answerMessages));
   }
 

@@ -105,7 +105,7 @@ class EndingTest {
         messages,
         (group, communicator) -> {
           Thread hook = new Thread(group::leaveAll);
-          synchronized (group.deadlockDetector()) { // which leaving has to close
+          synchronized (group.job().deadlockDetector()) { // which leaving has to close
             hook.start();
             while (!group.isEnding()) {
               Thread.onSpinWait();

@@ -23,7 +23,7 @@ class ExchangeTest {
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      sent += tag % CHANNELS == ProcessGroup.DATA ? 1 : 0;
+      sent += tag % CHANNELS == Channel.DATA ? 1 : 0;
       return super.sender(memory, peer, tag);
     }
   }

@@ -101,15 +101,15 @@ class InlinePayloadTest {
             rank.sum(small, 0); // makes the plans
             rank.sum(large, 0);
             rank.others().barrier();
-            int before = sent.get(ProcessGroup.SCATTER);
+            int before = sent.get(Channel.SCATTER);
             rank.others().barrier();
             rank.sum(small, 5);
             rank.others().barrier();
-            assertEquals(before, sent.get(ProcessGroup.SCATTER));
+            assertEquals(before, sent.get(Channel.SCATTER));
             rank.others().barrier();
             rank.sum(large, 5);
             rank.others().barrier();
-            assertEquals(before + RANKS * (RANKS - 1), sent.get(ProcessGroup.SCATTER));
+            assertEquals(before + RANKS * (RANKS - 1), sent.get(Channel.SCATTER));
           }
         });
   }
@@ -120,16 +120,16 @@ class InlinePayloadTest {
         2,
         rank -> {
           rank.others().barrier();
-          int before = prepared.get(ProcessGroup.PAYLOAD);
+          int before = prepared.get(Channel.PAYLOAD);
           rank.others().barrier();
           try (DeviceBuffer brief = rank.allocate(1_000)) {
             rank.sum(brief, 0);
             rank.others().barrier();
-            assertEquals(before, prepared.get(ProcessGroup.PAYLOAD));
+            assertEquals(before, prepared.get(Channel.PAYLOAD));
             rank.others().barrier();
             rank.sum(brief, 1);
             rank.others().barrier();
-            assertEquals(before + 2, prepared.get(ProcessGroup.PAYLOAD));
+            assertEquals(before + 2, prepared.get(Channel.PAYLOAD));
           }
         });
   }

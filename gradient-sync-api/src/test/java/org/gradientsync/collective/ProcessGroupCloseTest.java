@@ -59,7 +59,7 @@ class ProcessGroupCloseTest {
           NoEnd transport = new NoEnd();
           ProcessGroup world = ProcessGroup.world(transport);
           new GroupCommunicator(world).barrier();
-          world.matcher().meetWithPayload();
+          world.arrivals().meetWithPayload();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);
@@ -79,7 +79,7 @@ class ProcessGroupCloseTest {
           Set<Object> before = Set.copyOf(common);
           sync.barrier();
           ProcessGroup group = world.split(0, 0, world.timeouts());
-          assertTrue(common.contains(group.key()));
+          assertTrue(common.contains(group.watched().key()));
           sync.barrier();
           group.close();
           sync.barrier();

@@ -78,7 +78,7 @@ class RendezvousChoiceTest {
         (group, own) -> {
           NodeMemory memory = NodeMemory.share(group, Board.BYTES);
           Board board = new Board(memory, group.rank(), group.size());
-          group.matcher().meetOn(board);
+          group.arrivals().meetOn(board);
           try (HostDevice device = new HostDevice();
               SharedReducer reducer = new SharedReducer("shared", group, board, device, memory)) {
             device.share(memory.files());
@@ -178,7 +178,7 @@ class RendezvousChoiceTest {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
-      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == ProcessGroup.PAYLOAD;
+      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == Channel.PAYLOAD;
       return tag >= CHANNELS && says ? new Counted(message) : message;
     }
   }
