@@ -9,10 +9,19 @@ module org.gradientsync {
   exports org.gradientsync;
   exports org.gradientsync.local;
   exports org.gradientsync.spi;
-  exports org.gradientsync.collective to
+  exports org.gradientsync.internal.collectives to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.host to
+  exports org.gradientsync.internal.group to
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
+  exports org.gradientsync.internal.host to
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
+  exports org.gradientsync.internal.matching to
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
+  exports org.gradientsync.internal.ranks to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
 
@@ -21,8 +30,8 @@ module org.gradientsync {
   uses org.gradientsync.spi.ReducerProvider;
 
   provides org.gradientsync.spi.DeviceProvider with
-      org.gradientsync.host.HostDeviceProvider;
+      org.gradientsync.internal.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.local.LocalReducerProvider,
-      org.gradientsync.collective.SharedReducerProvider;
+      org.gradientsync.internal.collectives.SharedReducerProvider;
 }

@@ -1,7 +1,7 @@
 package org.gradientsync;
 
 import java.util.ArrayDeque;
-import org.gradientsync.collective.HelpingThread;
+import org.gradientsync.internal.diagnosis.HelpingThread;
 
 /**
  * Carries out averages beside its callers' work, in the order in which they were handed over: for

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.UnaryOperator;
-import org.gradientsync.collective.Agreement;
+import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;

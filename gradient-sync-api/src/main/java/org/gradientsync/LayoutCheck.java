@@ -7,7 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import org.gradientsync.collective.ShortText;
+import org.gradientsync.internal.ranks.ShortText;
 
 /** Makes sure that all ranks have the same parameters, before any gradient is averaged. */
 final class LayoutCheck {

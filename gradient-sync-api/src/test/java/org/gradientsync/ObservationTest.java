@@ -21,7 +21,7 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 import org.gradientsync.contract.Logged;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;

@@ -11,7 +11,7 @@ import static org.mockito.Mockito.withSettings;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Stream;

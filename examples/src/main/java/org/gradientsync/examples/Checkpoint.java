@@ -20,8 +20,8 @@ import java.util.List;
 import java.util.zip.CRC32;
 import java.util.zip.CheckedOutputStream;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.host.OwnFiles;
-import org.gradientsync.host.TemporaryFiles;
+import org.gradientsync.internal.host.OwnFiles;
+import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
  * A file with which training goes on later: the steps that were done and the bits of the weights.

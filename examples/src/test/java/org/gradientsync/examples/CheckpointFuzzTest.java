@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.zip.CRC32;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.host.HostDevice;
 
 /** Files of any content as checkpoints, those with a right checksum among them. */
 class CheckpointFuzzTest {

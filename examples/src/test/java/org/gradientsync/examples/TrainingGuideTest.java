@@ -30,7 +30,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
-import org.gradientsync.host.HostBuffer;
+import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.LauncherVariables;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

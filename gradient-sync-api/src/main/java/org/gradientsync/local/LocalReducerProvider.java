@@ -1,7 +1,7 @@
 package org.gradientsync.local;
 
-import org.gradientsync.collective.PointToPointReducer;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.collectives.PointToPointReducer;
+import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;

@@ -15,7 +15,6 @@ import java.util.Set;
 import java.util.function.LongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.host.HostElement;
 
 /** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
 public abstract class AbstractDeviceBuffer implements DeviceBuffer {

@@ -1,6 +1,6 @@
 package org.gradientsync.spi;
 
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 
 /**
  * A way in which the ranks of a job come to life, found with {@link java.util.ServiceLoader}.

@@ -60,8 +60,8 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * Whether it lets FLOAT32 sums and averages travel as {@link SyncContext#wire()} says. Those that
-   * do not are wrapped in a {@link org.gradientsync.collective.CompressedReducer} where a wire type
-   * is set.
+   * do not are wrapped in a {@link org.gradientsync.internal.collectives.CompressedReducer} where a
+   * wire type is set.
    *
    * @return true if it rounds by itself
    */

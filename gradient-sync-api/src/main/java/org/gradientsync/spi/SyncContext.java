@@ -2,7 +2,7 @@ package org.gradientsync.spi;
 
 import java.util.Optional;
 import org.gradientsync.DataType;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 
 /**
  * What one rank's sync has when it looks for a reducer.

@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentMap;
 /**
  * What a launcher's backend has to give: the ranks of one job, and messages between them. The rest,
  * the communicators, the collectives, time-outs, the comparing of calls, is written once on top of
- * it in {@code org.gradientsync.collective}.
+ * it in {@code org.gradientsync.internal}.
  *
  * <p>Safe for use by several threads, unless the backend says otherwise.
  */

@@ -6,7 +6,7 @@ import java.time.Duration;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.host.HostElement;
+import org.gradientsync.spi.HostElement;
 
 /**
  * A communicator around a communicator, whose collectives go wrong where a test has planned it.

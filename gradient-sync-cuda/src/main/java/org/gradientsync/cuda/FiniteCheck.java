@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.spi.Resources;
 
 /**

@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 
 /**
  * Launches kernels that go over elements with however many threads they get, and take one struct.

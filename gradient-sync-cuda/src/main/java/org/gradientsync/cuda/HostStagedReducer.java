@@ -3,9 +3,9 @@ package org.gradientsync.cuda;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.collective.ProcessGroup;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 

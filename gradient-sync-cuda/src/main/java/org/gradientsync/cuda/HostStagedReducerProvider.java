@@ -1,12 +1,12 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.collective.HostReducers;
-import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.collective.ProcessGroup;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.HostReducers;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;

@@ -17,7 +17,7 @@ import jcuda.jcublas.cublasStatus;
 import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 
 /** cuBLAS through JCublas. */
 final class JCublasApi implements BlasApi {

@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import java.util.List;
 import jcuda.Pointer;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 
 /** Memory in which a kernel's arguments lie as the driver reads them. Its user has a lock. */
 final class KernelArguments {

@@ -5,7 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.host.TemporaryFiles;
+import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
  * A private folder for JCuda's natives.

@@ -4,7 +4,7 @@ import java.nio.DoubleBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.GroupCommunicator;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 
 /**
  * Measures which way is the fastest for which size, on this machine and with this number of ranks.

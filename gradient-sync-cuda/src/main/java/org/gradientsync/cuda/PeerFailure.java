@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 
 /** In words, what a kernel has found to be wrong and left in the report. */
 final class PeerFailure {

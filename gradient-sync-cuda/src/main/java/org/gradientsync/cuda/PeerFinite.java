@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.NotFiniteException;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 
 /** Reads what all ranks' kernels have found in their gradients that is not finite. */
 final class PeerFinite implements AutoCloseable {

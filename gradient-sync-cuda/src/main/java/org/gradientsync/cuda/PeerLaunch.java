@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUstream;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 
 /** One prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
 final class PeerLaunch {

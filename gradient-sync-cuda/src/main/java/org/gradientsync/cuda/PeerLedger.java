@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.cuda.CudaDevice.Lent;
+import org.gradientsync.internal.matching.NodeMemory;
 
 /**
  * In which the ranks note which registrations they have ended, that is, whose memory they have

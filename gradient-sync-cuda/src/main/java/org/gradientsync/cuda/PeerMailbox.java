@@ -1,7 +1,7 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Agreement;
+import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.spi.Resources;
 
 /** This rank's mailbox, in which the others write, and theirs as they are mapped here. */

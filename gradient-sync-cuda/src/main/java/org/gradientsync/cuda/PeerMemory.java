@@ -12,9 +12,9 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.Resources;
 
 /**

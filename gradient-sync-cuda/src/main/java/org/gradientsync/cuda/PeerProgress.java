@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.collective.ShortText;
+import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.ranks.ShortText;
 
 /**
  * How far each rank has come, for the others' hosts to read: the kernels only know of each other

@@ -11,10 +11,10 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.Agreement;
-import org.gradientsync.collective.GroupCommunicator;
-import org.gradientsync.collective.PlanCache;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -128,7 +128,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         }
         registration = register(own);
       }
-      enqueue(registration, plan(registration, op), own, op, ProcessGroup.NO_RANK);
+      enqueue(registration, plan(registration, op), own, op, -1);
     }
   }
 
@@ -371,7 +371,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void replays(CudaStream stream) {
-      count(buffer, op, ProcessGroup.NO_RANK);
+      count(buffer, op, -1);
       order.follow(stream);
     }
 

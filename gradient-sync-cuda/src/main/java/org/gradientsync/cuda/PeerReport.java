@@ -1,7 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.host.HostBuffers;
+import org.gradientsync.internal.host.HostBuffers;
 
 /**
  * What a kernel that could not finish leaves for the host, in page-locked memory; as {@code Report}

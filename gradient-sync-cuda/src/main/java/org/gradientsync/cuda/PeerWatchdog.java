@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -4,8 +4,8 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import jcuda.Pointer;
-import org.gradientsync.host.HostBuffers;
-import org.gradientsync.host.HostElement;
+import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Resources;
 
 /**

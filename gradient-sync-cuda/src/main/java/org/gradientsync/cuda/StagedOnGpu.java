@@ -8,10 +8,10 @@ import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.Counter;
-import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.collective.PlanCache;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.matching.Counter;
+import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 

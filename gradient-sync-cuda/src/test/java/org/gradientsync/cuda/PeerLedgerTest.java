@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.BitSet;
 import java.util.Random;
-import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.collective.ProcessGroup;
 import org.gradientsync.cuda.CudaDevice.Lent;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;

@@ -18,8 +18,8 @@ import static org.mockito.Mockito.when;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.cuda.PeerRanks.Rank;
+import org.gradientsync.internal.matching.NodeMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;

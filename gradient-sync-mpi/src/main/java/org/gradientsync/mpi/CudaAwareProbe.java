@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
-import org.gradientsync.host.TemporaryFiles;
+import org.gradientsync.internal.host.TemporaryFiles;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Availability;

@@ -4,7 +4,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;

@@ -10,10 +10,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.collective.Departure;
-import org.gradientsync.collective.ProcessGroup;
-import org.gradientsync.collective.WaitClock;
-import org.gradientsync.host.SharedFiles;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.ranks.Departure;
+import org.gradientsync.internal.ranks.WaitClock;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Timeouts;
 

@@ -2,7 +2,7 @@ package org.gradientsync.mpi;
 
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Launcher;

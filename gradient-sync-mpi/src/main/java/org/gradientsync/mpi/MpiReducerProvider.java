@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.collective.PointToPointReducer;
-import org.gradientsync.collective.RendezvousChoice;
+import org.gradientsync.internal.collectives.PointToPointReducer;
+import org.gradientsync.internal.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;

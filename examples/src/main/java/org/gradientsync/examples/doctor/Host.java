@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
-import org.gradientsync.collective.ShownEnvironment;
 import org.gradientsync.examples.HostName;
-import org.gradientsync.host.SharedFiles;
+import org.gradientsync.internal.diagnosis.ShownEnvironment;
+import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 

@@ -1,8 +1,8 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.collective.ShortText;
-import org.gradientsync.host.Processes;
+import org.gradientsync.internal.host.Processes;
+import org.gradientsync.internal.ranks.ShortText;
 
 /**
  * Where a rank runs, as the ranks tell each other at the start.

@@ -34,7 +34,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.host.HostDevice;
+import org.gradientsync.internal.host.HostDevice;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;

@@ -1,9 +1,0 @@
-package org.gradientsync.collective;
-
-/**
- * A group, as all its ranks know it.
- *
- * @param context its tag range, which other groups may have had, and have on other ranks
- * @param id random
- */
-record GroupKey(long context, long id) {}

@@ -1,2 +1,0 @@
-/** The host's memory as a device, and arithmetic on it with the promised bits. */
-package org.gradientsync.host;

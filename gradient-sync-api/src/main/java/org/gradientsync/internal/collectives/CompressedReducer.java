@@ -1,0 +1,174 @@
+package org.gradientsync.internal.collectives;
+
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Event;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Stream;
+
+/**
+ * Lets FLOAT32 sums and averages of another reducer travel as a 16-bit type: rounded into scratch
+ * memory, reduced there, widened back. All else goes to the other reducer as it is.
+ *
+ * <p>The scratch takes up to 32 MiB; larger buffers go piece by piece. Calls for buffers of several
+ * streams take turns on it, on the device.
+ */
+public final class CompressedReducer implements Reducer {
+  private static final int PIECE_BYTES = 32 << 20;
+
+  private final Reducer inner;
+  private final ProcessGroup group;
+  private final BackendDevice device;
+  private final DataType wire;
+  private final long most; // elements in a piece
+  private final PlanCache<Plan> plans;
+  private final Event free;
+  private DeviceBuffer scratch;
+  private Stream last;
+
+  /** A buffer's pieces, and the part of the scratch that each travels from, on its stream. */
+  private record Plan(Stream stream, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
+
+  /**
+   * A reducer.
+   *
+   * @param inner does the reducing; closed with this one
+   * @param group the ranks
+   * @param device the device whose buffers it takes
+   * @param wire FLOAT16 or BFLOAT16, the same on all ranks
+   */
+  public CompressedReducer(Reducer inner, ProcessGroup group, BackendDevice device, DataType wire) {
+    this(inner, group, device, wire, PIECE_BYTES);
+  }
+
+  /** For tests: pieces so small that a test can cross their borders. */
+  CompressedReducer(
+      Reducer inner, ProcessGroup group, BackendDevice device, DataType wire, int pieceBytes) {
+    this.inner = inner;
+    this.group = group;
+    this.device = device;
+    this.wire = wire;
+    this.most = pieceBytes / wire.sizeInBytes();
+    this.plans = new PlanCache<>(group, CompressedReducer::end);
+    this.free = device.createEvent(false);
+  }
+
+  @Override
+  public String name() {
+    return inner.name();
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    if (!op.adds() || buffer.type() != DataType.FLOAT32 || group.size() == 1) {
+      inner.allReduce(buffer, op);
+      return;
+    }
+    synchronized (group) {
+      // The inner matcher are about pieces of the 16-bit type, which are no buffers of the user's.
+      group.meetForAllReduce(buffer, op);
+      if (buffer.count() == 0) {
+        group.finished(); // otherwise the last piece is its end
+        return;
+      }
+      try {
+        run(plan((AbstractDeviceBuffer) buffer), op);
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        throw group.lost("the call failed in the middle: " + e, e);
+      }
+    }
+  }
+
+  private void run(Plan plan, ReduceOp op) {
+    if (plan.stream != last) {
+      plan.stream.waitFor(free);
+      last = plan.stream;
+    }
+    for (int i = 0; i < plan.wide.length; i++) {
+      device.convert(plan.wide[i], plan.narrow[i]);
+      inner.allReduce(plan.narrow[i], op);
+      device.convert(plan.narrow[i], plan.wide[i]);
+    }
+    free.record(plan.stream);
+  }
+
+  private Plan plan(AbstractDeviceBuffer buffer) {
+    Plan plan = plans.get(buffer);
+    if (plan == null) {
+      long piece = Math.min(most, buffer.count());
+      reserve(piece);
+      Stream stream = device.streamOf(buffer);
+      int count = (int) ((buffer.count() - 1) / piece + 1);
+      plan = new Plan(stream, new DeviceBuffer[count], new DeviceBuffer[count]);
+      for (int i = 0; i < count; i++) {
+        long length = Math.min(piece, buffer.count() - i * piece);
+        plan.wide[i] = buffer.slice(i * piece, length);
+        plan.narrow[i] =
+            i > 0 && length == piece
+                ? plan.narrow[0] // so that the inner reducer prepares it once
+                : device.on(stream, scratch.slice(0, length));
+      }
+      plans.put(buffer, plan);
+    }
+    return plan;
+  }
+
+  /** Makes the scratch large enough. What was prepared for a smaller one ends. */
+  private void reserve(long elements) {
+    if (scratch == null || scratch.count() < elements) {
+      freeScratch();
+      long powerOfTwo = Long.highestOneBit(2 * elements - 1);
+      scratch = device.allocate(wire, Math.min(most, powerOfTwo));
+      device.await(scratch); // its zeros must be in before other streams write to it
+    }
+  }
+
+  private void freeScratch() {
+    if (scratch != null) {
+      free.await();
+      plans.close();
+      scratch.close();
+      scratch = null;
+    }
+  }
+
+  private static void end(Plan plan) {
+    for (DeviceBuffer piece : plan.narrow) {
+      piece.close();
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    inner.broadcast(buffer, root);
+  }
+
+  @Override
+  public void register(DeviceBuffer buffer) {
+    inner.register(buffer);
+  }
+
+  @Override
+  public boolean compresses() {
+    return true;
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      try {
+        freeScratch();
+        free.close();
+      } finally {
+        inner.close();
+      }
+    }
+  }
+}

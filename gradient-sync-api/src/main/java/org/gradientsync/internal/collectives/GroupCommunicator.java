@@ -1,0 +1,459 @@
+package org.gradientsync.internal.collectives;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Objects;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.group.CallMatcher;
+import org.gradientsync.internal.group.Exchange;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.HostElement;
+import org.gradientsync.spi.Message;
+
+/** The communicator that every backend gets for its transport. */
+public final class GroupCommunicator implements Communicator {
+  private final ProcessGroup group;
+  private final CallMatcher matcher;
+  private final Exchange exchange;
+  private final HostDevice host = new HostDevice();
+  private final PointToPointReducer reducer;
+  private final int localRank;
+  private final int localSize;
+  private final int nodeCount;
+  private final ByteBuffer peerSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
+  private volatile Runnable turn = () -> {};
+
+  /**
+   * A communicator of a group's ranks.
+   *
+   * @param group the ranks, which this communicator closes
+   */
+  public GroupCommunicator(ProcessGroup group) {
+    this.group = group;
+    this.matcher = group.matcher();
+    this.exchange = group.exchange();
+    this.reducer = new PointToPointReducer("communicator", group, host);
+    int[] nodes = new int[group.size()];
+    for (int peer = 0; peer < nodes.length; peer++) {
+      nodes[peer] = group.nodeOf(peer);
+    }
+    int own = nodes[group.rank()];
+    localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
+    localSize = (int) Arrays.stream(nodes).filter(n -> n == own).count();
+    nodeCount = (int) Arrays.stream(nodes).distinct().count();
+  }
+
+  /**
+   * Gives this communicator's calls their place among others of the same ranks.
+   *
+   * @param newTurn called before each call that needs other ranks, with no lock held: waits for
+   *     those that come first, and may throw
+   */
+  public void comesAfter(Runnable newTurn) {
+    turn = Objects.requireNonNull(newTurn, "turn");
+  }
+
+  @Override
+  public int rank() {
+    return group.rank();
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public int localRank() {
+    return localRank;
+  }
+
+  @Override
+  public int localSize() {
+    return localSize;
+  }
+
+  @Override
+  public int nodeCount() {
+    return nodeCount;
+  }
+
+  @Override
+  public Duration timeout() {
+    return group.timeout();
+  }
+
+  @Override
+  public void barrier() {
+    turn.run();
+    synchronized (group) {
+      matcher.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      group.finished();
+    }
+  }
+
+  @Override
+  public void allReduce(Buffer data, DataType type, ReduceOp op) {
+    requireWritable(data, "data");
+    requireReducible(type, op);
+    reduce(Call.Kind.HOST_ALL_REDUCE, data, data, 0, type, op);
+  }
+
+  @Override
+  public void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireReducible(type, op);
+    requireTimesSize(send, "send", receive, "receive");
+    reduce(Call.Kind.REDUCE_SCATTER, send, receive, rank() * receive.remaining(), type, op);
+  }
+
+  /** Reduces a copy of the source, and takes the target's part of it from an index on. */
+  private void reduce(
+      Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
+    long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
+    turn.run();
+    try (DeviceBuffer copy = host.allocate(type, elements)) {
+      copy.copyFrom(source);
+      reducer.allReduce(copy, op, kind);
+      int perElement = type.sizeInBytes() / HostElement.of(target).size();
+      int count = target.remaining() / perElement;
+      copy.slice(from / perElement, count).copyTo(target);
+    }
+  }
+
+  @Override
+  public void broadcast(Buffer data, int root) {
+    requireWritable(data, "data");
+    turn.run();
+    synchronized (group) {
+      group.ranks().require(root, "root");
+      meet(Call.Kind.HOST_BROADCAST, data, root);
+      int count = data.remaining();
+      for (int peer = 0; peer < size(); peer++) {
+        if (rank() == root && peer != root) {
+          exchange.send(data, data.position(), count, peer, Channel.DATA);
+        } else if (rank() != root && peer == root) {
+          exchange.receive(data, data.position(), count, root, Channel.DATA);
+        }
+      }
+      group.finished();
+    }
+  }
+
+  @Override
+  public void allGather(Buffer send, Buffer receive) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireTimesSize(receive, "receive", send, "send");
+    turn.run();
+    synchronized (group) {
+      meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
+      exchange.allGather(send, receive);
+      group.finished();
+    }
+  }
+
+  @Override
+  public void gather(Buffer send, Buffer receive, int root) {
+    requireData(send, "send");
+    group.ranks().require(root, "root");
+    if (rank() == root) {
+      requireWritable(receive, "receive");
+      requireTimesSize(receive, "receive", send, "send");
+    }
+    turn.run();
+    synchronized (group) {
+      meet(Call.Kind.GATHER, send, root);
+      int count = send.remaining();
+      if (rank() != root) {
+        exchange.send(send, send.position(), count, root, Channel.DATA);
+        group.finished();
+        return;
+      }
+      for (int peer = 0; peer < size(); peer++) {
+        int to = receive.position() + peer * count;
+        if (peer == root) {
+          HostBuffers.copy(send, send.position(), receive, to, count);
+        } else {
+          exchange.receive(receive, to, count, peer, Channel.DATA);
+        }
+      }
+      group.finished();
+    }
+  }
+
+  @Override
+  public void scatter(Buffer send, Buffer receive, int root) {
+    requireWritable(receive, "receive");
+    group.ranks().require(root, "root");
+    if (rank() == root) {
+      requireData(send, "send");
+      requireTimesSize(send, "send", receive, "receive");
+    }
+    turn.run();
+    synchronized (group) {
+      meet(Call.Kind.SCATTER, receive, root);
+      int count = receive.remaining();
+      if (rank() != root) {
+        exchange.receive(receive, receive.position(), count, root, Channel.DATA);
+        group.finished();
+        return;
+      }
+      for (int peer = 0; peer < size(); peer++) {
+        int from = send.position() + peer * count;
+        if (peer == root) {
+          HostBuffers.copy(send, from, receive, receive.position(), count);
+        } else {
+          exchange.send(send, from, count, peer, Channel.DATA);
+        }
+      }
+      group.finished();
+    }
+  }
+
+  @Override
+  public void send(Buffer data, int destination, int tag) {
+    requireData(data, "data");
+    requirePeer(destination, "destination");
+    requireTag(tag);
+    turn.run();
+    synchronized (group) {
+      requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
+      exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
+      group.finished();
+    }
+  }
+
+  @Override
+  public void receive(Buffer data, int source, int tag) {
+    requireWritable(data, "data");
+    requirePeer(source, "source");
+    requireTag(tag);
+    turn.run();
+    synchronized (group) {
+      requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
+      exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
+      group.finished();
+    }
+  }
+
+  @Override
+  public void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    group.ranks().require(destination, "destination");
+    group.ranks().require(source, "source");
+    requireTag(tag);
+    if (destination == rank() && source == rank()) {
+      requireSame(send, receive);
+      group.requireUsable();
+      HostBuffers.copy(send, send.position(), receive, receive.position(), send.remaining());
+      return;
+    }
+    requirePeer(destination, "destination");
+    requirePeer(source, "source");
+    turn.run();
+    synchronized (group) {
+      MismatchedCallException failure = pair(send, destination, receive, source, tag);
+      boolean own = Call.verdict(ownSend);
+      exchange.move(
+          send,
+          send.position(),
+          own && Call.verdict(peerReceive) ? send.remaining() : 0,
+          destination,
+          receive,
+          receive.position(),
+          own && Call.verdict(peerSend) ? receive.remaining() : 0,
+          source,
+          Channel.sending(tag));
+      requireFit(failure);
+      group.finished();
+    }
+  }
+
+  private void requireFit(MismatchedCallException failure) {
+    if (failure != null) {
+      group.finished();
+      throw failure;
+    }
+  }
+
+  @Override
+  public Communicator split(int color, int key) {
+    turn.run();
+    ProcessGroup part = group.split(color, key, group.timeouts());
+    return part == null ? null : new GroupCommunicator(part);
+  }
+
+  @Override
+  public void close() {
+    group.close();
+    reducer.close();
+    host.close();
+  }
+
+  private void meet(Call.Kind kind, Buffer data, int root) {
+    matcher.meet(kind, Call.element(data), data.remaining(), null, root);
+  }
+
+  /**
+   * Sender and receiver tell each other what they are about to do, and then whether it fits with
+   * all that they have been told; elements move between two ranks only if both say so, so nothing
+   * is left under way. Either side may be absent.
+   *
+   * @return null if all fits; otherwise what to throw once the pairs that fit are done
+   */
+  private MismatchedCallException pair(
+      Buffer send, int destination, Buffer receive, int source, int tag) {
+    Buffer main = send != null ? send : receive;
+    Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
+    matcher.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+    Message[] messages = new Message[4];
+    try {
+      if (send != null) {
+        Call.write(ownSend, 0, Call.Kind.SEND, Call.element(send), send.remaining(), null, tag);
+        messages[0] = group.messages().receiver(peerReceive, destination, Channel.receiving(tag));
+        messages[1] = group.messages().sender(ownSend, destination, Channel.sending(tag));
+      }
+      if (receive != null) {
+        int element = Call.element(receive);
+        Call.write(ownReceive, 0, Call.Kind.RECEIVE, element, receive.remaining(), null, tag);
+        messages[2] = group.messages().receiver(peerSend, source, Channel.sending(tag));
+        messages[3] = group.messages().sender(ownReceive, source, Channel.receiving(tag));
+      }
+      exchange(messages, destination, source);
+      MismatchedCallException failure = null;
+      if (send != null && !Call.samePair(ownSend, peerReceive)) {
+        failure = mismatch(ownSend, peerReceive, destination);
+      } else if (receive != null && !Call.samePair(ownReceive, peerSend)) {
+        failure = mismatch(ownReceive, peerSend, source);
+      }
+      Call.writeVerdict(ownSend, failure == null);
+      Call.writeVerdict(ownReceive, failure == null);
+      exchange(messages, destination, source);
+      group.arrivals().pairs().end();
+      if (failure == null && send != null && !Call.verdict(peerReceive)) {
+        failure = elsewhere(destination);
+      } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
+        failure = elsewhere(source);
+      }
+      return failure;
+    } finally {
+      for (Message message : messages) {
+        if (message != null) {
+          message.close();
+        }
+      }
+    }
+  }
+
+  private void exchange(Message[] messages, int destination, int source) {
+    group.arrivals().pairs().nextRound();
+    for (Message message : messages) {
+      if (message != null) {
+        message.start();
+      }
+    }
+    for (int i = 0; i < messages.length; i++) {
+      if (messages[i] != null && i < 2) {
+        matcher.awaitReceiver(messages[i], destination);
+      } else if (messages[i] != null) {
+        matcher.awaitSender(messages[i], source);
+      }
+    }
+  }
+
+  private MismatchedCallException mismatch(ByteBuffer own, ByteBuffer other, int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ":\n  rank "
+            + rank()
+            + ": "
+            + Call.describe(own)
+            + "\n  rank "
+            + peer
+            + ": "
+            + Call.describe(other));
+  }
+
+  private MismatchedCallException elsewhere(int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ": rank "
+            + peer
+            + " and a third rank do not match, so nothing was exchanged with rank "
+            + peer);
+  }
+
+  private void requirePeer(int peer, String role) {
+    group.ranks().require(peer, role);
+    if (peer == rank()) {
+      throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
+    }
+  }
+
+  private static void requireTag(int tag) {
+    if (tag < 0 || tag > MAX_TAG) {
+      throw new IllegalArgumentException("no such tag: tag=" + tag + ", largest=" + MAX_TAG);
+    }
+  }
+
+  private static void requireReducible(DataType type, ReduceOp op) {
+    Objects.requireNonNull(type, "type");
+    Objects.requireNonNull(op, "op");
+    op.requireDefinedFor(type);
+  }
+
+  private static void requireData(Buffer data, String role) {
+    Objects.requireNonNull(data, role);
+    HostElement.of(data); // refuses what nobody can send
+  }
+
+  private static void requireWritable(Buffer data, String role) {
+    requireData(data, role);
+    if (data.isReadOnly()) {
+      throw new IllegalArgumentException(role + " is read-only");
+    }
+  }
+
+  private static void requireSame(Buffer a, Buffer b) {
+    if (Call.element(a) != Call.element(b) || a.remaining() != b.remaining()) {
+      throw new IllegalArgumentException(
+          "element type or length does not match: send=" + a + ", receive=" + b);
+    }
+  }
+
+  private void requireTimesSize(Buffer whole, String wholeRole, Buffer part, String partRole) {
+    if (Call.element(whole) != Call.element(part)
+        || whole.remaining() != (long) part.remaining() * size()) {
+      throw new IllegalArgumentException(
+          "length or element type does not match: "
+              + wholeRole
+              + "="
+              + whole
+              + " must have size="
+              + size()
+              + " times the elements of "
+              + partRole
+              + "="
+              + part);
+    }
+  }
+}

@@ -1,0 +1,28 @@
+package org.gradientsync.internal.collectives;
+
+import org.gradientsync.UnavailableException;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.SyncContext;
+
+/** Reducers for host memory, for those that bring other memory there. */
+public final class HostReducers {
+  private HostReducers() {}
+
+  /**
+   * The fastest one that all ranks can use. Collective.
+   *
+   * @param context the group, and a {@link org.gradientsync.internal.host.HostDevice}
+   * @return a reducer that the caller closes
+   */
+  public static Reducer fastest(SyncContext context) {
+    SharedReducerProvider shared = new SharedReducerProvider();
+    if (shared.isPossible(context.group())) {
+      try {
+        return shared.create(context);
+      } catch (UnavailableException e) {
+        // on all ranks alike; messages always work
+      }
+    }
+    return new PointToPointReducer("messages", context.group(), context.device());
+  }
+}

@@ -1,0 +1,82 @@
+package org.gradientsync.internal.collectives;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.internal.ranks.GroupTransport;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Message;
+
+/**
+ * Messages over runs of a device buffer's elements. Where a run is not contiguous (at the border of
+ * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
+ * its own.
+ */
+public final class Pieces {
+  private Pieces() {}
+
+  /** The whole of a run for its messages, which may share it; null where it is not contiguous. */
+  static ByteBuffer view(DeviceBuffer run) {
+    return ((AbstractDeviceBuffer) run).nativeView(0, run.count());
+  }
+
+  /**
+   * Prepares sending a run's elements to a rank, or receiving them from it.
+   *
+   * @param view the run's {@link #view}
+   */
+  static Message message(
+      GroupTransport group,
+      DeviceBuffer run,
+      ByteBuffer view,
+      int peer,
+      int channel,
+      boolean sends) {
+    ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
+    Message message =
+        sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);
+    return view != null ? message : new Bounced(message, run, memory, sends);
+  }
+
+  private static final class Bounced implements Message {
+    private final Message inner;
+    private final DeviceBuffer run;
+    private final ByteBuffer bounce;
+    private final boolean sends;
+    private boolean pending;
+
+    Bounced(Message inner, DeviceBuffer run, ByteBuffer bounce, boolean sends) {
+      this.inner = inner;
+      this.run = run;
+      this.bounce = bounce.duplicate().order(ByteOrder.nativeOrder());
+      this.sends = sends;
+    }
+
+    @Override
+    public void start() {
+      if (sends) {
+        run.copyTo(bounce);
+      }
+      pending = true;
+      inner.start();
+    }
+
+    @Override
+    public boolean test() {
+      if (!inner.test()) {
+        return false;
+      }
+      if (pending && !sends) {
+        run.copyFrom(bounce);
+      }
+      pending = false;
+      return true;
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+}

@@ -1,0 +1,89 @@
+package org.gradientsync.internal.collectives;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
+
+/**
+ * What a reducer has prepared for each buffer. A plan is kept until its buffer is closed, or until
+ * {@value #MOST} other buffers have been used since. Looking one up allocates nothing.
+ *
+ * @param <P> a plan
+ */
+public final class PlanCache<P> implements AutoCloseable {
+  private static final int MOST = 512;
+
+  private final Object lock;
+  private final Consumer<P> end;
+  private final Map<DeviceBuffer, Entry<P>> entries = new LinkedHashMap<>(64, 0.75f, true);
+
+  private record Entry<P>(P plan, Runnable forget) {}
+
+  /**
+   * A cache.
+   *
+   * @param lock held by the reducer while it uses plans, and taken to end one when its buffer is
+   *     closed
+   * @param end gives up what a plan holds
+   */
+  public PlanCache(Object lock, Consumer<P> end) {
+    this.lock = lock;
+    this.end = end;
+  }
+
+  /**
+   * The plan of a buffer.
+   *
+   * @param buffer a buffer
+   * @return its plan, or null if there is none
+   */
+  public P get(DeviceBuffer buffer) {
+    Entry<P> entry = entries.get(buffer);
+    return entry == null ? null : entry.plan();
+  }
+
+  /**
+   * Keeps a new plan.
+   *
+   * @param buffer a buffer that has none
+   * @param plan its plan
+   */
+  public void put(AbstractDeviceBuffer buffer, P plan) {
+    Entry<P> entry = new Entry<>(plan, () -> forget(buffer));
+    buffer.onClose(entry.forget());
+    entries.put(buffer, entry);
+    if (entries.size() > MOST) {
+      Iterator<DeviceBuffer> eldest = entries.keySet().iterator();
+      forget(eldest.next());
+    }
+  }
+
+  /**
+   * Ends the plan of a buffer, if it has one.
+   *
+   * @param buffer a buffer
+   */
+  public void forget(DeviceBuffer buffer) {
+    synchronized (lock) {
+      Entry<P> entry = entries.remove(buffer);
+      if (entry != null) {
+        ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
+        end.accept(entry.plan());
+      }
+    }
+  }
+
+  /** Ends all plans. */
+  @Override
+  public void close() {
+    List<AutoCloseable> all = new ArrayList<>();
+    entries.keySet().forEach(buffer -> all.add(() -> forget(buffer)));
+    Resources.closeAll(all);
+  }
+}

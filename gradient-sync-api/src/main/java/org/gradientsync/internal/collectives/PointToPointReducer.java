@@ -1,0 +1,200 @@
+package org.gradientsync.internal.collectives;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.InlinePayload;
+import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+
+/**
+ * The reducer for every transport that can carry a device's memory: messages between pairs of
+ * ranks, added up on the device. See {@link AllReducePlan} for the way that a gradient goes.
+ *
+ * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
+ */
+public final class PointToPointReducer implements Reducer {
+  private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
+  private static final int LEAST_CHUNK_BYTES = 256;
+  private static final long BROADCAST_BYTES = 16 << 20;
+
+  private final String name;
+  private final ProcessGroup group;
+  private final BackendDevice device;
+  private final int chunkBytes;
+  private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private final List<DeviceBuffer> outgrown = new ArrayList<>(); // plans have messages there
+  private final PlanCache<AllReducePlan> plans;
+
+  /**
+   * A reducer.
+   *
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device whose buffers it takes, which does the arithmetic
+   */
+  public PointToPointReducer(String name, ProcessGroup group, BackendDevice device) {
+    this(name, group, device, HOST_CHUNK_BYTES);
+  }
+
+  /**
+   * A reducer with messages of its own size.
+   *
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device whose buffers it takes, which does the arithmetic
+   * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
+   */
+  public PointToPointReducer(
+      String name, ProcessGroup group, BackendDevice device, int chunkBytes) {
+    this.name = name;
+    this.group = group;
+    this.device = device;
+    this.chunkBytes = chunkBytes;
+    this.plans = new PlanCache<>(group, AllReducePlan::close);
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    allReduce(buffer, op, Call.Kind.ALL_REDUCE);
+  }
+
+  void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
+    synchronized (group) {
+      InlinePayload payload = load(buffer);
+      group.matcher().meet(kind, buffer, op, payload);
+      if (group.size() > 1 && buffer.count() > 0) {
+        reduce(buffer, op, payload != null);
+      }
+      group.finished();
+    }
+  }
+
+  /** What can be sent with the call, or null. */
+  private InlinePayload load(DeviceBuffer buffer) {
+    AllReducePlan plan = plans.get(buffer);
+    if (plan == null || group.isBroken()) {
+      return null;
+    }
+    try {
+      return plan.load(buffer);
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed before it began: " + e, e);
+    }
+  }
+
+  /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
+  void reduceMet(DeviceBuffer buffer, ReduceOp op) {
+    reduce(buffer, op, false);
+  }
+
+  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean brought) {
+    try {
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op, brought);
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    synchronized (group) {
+      group.ranks().require(root, "root");
+      group.meetForBroadcast(buffer, root);
+      device.await(buffer);
+      long most = BROADCAST_BYTES / buffer.type().sizeInBytes();
+      for (long first = 0; first < buffer.count(); first += most) {
+        broadcastPiece(buffer.slice(first, Math.min(most, buffer.count() - first)), root);
+      }
+      group.finished();
+    }
+  }
+
+  private void broadcastPiece(DeviceBuffer piece, int root) {
+    boolean sends = root == group.rank();
+    ByteBuffer view = Pieces.view(piece);
+    Message[] messages = new Message[group.size()];
+    try {
+      for (int peer = 0; peer < messages.length; peer++) {
+        if (peer != group.rank() && (sends || peer == root)) {
+          messages[peer] = Pieces.message(group.messages(), piece, view, peer, Channel.DATA, sends);
+          messages[peer].start();
+        }
+      }
+      for (int peer = 0; peer < messages.length; peer++) {
+        if (messages[peer] != null) {
+          group.await(messages[peer], peer);
+        }
+      }
+    } finally {
+      Resources.closeAll(messages);
+    }
+  }
+
+  private AllReducePlan plan(AbstractDeviceBuffer buffer) {
+    AllReducePlan plan = plans.get(buffer);
+    if (plan == null) {
+      Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
+      long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
+      DeviceBuffer room = scratch(buffer.type(), chunksAtATime * group.size() * shards.chunk());
+      plan = new AllReducePlan(group, device, buffer, shards, room);
+      plans.put(buffer, plan);
+    }
+    return plan;
+  }
+
+  /**
+   * As many elements as a message may have; or a power of two that is enough for a shard, as all
+   * ranks together hold a chunk for each two of them.
+   */
+  private long chunk(DeviceBuffer buffer) {
+    int most = chunkBytes / buffer.type().sizeInBytes();
+    int least = Math.min(most, LEAST_CHUNK_BYTES / buffer.type().sizeInBytes());
+    long shard = (buffer.count() + group.size() - 1) / group.size();
+    return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
+  }
+
+  private DeviceBuffer scratch(DataType type, long count) {
+    DeviceBuffer room = scratch.get(type);
+    if (room == null || room.count() < count) {
+      DeviceBuffer larger = device.allocate(type, count);
+      device.await(larger); // its zeros must be in before messages arrive
+      if (room != null) {
+        outgrown.add(room);
+      }
+      scratch.put(type, larger);
+      return larger;
+    }
+    return room;
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      plans.close();
+      scratch.values().forEach(DeviceBuffer::close);
+      scratch.clear();
+      outgrown.forEach(DeviceBuffer::close);
+      outgrown.clear();
+    }
+  }
+}

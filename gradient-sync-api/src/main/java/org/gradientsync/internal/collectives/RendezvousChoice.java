@@ -1,0 +1,64 @@
+package org.gradientsync.internal.collectives;
+
+import java.nio.LongBuffer;
+import java.util.Arrays;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.matching.Board;
+import org.gradientsync.internal.matching.InlinePayload;
+import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.Settings;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Chooses how ranks meet whose gradients go by messages. Those of one node do it in shared memory:
+ * a few loads and stores instead of a message to and from each other rank. All others meet by
+ * messages that bring small gradients, too ({@link InlinePayload}).
+ */
+public final class RendezvousChoice {
+  private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
+
+  private RendezvousChoice() {}
+
+  /**
+   * Meets in shared memory from the next call on, if all ranks are on one node, can share memory,
+   * and none has the setting {@code rendezvous=messages}; otherwise by messages. Collective, before
+   * reducers of the group are made.
+   *
+   * @param group the ranks, which are processes
+   * @param settings this rank's
+   * @param brings whether messages are to bring small gradients, too; the same on all ranks
+   * @throws IllegalArgumentException if the setting is anything else
+   */
+  public static void begin(ProcessGroup group, Settings settings, boolean brings) {
+    boolean messages = settings.meetsByMessages();
+    if (group.size() == 1) {
+      return;
+    }
+    if (!NodeMemory.isPossible(group)) {
+      meetByMessages(group, brings);
+      return;
+    }
+    long[] wishes = new long[group.size()];
+    LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
+    new GroupCommunicator(group).allGather(own, LongBuffer.wrap(wishes));
+    if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
+      meetByMessages(group, brings);
+      return;
+    }
+    try {
+      NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+      group.arrivals().meetOn(new Board(memory, group.rank(), group.size()));
+    } catch (UnavailableException e) {
+      log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
+      meetByMessages(group, brings);
+    }
+  }
+
+  private static void meetByMessages(ProcessGroup group, boolean brings) {
+    if (brings) {
+      group.arrivals().meetWithPayload();
+    }
+  }
+}

@@ -1,0 +1,59 @@
+package org.gradientsync.internal.collectives;
+
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.matching.Board;
+import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.SyncContext;
+
+/** Offers {@code shared}: processes of one node that read each other's host memory. */
+public final class SharedReducerProvider implements ReducerProvider {
+  /** For the service loader. */
+  public SharedReducerProvider() {}
+
+  @Override
+  public String name() {
+    return "shared";
+  }
+
+  @Override
+  public int priority() {
+    return 200;
+  }
+
+  @Override
+  public Availability availability(SyncContext context) {
+    ProcessGroup group = context.group();
+    if (!(context.device() instanceof HostDevice)) {
+      return Availability.no(
+          "the gradients are not in host memory: device=" + context.device().kind());
+    }
+    if (!isPossible(group)) {
+      return Availability.no(
+          NodeMemory.isPossible(group)
+              ? "the ranks are threads of one JVM and share its memory anyway"
+              : "the ranks are on several nodes");
+    }
+    return SharedFiles.availability();
+  }
+
+  /** Whether the ranks are processes of one node; the same answer on all of them. */
+  boolean isPossible(ProcessGroup group) {
+    return NodeMemory.isPossible(group) && !group.transport().name().equals("local");
+  }
+
+  @Override
+  public Reducer create(SyncContext context) {
+    ProcessGroup group = context.group();
+    NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+    HostDevice device = (HostDevice) context.device();
+    device.share(memory.files());
+    Board board = new Board(memory, group.rank(), group.size());
+    group.arrivals().meetOn(board);
+    return new SharedReducer(name(), group, board, device, memory);
+  }
+}

@@ -1,0 +1,38 @@
+package org.gradientsync.internal.diagnosis;
+
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+
+/** The bells of a job: one for each folder that its groups write reports to. */
+public final class Bells {
+  private final int rankOnNode;
+  private final int ranksOnNode;
+  private final Map<Path, Bell> bells = new HashMap<>();
+  private long job;
+
+  /**
+   * None yet.
+   *
+   * @param rankOnNode from 0 to ranksOnNode - 1
+   * @param ranksOnNode how many ranks of the job run on this rank's node
+   */
+  public Bells(int rankOnNode, int ranksOnNode) {
+    this.rankOnNode = rankOnNode;
+    this.ranksOnNode = ranksOnNode;
+  }
+
+  /**
+   * Gives the job a number, if it has none yet.
+   *
+   * @param number random, and the same on all ranks
+   */
+  public synchronized void nameJob(long number) {
+    job = job == 0 ? number : job;
+  }
+
+  /** What wakes the processes of the job whose reports go to a folder. */
+  public synchronized Bell of(Path reports) {
+    return bells.computeIfAbsent(reports, folder -> new Bell(folder, job, rankOnNode, ranksOnNode));
+  }
+}

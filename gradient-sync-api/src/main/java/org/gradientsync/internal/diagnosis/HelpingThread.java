@@ -1,0 +1,22 @@
+package org.gradientsync.internal.diagnosis;
+
+/** A thread of the library that makes calls for another one. */
+public abstract class HelpingThread extends Thread {
+  /**
+   * A thread.
+   *
+   * @param work what it does
+   * @param name its name
+   */
+  protected HelpingThread(Runnable work, String name) {
+    super(work, name);
+  }
+
+  /**
+   * For whom it made its last call: where that is, is what users want to know when this one waits
+   * for more to do.
+   *
+   * @return a thread, or null
+   */
+  public abstract Thread helps();
+}

@@ -1,0 +1,237 @@
+package org.gradientsync.internal.diagnosis;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.IntFunction;
+import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.WaitPhase;
+import org.gradientsync.internal.ranks.GroupKey;
+
+/**
+ * The message that goes from a rank that waits to the rank that it waits for, and on from there:
+ * the chain of waits so far. See {@link DeadlockDetector}.
+ */
+public final class Probe {
+  /** What a message is for. */
+  enum Kind {
+    /** Asks who waits for whom. */
+    ASK,
+    /** Says that one was read, so that the next may be sent. */
+    READ,
+    /** Says that the chain is closed. */
+    FOUND
+  }
+
+  /** How many waits a chain can have. */
+  static final int MOST = 16;
+
+  private static final int KIND = 0;
+  private static final int LENGTH = 8;
+  private static final int CONTEXT = 16;
+  private static final int GROUP = 24;
+  private static final int WAITS = 32;
+
+  // of each wait
+  private static final int WAITING = 0;
+  private static final int AWAITED = 8;
+  private static final int OWN_CONTEXT = 16;
+  private static final int OWN_GROUP = 24;
+  private static final int PHASE = 32;
+  private static final int NUMBER = 40;
+  private static final int TAG = 48;
+  private static final int ID = 56;
+  private static final int CALL = 64;
+  private static final int WAIT = CALL + Call.BYTES;
+
+  /**
+   * The size of a message: less than the 4 KB that MPI libraries send at once, if not told
+   * otherwise.
+   */
+  static final int BYTES = WAITS + MOST * WAIT;
+
+  private static final Kind[] KINDS = Kind.values();
+  private static final WaitPhase[] PHASES = WaitPhase.values();
+
+  private final ByteBuffer memory;
+
+  /** What another rank has sent, whatever that is. */
+  Probe(ByteBuffer memory) {
+    this.memory = memory;
+  }
+
+  static Probe of(Kind kind) {
+    Probe probe = new Probe(HostBuffers.allocate(BYTES));
+    probe.memory.putLong(KIND, kind.ordinal());
+    return probe;
+  }
+
+  /** The same chain in memory of its own. */
+  Probe copy(Kind kind) {
+    Probe copy = new Probe(HostBuffers.allocate(BYTES));
+    copy.memory.put(0, memory, 0, BYTES);
+    copy.memory.putLong(KIND, kind.ordinal());
+    return copy;
+  }
+
+  ByteBuffer memory() {
+    return memory;
+  }
+
+  /**
+   * What it is for, or null if it makes no sense.
+   *
+   * @param ranks how many the job has
+   */
+  Kind kind(int ranks) {
+    long kind = memory.getLong(KIND);
+    long length = memory.getLong(LENGTH);
+    boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MOST + 1);
+    valid &= length > 0 || kind == Kind.READ.ordinal();
+    for (int i = 0; valid && i < length; i++) {
+      valid =
+          isBelow(memory.getLong(at(i) + PHASE), PHASES.length)
+              && isBelow(memory.getLong(at(i) + WAITING), ranks)
+              && isBelow(memory.getLong(at(i) + AWAITED), ranks);
+    }
+    return valid ? KINDS[(int) kind] : null;
+  }
+
+  private static boolean isBelow(long number, int end) {
+    return number >= 0 && number < end;
+  }
+
+  int length() {
+    return (int) memory.getLong(LENGTH);
+  }
+
+  boolean isFull() {
+    return length() == MOST;
+  }
+
+  /** Adds a wait to the chain. */
+  void add(int waiting, PendingWait pending) {
+    int at = at(length());
+    memory.putLong(at + WAITING, waiting);
+    memory.putLong(at + AWAITED, pending.awaited());
+    memory.putLong(at + OWN_CONTEXT, pending.group.key().context());
+    memory.putLong(at + OWN_GROUP, pending.group.key().id());
+    memory.putLong(at + PHASE, pending.phase.ordinal());
+    memory.putLong(at + NUMBER, pending.number);
+    memory.putLong(at + TAG, pending.tag);
+    memory.putLong(at + ID, pending.id);
+    memory.put(at + CALL, pending.group.calls().log().currentBytes(), 0, Call.BYTES);
+    memory.putLong(LENGTH, length() + 1);
+  }
+
+  /** The same chain from one of its waits on. */
+  Probe from(int first) {
+    Probe part = of(Kind.ASK);
+    int length = length() - first;
+    part.memory.put(WAITS, memory, at(first), length * WAIT);
+    part.memory.putLong(LENGTH, length);
+    return part;
+  }
+
+  /** Whether the same ranks are in the same waits. */
+  boolean isSameCircle(Probe other) {
+    boolean same = other.length() == length();
+    for (int i = 0; same && i < length(); i++) {
+      same = waiting(i) == other.waiting(i) && id(i) == other.id(i);
+    }
+    return same;
+  }
+
+  /** Says for which of its receiver's groups it is. */
+  void setGroup(GroupKey key) {
+    memory.putLong(CONTEXT, key.context());
+    memory.putLong(GROUP, key.id());
+  }
+
+  GroupKey group() {
+    return new GroupKey(memory.getLong(CONTEXT), memory.getLong(GROUP));
+  }
+
+  /** The job's number of the rank of a wait. */
+  int waiting(int i) {
+    return (int) memory.getLong(at(i) + WAITING);
+  }
+
+  /** The job's number of the rank that is waited for. */
+  int awaited(int i) {
+    return (int) memory.getLong(at(i) + AWAITED);
+  }
+
+  /** In which group a rank waits. */
+  GroupKey group(int i) {
+    return new GroupKey(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
+  }
+
+  WaitPhase phase(int i) {
+    return PHASES[(int) memory.getLong(at(i) + PHASE)];
+  }
+
+  /** Which call; see {@link PendingWait}. */
+  long number(int i) {
+    return memory.getLong(at(i) + NUMBER);
+  }
+
+  int tag(int i) {
+    return (int) memory.getLong(at(i) + TAG);
+  }
+
+  long id(int i) {
+    return memory.getLong(at(i) + ID);
+  }
+
+  /** Where in the chain a rank waits, or -1. */
+  int indexOf(int rank) {
+    for (int i = 0; i < length(); i++) {
+      if (waiting(i) == rank) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  /** Whether all wait in one communicator. */
+  boolean isOfOneGroup() {
+    for (int i = 1; i < length(); i++) {
+      if (!group(i).equals(group(0))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Who waits for whom, a line for each rank, in the ranks' order.
+   *
+   * @param name gives a rank of the job its name
+   */
+  public String table(IntFunction<String> name) {
+    List<Integer> order = new ArrayList<>();
+    for (int i = 0; i < length(); i++) {
+      order.add(i);
+    }
+    order.sort(Comparator.comparing(this::waiting));
+    boolean one = isOfOneGroup();
+    StringBuilder text = new StringBuilder();
+    for (int i : order) {
+      ByteBuffer call = memory.slice(at(i) + CALL, Call.BYTES).order(memory.order());
+      text.append("\n  ").append(name.apply(waiting(i))).append(": ");
+      text.append(Call.describe(call));
+      if (!one) {
+        text.append(" of communicator ").append(group(i).context());
+      }
+      text.append(", waits for ").append(name.apply(awaited(i)));
+    }
+    return text.toString();
+  }
+
+  private static int at(int i) {
+    return WAITS + i * WAIT;
+  }
+}

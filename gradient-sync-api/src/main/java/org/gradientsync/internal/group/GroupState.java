@@ -1,0 +1,159 @@
+package org.gradientsync.internal.group;
+
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.internal.diagnosis.Reports;
+import org.gradientsync.internal.diagnosis.WatchedGroup;
+import org.gradientsync.internal.ranks.DepartureNotices;
+import org.gradientsync.spi.Message;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether a group can be used, and how it breaks: a failed call notifies the other ranks, and every
+ * later call throws. Takes no lock; the thread that breaks the group holds the group's.
+ */
+public final class GroupState {
+  private static final long NOTICE_NANOS = 200_000_000;
+  private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
+
+  private final WatchedGroup group;
+  private final DepartureNotices departures;
+  private final Reports reports; // or null
+  private final BooleanSupplier ending;
+  private volatile GradientSyncException broken;
+  private volatile boolean closed;
+
+  /**
+   * A group that can be used.
+   *
+   * @param reports for time-outs, or null
+   * @param ending whether this process ends
+   */
+  GroupState(
+      WatchedGroup group, DepartureNotices departures, Reports reports, BooleanSupplier ending) {
+    this.group = group;
+    this.departures = departures;
+    this.reports = reports;
+    this.ending = ending;
+  }
+
+  /** Refuses a closed or broken group, and calls of a process that ends. */
+  void requireUsable() {
+    if (closed) {
+      throw new IllegalStateException("communicator is closed: rank=" + group.rank());
+    }
+    requireNotEnding();
+    if (broken != null) {
+      throw new RankLostException(
+          "communicator is broken by an earlier failure, rank="
+              + group.rank()
+              + ": "
+              + broken.getMessage(),
+          broken);
+    }
+  }
+
+  /** Ends calls of a process that ends. */
+  void requireNotEnding() {
+    if (ending.getAsBoolean()) {
+      throw new GradientSyncException(
+          "this process is ending: rank=" + group.rank() + ", " + during());
+    }
+  }
+
+  boolean isBroken() {
+    return broken != null;
+  }
+
+  /** Returns false if it was closed before. */
+  boolean close() {
+    boolean first = !closed;
+    closed = true;
+    return first;
+  }
+
+  /** What this rank is doing, for the end of an error message. */
+  String during() {
+    return "in="
+        + group.calls().log().current()
+        + " of communicator "
+        + group.key().context()
+        + " with "
+        + group.size()
+        + " ranks";
+  }
+
+  /** Whether a message has finished; breaks the group if it never will. */
+  boolean test(Message message, int peer) {
+    try {
+      return message.test();
+    } catch (RankLostException e) {
+      throw lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
+    } catch (GradientSyncException e) {
+      throw lost(e.getMessage(), e);
+    }
+  }
+
+  /** See {@link org.gradientsync.internal.group.ProcessGroup#timedOut}. */
+  RankLostException timedOut(String message) {
+    String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
+    if (reports != null && broken == null) {
+      text += reports.collect(text);
+    }
+    return fail(new RankLostException(text));
+  }
+
+  /** See {@link org.gradientsync.internal.group.ProcessGroup#mismatched}. */
+  MismatchedCallException mismatched(String table) {
+    return fail(new MismatchedCallException(table));
+  }
+
+  /** See {@link org.gradientsync.internal.group.ProcessGroup#lost(String, Throwable)}. */
+  RankLostException lost(String message, Throwable cause) {
+    if (ending.getAsBoolean()) {
+      group.arrivals().abandon();
+      requireNotEnding(); // throws
+    }
+    return fail(new RankLostException(message + ", rank=" + group.rank() + ", " + during(), cause));
+  }
+
+  /** Breaks the group because a rank has left it, or has given up. */
+  RankLostException lost(int peer, Throwable cause) {
+    String why = whyGivenUp(peer);
+    String reason = group.liveness().whyLeft(peer);
+    String name = group.ranks().name(peer);
+    if (!reason.isEmpty()) {
+      return lost(name + " has left: " + reason, cause);
+    }
+    return lost(
+        name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why), cause);
+  }
+
+  /** Messages may be under way from now on that nobody will receive. */
+  private <E extends GradientSyncException> E fail(E cause) {
+    if (broken == null) {
+      broken = cause;
+      try {
+        departures.sayGivenUp(cause.getMessage(), group.liveness()::isDeaf);
+      } catch (RuntimeException | OutOfMemoryError e) {
+        log.debug("rank {} cannot say why it has given up", group.rank(), e);
+      } finally {
+        group.arrivals().abandon();
+      }
+    }
+    return cause;
+  }
+
+  /** See {@link org.gradientsync.internal.group.ProcessGroup#whyGivenUp}. */
+  String whyGivenUp(int peer) {
+    long start = System.nanoTime();
+    while (!departures.hasAny(peer) && System.nanoTime() - start < NOTICE_NANOS) {
+      LockSupport.parkNanos(NOTICE_NANOS / 100);
+    }
+    return departures.whyGivenUp(peer);
+  }
+}

@@ -1,0 +1,671 @@
+package org.gradientsync.internal.group;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.diagnosis.RankReport;
+import org.gradientsync.internal.diagnosis.RemoteReportRequest;
+import org.gradientsync.internal.diagnosis.ReportFolder;
+import org.gradientsync.internal.diagnosis.Reports;
+import org.gradientsync.internal.diagnosis.Watch;
+import org.gradientsync.internal.diagnosis.WatchedGroup;
+import org.gradientsync.internal.matching.Arrivals;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Calls;
+import org.gradientsync.internal.ranks.ContextIds;
+import org.gradientsync.internal.ranks.Departure;
+import org.gradientsync.internal.ranks.DepartureNotices;
+import org.gradientsync.internal.ranks.GroupKey;
+import org.gradientsync.internal.ranks.GroupTransport;
+import org.gradientsync.internal.ranks.Liveness;
+import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
+import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The ranks that take part in one communicator ({@link RankMap}), and what all their calls have in
+ * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering
+ * what was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still
+ * there ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
+ * DepartureNotices}).
+ *
+ * <p>Every collective begins with a rendezvous, in which each rank tells every other what it asks
+ * for. So calls that differ are found before any buffer is touched, and a rank that is missing is
+ * known by its number.
+ *
+ * <p>Its lock orders the calls of several threads; everything here is called with it held, or says
+ * so.
+ */
+public final class ProcessGroup implements Job.Member, AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
+
+  private final Transport transport;
+  private final Job job;
+  private final int context;
+  private final WatchedGroup watched;
+  private final RankMap ranks;
+  private final GroupTransport messages;
+  private final Calls calls;
+  private final Arrivals arrivals;
+  private final DepartureNotices departures;
+  private final Liveness liveness;
+  private final GroupState state;
+  private final Wait wait;
+  private final CallMatcher matcher;
+  private final Reports reports; // or null
+  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
+
+  private ProcessGroup(
+      Transport transport,
+      Job job,
+      RankMap ranks,
+      int context,
+      long generation,
+      long id,
+      Timeouts timeouts) {
+    this.transport = transport;
+    this.job = job;
+    this.ranks = ranks;
+    this.context = context;
+    GroupKey key = new GroupKey(context, id);
+    messages = new GroupTransport(transport, ranks, context);
+    calls = new Calls(job.callers());
+    arrivals = new Arrivals(messages, calls);
+    departures = DepartureNotices.of(messages, key, transport.common(), generation);
+    liveness = new Liveness(ranks, job.liveness(), departures);
+    watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
+    Path folder = timeouts.reports().orElse(null);
+    reports =
+        size() == 1 || folder == null
+            ? null
+            : new Reports(
+                new ReportFolder(folder, id, rank()),
+                job.bells().of(folder),
+                reportRequest(generation),
+                watched,
+                this::report);
+    state = new GroupState(watched, departures, reports, job::isEnding);
+    wait =
+        new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
+    matcher = new CallMatcher(watched, state, wait);
+    job.opened(this);
+    if (isWorld()) {
+      job.liveness().hearWorld(departures);
+    } else if (reports != null) {
+      Watch.add(reports, reports.asksByMessages());
+    }
+  }
+
+  /** For other nodes; null where there are none, or where the watch cannot look for messages. */
+  private RemoteReportRequest reportRequest(long generation) {
+    boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
+    return oneNode || !transport.takesOtherThreads()
+        ? null
+        : new RemoteReportRequest(messages, liveness, generation);
+  }
+
+  /**
+   * All ranks of a job, from which the groups of syncs and communicators are {@linkplain #split
+   * split}. Does not communicate.
+   *
+   * @param transport the way to the other ranks, which this group closes
+   * @return the group; one for the life of the transport
+   */
+  public static ProcessGroup world(Transport transport) {
+    int[] all = IntStream.range(0, transport.size()).toArray();
+    RankMap ranks = new RankMap(transport, all, transport.rank());
+    Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
+    Job job = new Job(transport, ranks);
+    return new ProcessGroup(transport, job, ranks, ContextIds.WORLD, 0, 0, none);
+  }
+
+  /**
+   * This rank's number in the group.
+   *
+   * @return from 0 to size - 1
+   */
+  public int rank() {
+    return ranks.rank();
+  }
+
+  /**
+   * The number of ranks in the group.
+   *
+   * @return 1 or more
+   */
+  public int size() {
+    return ranks.size();
+  }
+
+  /**
+   * The way to the other ranks.
+   *
+   * @return the transport of the whole job
+   */
+  public Transport transport() {
+    return transport;
+  }
+
+  /**
+   * How long a call waits for another rank.
+   *
+   * @return more than zero
+   */
+  public Duration timeout() {
+    return timeouts().timeout();
+  }
+
+  /**
+   * How long a call waits, and what it does meanwhile.
+   *
+   * @return what this group was made with
+   */
+  public Timeouts timeouts() {
+    return wait.timeouts();
+  }
+
+  /**
+   * The node that a rank runs on.
+   *
+   * @param peer a rank of the group
+   * @return see {@link Transport#nodeOf}
+   */
+  public int nodeOf(int peer) {
+    return ranks.nodeOf(peer);
+  }
+
+  /**
+   * Divides the group. Collective. The rules are those of {@link
+   * org.gradientsync.Communicator#split}.
+   *
+   * @param color which new group this rank joins; none if negative
+   * @param key orders the ranks in it
+   * @param newTimeouts how long the new group's calls wait for another rank
+   * @return the new group, or null
+   */
+  public synchronized ProcessGroup split(int color, int key, Timeouts newTimeouts) {
+    Objects.requireNonNull(newTimeouts, "timeouts");
+    if (isWorld()) {
+      wait.setTimeouts(newTimeouts); // the world has none of its own
+    }
+    GroupSplit split = new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells());
+    GroupSplit.Part part = split.agree(color, key);
+    if (part == null) {
+      return null;
+    }
+    return new ProcessGroup(
+        transport,
+        job,
+        new RankMap(transport, ranks.worldRanks(part.peers()), part.rank()),
+        part.context(),
+        part.generation(),
+        part.id(),
+        newTimeouts);
+  }
+
+  /** Its ranks. Taken by any thread, like the next five. */
+  public RankMap ranks() {
+    return ranks;
+  }
+
+  /** Messages between its ranks. */
+  public GroupTransport messages() {
+    return messages;
+  }
+
+  /** What it shares with the other groups of its job. */
+  Job job() {
+    return job;
+  }
+
+  /** A way to move Java buffers between its ranks, for one thread at a time. */
+  public Exchange exchange() {
+    return new Exchange(messages, wait);
+  }
+
+  /** What this rank has called. */
+  public Calls calls() {
+    return calls;
+  }
+
+  /** How far its ranks have come. */
+  public Arrivals arrivals() {
+    return arrivals;
+  }
+
+  /** Brings its ranks together for calls. */
+  public CallMatcher matcher() {
+    return matcher;
+  }
+
+  /** Which of them are still there. */
+  Liveness liveness() {
+    return liveness;
+  }
+
+  /** Notes that the call that began last has ended here. */
+  public void finished() {
+    calls.log().finished();
+  }
+
+  /**
+   * Notes a call that a device carries out without the host's rendezvous the others. The caller
+   * holds this group's lock.
+   *
+   * @param buffer what it is about
+   * @param op the reduction, or null for a broadcast
+   * @param root the rank that has the data of a broadcast
+   */
+  public void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
+    calls.enqueues(buffer, op, root);
+  }
+
+  /**
+   * The last call, if it is one that {@link #enqueues} told of and that may not be done.
+   *
+   * @return its number, for {@link #settled}; otherwise 0
+   */
+  public long unsettled() {
+    return calls.log().unsettled();
+  }
+
+  /**
+   * Notes that the device has done what {@link #enqueues} told of.
+   *
+   * @param call the last one of what it has done, as {@link #unsettled} numbers it
+   */
+  public void settled(long call) {
+    calls.log().settled(call);
+  }
+
+  /** Says that from now on calls are made that nobody counts: those in graphs of the driver's. */
+  public void countsNoMore() {
+    calls.countsNoMore();
+  }
+
+  /**
+   * How many calls were enqueued, as {@link #enqueues} counts them.
+   *
+   * @return 0 or more, or a negative number if they are not counted
+   */
+  public long enqueued() {
+    return calls.enqueued();
+  }
+
+  /**
+   * How many calls have met on the host.
+   *
+   * @return those of the library included
+   */
+  public long met() {
+    return calls.met();
+  }
+
+  /**
+   * Tells all ranks at the next rendezvous that this rank has found an element that is not a
+   * number; all of them throw. The caller holds this group's lock.
+   *
+   * @param index of the first such element, or a negative number if there is none
+   */
+  public void found(long index) {
+    matcher.found(index);
+  }
+
+  /**
+   * Meets for an all-reduce, before any data is touched. The caller holds this group's lock.
+   *
+   * @param buffer what is to be reduced
+   * @param op the reduction
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
+    matcher.meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
+  }
+
+  /**
+   * Meets for a broadcast, before any data is touched. The caller holds this group's lock.
+   *
+   * @param buffer what is to be sent
+   * @param root the rank that has the data
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForBroadcast(DeviceBuffer buffer, int root) {
+    matcher.meet(Call.Kind.BROADCAST, buffer, null, root);
+  }
+
+  /**
+   * Meets for a registration. The caller holds this group's lock.
+   *
+   * @param buffer what is to be registered
+   * @throws MismatchedCallException on every rank if they do not ask for the same
+   * @throws RankLostException if a rank does not come
+   */
+  public void meetForRegistration(DeviceBuffer buffer) {
+    matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
+  }
+
+  /** Counts calls from here on, for messages; every rank does so after the same call. */
+  public synchronized void countFromHere() {
+    calls.countFromHere();
+  }
+
+  /**
+   * Waits for a message, or for anything else that tells of another rank's progress. The caller
+   * holds this group's lock.
+   *
+   * @param message a started message
+   * @param peer the rank of the group at its other end
+   * @throws RankLostException if that rank does not do its part in time
+   */
+  public void await(Message message, int peer) {
+    wait.await(message, peer);
+  }
+
+  /**
+   * A rank as a reader finds it: its number, its host and its process.
+   *
+   * @param peer a rank of the group
+   * @return for example {@code rank 3 (host=node7, process=4711)}
+   */
+  public String name(int peer) {
+    return ranks.name(peer);
+  }
+
+  /**
+   * Several ranks as {@link #name} calls them, or their numbers if they are many.
+   *
+   * @param peers ranks of the group
+   * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
+   */
+  public String names(List<Integer> peers) {
+    return ranks.names(peers);
+  }
+
+  @Override
+  public WatchedGroup watched() {
+    return watched;
+  }
+
+  /**
+   * Ends a wait that has taken too long: asks all ranks for a report, writes this one's, and breaks
+   * the group.
+   *
+   * @param message which ranks are missing, and how long this one has waited
+   * @return the exception to throw
+   */
+  public RankLostException timedOut(String message) {
+    return state.timedOut(message);
+  }
+
+  private List<String> report(String why) {
+    List<Supplier<List<String>>> all = new ArrayList<>(states);
+    all.addAll(job.statesOfOthers(this));
+    String waiting = wait.state();
+    return RankReport.of(
+        RankReport.summary(ranks.placeOf(rank()), why, waiting, calls.log(), calls.caller()),
+        calls.log().lines(),
+        all);
+  }
+
+  @Override
+  public List<String> lines() {
+    String waiting = wait.state();
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add(
+        "communicator "
+            + context
+            + ", rank "
+            + rank()
+            + " of "
+            + size()
+            + ": "
+            + (waiting.isEmpty() ? "waits for nobody" : waiting));
+    calls.log().lines().forEach(line -> lines.add("  " + line));
+    return lines;
+  }
+
+  /**
+   * Adds to this rank's reports.
+   *
+   * @param state gives lines of text; called by any thread
+   */
+  public void addState(Supplier<List<String>> state) {
+    states.add(state);
+  }
+
+  /**
+   * Adds what is looked at ten times a second while a call waits on the host.
+   *
+   * @param check throws what {@link #lost} or {@link #mismatched} give, if waiting is in vain
+   */
+  public void addCheck(Runnable check) {
+    wait.addCheck(check);
+  }
+
+  /**
+   * Takes back {@link #addCheck}.
+   *
+   * @param check what was given there
+   */
+  public void removeCheck(Runnable check) {
+    wait.removeCheck(check);
+  }
+
+  /**
+   * Breaks the group because the ranks' calls do not match, where that shows too late for going on.
+   *
+   * @param table who asked for what
+   * @return the exception to throw
+   */
+  public MismatchedCallException mismatched(String table) {
+    return state.mismatched(table);
+  }
+
+  /**
+   * What this rank is doing, or did last.
+   *
+   * @return as in the tables of who asked for what
+   */
+  public String currentCall() {
+    return calls.log().current();
+  }
+
+  /**
+   * Whether a rank is still there, as far as this one can see or has been told.
+   *
+   * @param peer a rank of the group
+   * @return false if it is known to have died
+   */
+  public boolean isAlive(int peer) {
+    return liveness.isAlive(peer);
+  }
+
+  /**
+   * Why another rank has left, closing the group or ending its process, as it has said itself. For
+   * any thread; takes no group's lock.
+   *
+   * @param peer another rank
+   * @return for example {@code it closed its side or ended}, or an empty text if it has not left
+   */
+  public String whyLeft(int peer) {
+    return liveness.whyLeft(peer);
+  }
+
+  /**
+   * Breaks the group, for what goes wrong after the ranks have met: the others cannot go on either.
+   *
+   * @param message what happened; this rank and its call are added
+   * @param cause what the layer below said, or null
+   * @return the exception to throw
+   * @throws GradientSyncException if the process ends, which is why it went wrong
+   */
+  public RankLostException lost(String message, Throwable cause) {
+    return state.lost(message, cause);
+  }
+
+  /** Breaks the group because a rank has left it, or has given up. */
+  public RankLostException lost(int peer, Throwable cause) {
+    return state.lost(peer, cause);
+  }
+
+  /**
+   * Why another rank has given up a call of this group, in its own words. Waits a moment for them:
+   * that it has given up can be seen before.
+   *
+   * @param peer another rank, which is known to have given up or left
+   * @return what its exception says, or an empty text if it has not said so
+   */
+  public String whyGivenUp(int peer) {
+    return state.whyGivenUp(peer);
+  }
+
+  /**
+   * Refuses a closed or broken group. Takes the lock itself.
+   *
+   * @throws IllegalStateException if it is closed
+   * @throws RankLostException if an earlier call lost a rank
+   * @throws GradientSyncException if the process {@linkplain #leaveAll ends}
+   */
+  public synchronized void requireUsable() {
+    state.requireUsable();
+  }
+
+  /**
+   * Whether an earlier call lost a rank. Takes the lock itself.
+   *
+   * @return true if every further call will throw
+   */
+  public synchronized boolean isBroken() {
+    return state.isBroken();
+  }
+
+  /**
+   * Leaves: tells the others, and waits for nobody. Takes the lock itself. A second call does
+   * nothing.
+   */
+  @Override
+  public synchronized void close() {
+    if (!state.close()) {
+      return;
+    }
+    stopWatching();
+    try {
+      if (!isEnding()) { // otherwise it has been sent
+        departures.say(Departure.CLOSED, "", liveness::isDeaf);
+      }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is over already
+    }
+    if (isWorld()) {
+      job.liveness().hearWorld(null);
+    }
+    Resources.closeAll( // a message that cannot be ended does not keep the rest
+        departures,
+        reports,
+        arrivals,
+        () -> job.closed(this, context, !state.isBroken()),
+        () -> job.deadlockDetector().forget(watched.key()),
+        isWorld() ? job.deadlockDetector() : null,
+        isWorld() ? transport : null);
+  }
+
+  private void stopWatching() {
+    if (reports != null) {
+      Watch.remove(reports);
+    }
+  }
+
+  /**
+   * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
+   * no group's lock and waits for no rank: for the end of the process. Calls that other threads
+   * make from now on, or are in, throw.
+   *
+   * @return false if a group is or was broken, so that not all ranks may come to the end of the job
+   */
+  public boolean leaveAll() {
+    return leaveAll(Departure.CLOSED, "");
+  }
+
+  /**
+   * As {@link #leaveAll()}, saying how and why, for the texts of the others' exceptions.
+   *
+   * @param departure how this rank leaves
+   * @param reason what failed and so ends the whole job, or an empty text
+   * @return false if a group is or was broken
+   */
+  public boolean leaveAll(Departure departure, String reason) {
+    return job.leave(departure, reason);
+  }
+
+  @Override
+  public boolean leave(Departure departure, String reason) {
+    stopWatching();
+    if (reports != null) {
+      reports.silence();
+    }
+    boolean sound = !state.isBroken();
+    departures.say(departure, reason, liveness::isGone);
+    return sound;
+  }
+
+  /**
+   * Whether {@link #leaveAll} has been called in this process. Takes no lock.
+   *
+   * @return true if no call can be made any more
+   */
+  public boolean isEnding() {
+    return job.isEnding();
+  }
+
+  /**
+   * Why the job ends, if another rank has said so. Takes no lock: for the end of the process.
+   *
+   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
+   *     empty text
+   */
+  public String endedBy() {
+    return liveness.endedBy();
+  }
+
+  /**
+   * Which other ranks have neither left nor died, as far as this one knows. Takes no lock: for the
+   * end of the process.
+   *
+   * @return ranks of the group, in their order
+   */
+  public List<Integer> staying() {
+    return ranks.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
+  }
+
+  /**
+   * Whether no rank is known to have died.
+   *
+   * @return false if one is gone
+   */
+  public boolean isComplete() {
+    return liveness.isComplete();
+  }
+
+  boolean isWorld() {
+    return context == ContextIds.WORLD;
+  }
+}

@@ -1,0 +1,286 @@
+package org.gradientsync.internal.group;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.internal.diagnosis.DeadlockDetector;
+import org.gradientsync.internal.diagnosis.PendingWait;
+import org.gradientsync.internal.diagnosis.Probe;
+import org.gradientsync.internal.diagnosis.WatchedGroup;
+import org.gradientsync.internal.matching.Arrivals;
+import org.gradientsync.internal.matching.WaitPhase;
+import org.gradientsync.internal.ranks.DepartureNotices;
+import org.gradientsync.internal.ranks.Liveness;
+import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.internal.ranks.WaitClock;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Timeouts;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * How a rank waits for another one: until that has done its part, is known to be gone, or has taken
+ * too long.
+ */
+public final class Wait {
+  /** Looks before the processor is offered to others: as long as a short wait takes. */
+  private static final int SPINS = 2000;
+
+  /** The same on a node with more ranks than processors: the one waited for may need this one. */
+  private static final int CROWDED_SPINS = 20;
+
+  /** Looks between two checks of anything but the message. */
+  private static final int YIELDS = 20;
+
+  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
+  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
+  private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
+  private static final long PARK_NANOS = 100_000;
+
+  /**
+   * What is a long wait; for ranks that take turns, so many times as long, up to the second one.
+   */
+  private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
+
+  private static final long MOST_LONG_NANOS = Duration.ofSeconds(2).toNanos();
+  private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
+  private static final Logger log = LoggerFactory.getLogger(Wait.class);
+
+  private final WatchedGroup group;
+  private final RankMap ranks;
+  private final Arrivals arrivals;
+  private final Liveness liveness;
+  private final DepartureNotices departures;
+  private final GroupState state;
+  private final DeadlockDetector deadlockDetector;
+  private final int spins;
+  private final long longNanos;
+  private final WaitClock clock = new WaitClock();
+  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  private volatile Timeouts timeouts;
+  private volatile int waitsFor = -1;
+  private volatile long waitsSince;
+  private PendingWait pending; // of a wait that has become long
+  private boolean cannotLook; // for who waits for whom, in this wait
+
+  /**
+   * Waits of a group.
+   *
+   * @param ranksOnNode how many ranks of the job run on this rank's node
+   */
+  Wait(
+      WatchedGroup group,
+      DepartureNotices departures,
+      GroupState state,
+      DeadlockDetector deadlockDetector,
+      int ranksOnNode,
+      Timeouts timeouts) {
+    this.group = group;
+    this.ranks = group.ranks();
+    this.arrivals = group.arrivals();
+    this.liveness = group.liveness();
+    this.departures = departures;
+    this.state = state;
+    this.deadlockDetector = deadlockDetector;
+    this.timeouts = timeouts;
+    int processors = Runtime.getRuntime().availableProcessors();
+    spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
+    longNanos = Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
+  }
+
+  /** See {@link ProcessGroup#addCheck}. */
+  void addCheck(Runnable check) {
+    checks.add(check);
+  }
+
+  /** See {@link ProcessGroup#removeCheck}. */
+  void removeCheck(Runnable check) {
+    checks.remove(check);
+  }
+
+  Timeouts timeouts() {
+    return timeouts;
+  }
+
+  void setTimeouts(Timeouts newTimeouts) {
+    timeouts = newTimeouts;
+  }
+
+  /** Waits for a message by which a rank that has come does its part. */
+  void await(Message message, int peer) {
+    await(message, peer, WaitPhase.DATA, 0);
+  }
+
+  /**
+   * Waits for a started message.
+   *
+   * @param phase what the rank at its other end has to do
+   * @param number see {@link PendingWait}
+   */
+  void await(Message message, int peer, WaitPhase phase, long number) {
+    // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
+    for (int spin = 0; spin < spins; spin++) {
+      if (state.test(message, peer)) {
+        return;
+      }
+      Thread.onSpinWait();
+    }
+    waitsSince = System.nanoTime();
+    clock.restart();
+    waitsFor = peer;
+    try {
+      awaitLong(message, peer, phase, number);
+    } finally {
+      waitsFor = -1;
+      cannotLook = false;
+      if (pending != null) {
+        deadlockDetector.leave(pending);
+        pending = null;
+      }
+    }
+  }
+
+  private void awaitLong(Message message, int peer, WaitPhase phase, long number) {
+    boolean warned = false;
+    boolean left = false;
+    long leftAt = 0;
+    long checked = 0;
+    long looked = 0;
+    while (true) {
+      long began = clock.waited();
+      long waited = began;
+      // Where many threads share a processor, a single yield can take longer than LOOK_NANOS.
+      for (int spin = 0; spin < YIELDS && waited - began < LOOK_NANOS; spin++) {
+        if (state.test(message, peer)) {
+          return;
+        }
+        Thread.yield();
+        waited = clock.look();
+      }
+      if (Thread.currentThread().isInterrupted() && !state.test(message, peer)) {
+        throw state.lost("interrupted while waiting for " + ranks.name(peer), null);
+      }
+      state.requireNotEnding();
+      if (!left && (arrivals.isAbandoned(peer) || departures.hasAny(peer))) {
+        left = true;
+        leftAt = waited;
+      }
+      boolean over = left && waited - leftAt > GRACE_NANOS && !state.test(message, peer);
+      if (phase != WaitPhase.DATA
+          && !cannotLook
+          && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
+        looked = waited;
+        look(message, peer, phase, number);
+      }
+      if (over) {
+        throw state.lost(peer, null);
+      }
+      if (waited - checked > CHECK_NANOS) {
+        checked = waited;
+        for (Runnable check : checks) {
+          check.run();
+        }
+        int dead = deadWhileWaitingFor(peer);
+        if (dead != RankMap.NO_RANK && !state.test(message, peer)) {
+          throw state.lost(
+              ranks.name(dead)
+                  + " has died, lastFinished="
+                  + group.calls().log().lastFinished()
+                  + ", waited="
+                  + waited / 1_000_000
+                  + " ms",
+              null);
+        }
+      }
+      if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
+        throw state.timedOut(arrivals.late(peer) + ", waited=" + timeouts.timeout());
+      }
+      if (!warned && waited > timeouts.lateNanos()) {
+        warned = true;
+        log.warn(
+            "rank {} has waited {} for {}, lastFinished={}, {}",
+            group.rank(),
+            timeouts.late(),
+            arrivals.awaited(peer),
+            group.calls().log().lastFinished(),
+            state.during());
+      }
+      if (waited > SPIN_NANOS) {
+        LockSupport.parkNanos(PARK_NANOS);
+      }
+    }
+  }
+
+  /**
+   * Who is known to have died without a word: the rank that this one waits for; or if that is on
+   * another node, and cannot see who dies here, one for which it may be waiting itself.
+   *
+   * @return {@link RankMap#NO_RANK} if nobody is
+   */
+  private int deadWhileWaitingFor(int peer) {
+    if (!liveness.isAlive(peer)) {
+      return peer;
+    }
+    return ranks.isNear(peer) || arrivals.isPair()
+        ? RankMap.NO_RANK
+        : ranks.all().stream()
+            .filter(liveness::hasDiedSilently)
+            .findFirst()
+            .orElse(RankMap.NO_RANK);
+  }
+
+  /** Ends a wait that is part of a circle of waits, or for one. */
+  private void look(Message message, int peer, WaitPhase phase, long number) {
+    Probe circle;
+    try {
+      if (pending == null) {
+        pending =
+            new PendingWait(
+                group,
+                message,
+                peer,
+                phase,
+                number,
+                clock,
+                deadlockDetector.newId(),
+                timeouts.lateNanos());
+      }
+      circle = deadlockDetector.look(pending);
+    } catch (RuntimeException | OutOfMemoryError e) {
+      cannotLook = true; // and waits on
+      log.debug("rank {} cannot look who waits for whom", group.rank(), e);
+      return;
+    }
+    if (circle != null) {
+      throw state.mismatched("the ranks wait for each other, " + describe(circle));
+    }
+    if (pending.suspected != null && !pending.warned) {
+      pending.warned = true;
+      log.warn(
+          "the ranks wait for each other, {}\n"
+              + "  unless another thread makes one of these calls, they all end in {}",
+          describe(pending.suspected),
+          timeouts.late());
+    }
+  }
+
+  /** Who waits for whom, as this rank sees it. */
+  private String describe(Probe circle) {
+    return "rank=" + ranks.rank() + ", " + state.during() + ":" + circle.table(ranks::nameInJob);
+  }
+
+  /** For whom this rank waits, or an empty text. Called by any thread. */
+  String state() {
+    int peer = waitsFor;
+    return peer < 0
+        ? ""
+        : String.format(
+            Locale.ROOT,
+            "waits for rank %d since %.1f s in %s",
+            peer,
+            (System.nanoTime() - waitsSince) / 1e9,
+            group.calls().log().current());
+  }
+}

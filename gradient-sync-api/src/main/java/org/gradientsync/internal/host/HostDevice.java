@@ -1,0 +1,312 @@
+package org.gradientsync.internal.host;
+
+import java.io.IOException;
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Event;
+import org.gradientsync.spi.Stream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The host's memory as a device: buffers outside the Java heap, arithmetic on the calling thread.
+ * Every call is finished when it returns, so there is nothing to wait for.
+ *
+ * <p>A closed buffer's memory is freed by the garbage collector; the JVM's limit for all of them
+ * together is {@code -XX:MaxDirectMemorySize}.
+ */
+public final class HostDevice implements BackendDevice {
+  /** The kind of this device. */
+  public static final String KIND = "host";
+
+  private static final Logger log = LoggerFactory.getLogger(HostDevice.class);
+  private static final int SEGMENT_BYTES = 1 << 30;
+
+  /** That a buffer may have. */
+  static final int MAX_SEGMENTS = 1 << 20;
+
+  private final int segmentBytes;
+  private final FiniteScan finiteScan = new FiniteScan();
+  private final Map<DataType, Accumulator> accumulators = // one caller at a time
+      new EnumMap<>(DataType.class);
+  private volatile SharedFiles files;
+  private volatile boolean warned;
+  private volatile boolean closed;
+
+  /** A device of its own; buffers of one cannot be used with another. */
+  public HostDevice() {
+    this(SEGMENT_BYTES);
+  }
+
+  /** For tests: segments so small that a test can cross their borders; a power of two. */
+  HostDevice(int segmentBytes) {
+    this.segmentBytes = segmentBytes;
+  }
+
+  @Override
+  public String name() {
+    return "host memory";
+  }
+
+  @Override
+  public String kind() {
+    return KIND;
+  }
+
+  @Override
+  public AbstractDeviceBuffer allocate(DataType type, long count) {
+    AbstractDeviceBuffer.requireCount(type, count);
+    requireOpen();
+    long bytes = count * type.sizeInBytes();
+    long segments = Math.max(1, (bytes - 1) / segmentBytes + 1);
+    if (segments > MAX_SEGMENTS) {
+      throw new IllegalArgumentException(
+          "count is too large for host memory: type=" + type + ", count=" + count);
+    }
+    return new HostBuffer(this, type, count, memory(type, count, (int) segments), shift(type));
+  }
+
+  private HostMemory memory(DataType type, long count, int segments) {
+    long bytes = count * type.sizeInBytes();
+    if (files != null && bytes > 0) {
+      try {
+        return files.allocate(bytes, segmentBytes);
+      } catch (TooManyMappingsException e) { // which ordinary memory would need as well
+        throw new GradientSyncException(
+            "out of host memory: type="
+                + type
+                + ", count="
+                + count
+                + ", bytes="
+                + bytes
+                + "; "
+                + e.getMessage(),
+            e);
+      } catch (IOException e) {
+        if (!warned) {
+          warned = true;
+          log.warn(
+              "/dev/shm has no room, so reductions go through messages, which is slower: bytes={}, cause={}",
+              bytes,
+              e.toString());
+        }
+      }
+    }
+    return HostMemory.ofOwn(ordinary(type, count, segments));
+  }
+
+  private ByteBuffer[] ordinary(DataType type, long count, int segments) {
+    long bytes = count * type.sizeInBytes();
+    ByteBuffer[] memory = new ByteBuffer[segments];
+    try {
+      for (int i = 0; i < segments; i++) {
+        long left = bytes - (long) i * segmentBytes; // looked at again: others take theirs, too
+        memory[i] = FreeMemory.HERE.allocate((int) Math.min(segmentBytes, left), left);
+      }
+    } catch (OutOfMemoryError | IOException e) {
+      throw new GradientSyncException(
+          "out of host memory: type="
+              + type
+              + ", count="
+              + count
+              + ", bytes="
+              + bytes
+              + "; "
+              + (e instanceof IOException
+                  ? e.getMessage()
+                  : "close buffers or raise -XX:MaxDirectMemorySize"),
+          e);
+    }
+    return memory;
+  }
+
+  /**
+   * Takes the memory of buffers from shared files from now on, as long as there is room.
+   *
+   * @param newFiles the files, which stay their owner's
+   */
+  public void share(SharedFiles newFiles) {
+    this.files = newFiles;
+  }
+
+  /**
+   * Memory that another process's device allocated, for reading.
+   *
+   * @param type the element type that it has there
+   * @param process the other's {@link SharedFiles#process()}
+   * @param secret the other's {@link SharedFiles#secret()}
+   * @param id its {@link HostBuffer#memoryId()} there
+   * @return a buffer over all of it
+   */
+  public HostBuffer map(DataType type, long process, long secret, long id) {
+    HostMemory memory = SharedFiles.open(process, secret, id, segmentBytes);
+    long bytes = 0;
+    for (int i = 0; i < memory.segments(); i++) {
+      bytes += memory.segment(i).capacity();
+    }
+    return new HostBuffer(this, type, bytes / type.sizeInBytes(), memory, shift(type));
+  }
+
+  /**
+   * Makes memory that someone else allocated usable as a buffer, in place.
+   *
+   * @param type the element type
+   * @param memory a direct, writable buffer in native byte order, of which the part between
+   *     position and limit is used: it stays its owner's
+   * @return a buffer that the caller closes, which leaves the memory as it is
+   * @throws IllegalArgumentException if it is not such a buffer, or not a whole number of elements
+   */
+  public AbstractDeviceBuffer wrap(DataType type, ByteBuffer memory) {
+    Objects.requireNonNull(type, "type");
+    Objects.requireNonNull(memory, "memory");
+    requireOpen();
+    if (!memory.isDirect() || memory.isReadOnly()) {
+      throw new IllegalArgumentException(
+          "memory must be direct and writable: memory=" + memory + "; arrays go through copyFrom");
+    }
+    if (memory.order() != ByteOrder.nativeOrder()) {
+      throw new IllegalArgumentException(
+          "memory must be in native byte order: order="
+              + memory.order()
+              + "; call order(ByteOrder.nativeOrder()) before filling it");
+    }
+    if (memory.remaining() % type.sizeInBytes() != 0) {
+      throw new IllegalArgumentException(
+          "memory is not a whole number of elements: bytes="
+              + memory.remaining()
+              + ", type="
+              + type);
+    }
+    ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
+    int count = memory.remaining() / type.sizeInBytes();
+    return new HostBuffer(this, type, count, HostMemory.ofOwn(slice), Integer.SIZE);
+  }
+
+  @Override
+  public synchronized void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+    HostBuffer result = (HostBuffer) target;
+    if (sources.length == 1) {
+      result.copyRange(0, (HostBuffer) sources[0], target.count());
+      return;
+    }
+    Accumulator accumulator = accumulator(target.type());
+    if (accumulator instanceof FloatAccumulator || accumulator instanceof DoubleAccumulator) {
+      Denormals.requireKept(); // a library may have been loaded since the last call
+    }
+    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+      ((HostBuffer) sources[0]).read(first, accumulator.first(), 0, count);
+      accumulator.begin(count);
+      int last = sources.length - 1;
+      for (int rank = 1; rank < last; rank++) {
+        ((HostBuffer) sources[rank]).read(first, accumulator.incoming(), 0, count);
+        accumulator.combineNext(op, count);
+      }
+      ((HostBuffer) sources[last]).read(first, accumulator.incoming(), 0, count);
+      result.write(first, accumulator.finish(op, sources.length, count), 0, count);
+    }
+    if (accumulator.takeMaybeNaN()) {
+      for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+        int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+        result.read(first, accumulator.incoming(), 0, count);
+        result.write(first, accumulator.canonicalize(count), 0, count);
+      }
+    }
+  }
+
+  @Override
+  public synchronized long firstNotFinite(DeviceBuffer buffer) {
+    return finiteScan.first((HostBuffer) buffer);
+  }
+
+  @Override
+  public synchronized void convert(DeviceBuffer source, DeviceBuffer target) {
+    AbstractDeviceBuffer.requireConvertible(source, target);
+    Denormals.requireKept();
+    DataType half = source.type() == DataType.FLOAT32 ? target.type() : source.type();
+    boolean narrows = half == target.type();
+    HalfAccumulator converter = (HalfAccumulator) accumulator(half);
+    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+      Buffer from = narrows ? converter.wide() : converter.incoming();
+      ((HostBuffer) source).read(first, from, 0, count);
+      Buffer to = narrows ? converter.narrow(count) : converter.widen(count);
+      ((HostBuffer) target).write(first, to, 0, count);
+    }
+  }
+
+  @Override
+  public void await(DeviceBuffer buffer) {
+    // every call is finished when it returns
+  }
+
+  @Override
+  public Stream stream() {
+    return HostStream.QUEUE;
+  }
+
+  @Override
+  public Stream createStream(boolean sparing) {
+    return HostStream.QUEUE;
+  }
+
+  @Override
+  public Event createEvent(boolean timed) {
+    return new HostEvent();
+  }
+
+  @Override
+  public DeviceBuffer on(Stream stream, DeviceBuffer buffer) {
+    return buffer.slice(0, buffer.count());
+  }
+
+  @Override
+  public Stream streamOf(DeviceBuffer buffer) {
+    return HostStream.QUEUE;
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+
+  /** The elements of a segment, as a power of two. */
+  int shift(DataType type) {
+    return Integer.numberOfTrailingZeros(segmentBytes / type.sizeInBytes());
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("device is closed: device=" + name());
+    }
+  }
+
+  private Accumulator accumulator(DataType type) {
+    Accumulator accumulator = accumulators.get(type);
+    if (accumulator == null) {
+      accumulator = Accumulator.of(type);
+      accumulators.put(type, accumulator);
+    }
+    return accumulator;
+  }
+}

@@ -1,0 +1,24 @@
+package org.gradientsync.internal.host;
+
+import org.gradientsync.spi.Event;
+import org.gradientsync.spi.Stream;
+
+/** The order of the host's calls: each is finished before the next begins. */
+public enum HostStream implements Stream {
+  QUEUE;
+
+  @Override
+  public void waitFor(Event event) {
+    // what was recorded is done
+  }
+
+  @Override
+  public void await() {
+    // everything is done
+  }
+
+  @Override
+  public void close() {
+    // nothing to give up
+  }
+}

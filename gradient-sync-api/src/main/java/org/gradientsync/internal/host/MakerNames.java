@@ -1,0 +1,100 @@
+package org.gradientsync.internal.host;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Names of files and folders that say which process made them, so that a later one can delete what
+ * a killed one has left behind: a prefix, the process id's namespace, the process id, and more.
+ */
+public final class MakerNames {
+  private static final Logger log = LoggerFactory.getLogger(MakerNames.class);
+
+  /** Where it cannot be found out, nothing is known about the processes of other files. */
+  private static final String UNKNOWN = "0";
+
+  /** Process ids mean something only among processes that number them alike. */
+  private static final String NAMESPACE = namespace();
+
+  private static final Pattern REST = Pattern.compile("([1-9]\\d{0,9})-.+");
+
+  private MakerNames() {}
+
+  /** How the names of all that a process makes begin. */
+  static String of(String prefix, long process) {
+    return prefix + NAMESPACE + "-" + process + "-";
+  }
+
+  /** Whether a name is of a process that has ended. */
+  static boolean isOfEndedProcess(String prefix, String name) {
+    String start = prefix + NAMESPACE + "-";
+    if (NAMESPACE.equals(UNKNOWN) || !name.startsWith(start)) {
+      return false;
+    }
+    Matcher rest = REST.matcher(name.substring(start.length()));
+    return rest.matches() && !Processes.isAlive(Long.parseLong(rest.group(1)), Processes.UNKNOWN);
+  }
+
+  /** Deletes what ended processes of this user have left in a folder. */
+  static void deleteLeftovers(Path folder, String prefix, OwnFiles own) {
+    try (DirectoryStream<Path> paths =
+        Files.newDirectoryStream(
+            folder, path -> isOfEndedProcess(prefix, path.getFileName().toString()))) {
+      for (Path path : paths) {
+        if (!own.owns(path)) {
+          log.debug("left by another user, whose affair it is: file={}", path);
+        } else {
+          delete(path);
+        }
+      }
+    } catch (IOException | RuntimeException e) {
+      log.debug("what ended processes have left cannot be looked for: folder={}", folder, e);
+    }
+  }
+
+  private static void delete(Path path) {
+    try {
+      Files.walkFileTree(path, new Deletion()); // follows no links
+      log.info("deleted what a killed process left: file={}", path);
+    } catch (NoSuchFileException e) {
+      log.debug("another process was faster: file={}", path);
+    } catch (IOException e) {
+      log.debug("left by a killed process, and cannot be deleted: file={}", path, e);
+    }
+  }
+
+  private static final class Deletion extends SimpleFileVisitor<Path> {
+    @Override
+    public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+      Files.delete(file);
+      return FileVisitResult.CONTINUE;
+    }
+
+    @Override
+    public FileVisitResult postVisitDirectory(Path folder, IOException e) throws IOException {
+      if (e != null) {
+        throw e;
+      }
+      Files.delete(folder);
+      return FileVisitResult.CONTINUE;
+    }
+  }
+
+  private static String namespace() {
+    try {
+      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("\\D", "");
+    } catch (IOException | RuntimeException e) {
+      return UNKNOWN;
+    }
+  }
+}

@@ -1,0 +1,113 @@
+package org.gradientsync.internal.host;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
+
+/**
+ * Small pieces of shared memory, many of which lie in one file: a process can have some 65,000
+ * mappings, and a model more tensors. A file, here called a block, has pieces of one size, a power
+ * of two. It goes with the last of its pieces.
+ */
+public final class SharedBlocks {
+  /** The largest piece, in bytes. */
+  static final int MOST_BYTES = 64 << 10;
+
+  /** The largest block, in bytes. */
+  static final int MOST_BLOCK_BYTES = 512 << 10;
+
+  private static final int LEAST_BLOCK_BYTES = 64 << 10;
+  private static final int LEAST_BYTES = 64; // a cache line
+  private static final int PIECES = 256; // of a block, more or less
+
+  /** Makes the file of a block. */
+  interface Maker {
+    HostMemory make(int bytes) throws IOException;
+  }
+
+  private final Maker maker;
+  private final BooleanSupplier keep;
+  private final List<Set<Block>> roomy = new ArrayList<>(); // by the pieces' size
+
+  private static final class Block {
+    private final HostMemory memory;
+    private final int pieceBytes;
+    private final int pieces;
+    private final BitSet taken = new BitSet();
+
+    Block(HostMemory memory, int pieceBytes, int bytes) {
+      this.memory = memory;
+      this.pieceBytes = pieceBytes;
+      this.pieces = bytes / pieceBytes;
+    }
+
+    boolean isFull() {
+      return taken.cardinality() == pieces;
+    }
+  }
+
+  /**
+   * No blocks yet.
+   *
+   * @param maker makes their files, of zeros
+   * @param keep whether other processes may be reading pieces that are given back
+   */
+  SharedBlocks(Maker maker, BooleanSupplier keep) {
+    this.maker = maker;
+    this.keep = keep;
+    for (int size = LEAST_BYTES; size <= MOST_BYTES; size *= 2) {
+      roomy.add(new LinkedHashSet<>());
+    }
+  }
+
+  /**
+   * Takes a piece.
+   *
+   * @param bytes from 1 to {@link #MOST_BYTES}
+   * @return zeros
+   * @throws IOException if there is no room for a further block
+   */
+  synchronized HostMemory take(int bytes) throws IOException {
+    int pieceBytes = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * bytes - 1));
+    Set<Block> blocks = roomyFor(pieceBytes);
+    if (blocks.isEmpty()) {
+      int size = Math.min(MOST_BLOCK_BYTES, Math.max(LEAST_BLOCK_BYTES, PIECES * pieceBytes));
+      blocks.add(new Block(maker.make(size), pieceBytes, size));
+    }
+    Block block = blocks.iterator().next();
+    int piece = block.taken.nextClearBit(0);
+    block.taken.set(piece);
+    if (block.isFull()) {
+      blocks.remove(block);
+    }
+    int first = piece * pieceBytes;
+    ByteBuffer whole = block.memory.segment(0);
+    HostBuffers.fillZero(whole, first, pieceBytes); // others may have had it before
+    ByteBuffer memory = whole.slice(first, bytes).order(ByteOrder.nativeOrder());
+    return new HostMemory(
+        new ByteBuffer[] {memory}, block.memory.id(), first, () -> giveBack(block, piece));
+  }
+
+  private synchronized void giveBack(Block block, int piece) {
+    Set<Block> blocks = roomyFor(block.pieceBytes);
+    block.taken.clear(piece);
+    if (block.taken.isEmpty()) {
+      blocks.remove(block);
+      block.memory.release();
+    } else if (keep.getAsBoolean()) {
+      blocks.remove(block); // its pieces are not taken again
+    } else {
+      blocks.add(block);
+    }
+  }
+
+  private Set<Block> roomyFor(int pieceBytes) {
+    return roomy.get(Integer.numberOfTrailingZeros(pieceBytes / LEAST_BYTES));
+  }
+}

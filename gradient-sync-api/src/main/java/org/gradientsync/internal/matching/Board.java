@@ -1,0 +1,129 @@
+package org.gradientsync.internal.matching;
+
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.spi.Message;
+
+/**
+ * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
+ * and reads the others': rendezvous costs a few loads and stores.
+ *
+ * <p>A rank has a word that says in which call it has given up, and three counters, each in a cache
+ * line of its own: the call that it has come to, the call whose shard it has reduced, and the call
+ * that it is done with. They hold the call's number and only grow, so nothing is ever reset. What a
+ * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
+ * have come to k + 1, and so have read what it asked for at k.
+ */
+public final class Board implements Rendezvous {
+  /** The counter of the call that a rank has come to. */
+  static final int COME = 0;
+
+  /** The counter of the call whose shard a rank has reduced. */
+  public static final int REDUCED = 1;
+
+  /** The counter of the call after which a rank looks at nobody's memory any more. */
+  public static final int DONE = 2;
+
+  private static final int ABANDONED = 3;
+  private static final int LINE = Counter.LINE;
+  private static final int CALLS = 4 * LINE;
+
+  /** The memory that a rank's part of a board takes. */
+  public static final int BYTES = CALLS + 2 * LINE;
+
+  private final int rank;
+  private final NodeMemory node;
+  private final ByteBuffer[][] calls;
+  private final Counter[][] counters;
+  private long current;
+
+  /**
+   * A board.
+   *
+   * @param memory {@link #BYTES} zeros for each rank
+   * @param rank this rank
+   * @param size the number of ranks
+   */
+  public Board(NodeMemory memory, int rank, int size) {
+    this.rank = rank;
+    node = memory;
+    calls = new ByteBuffer[size][2];
+    counters = new Counter[size][ABANDONED + 1];
+    for (int peer = 0; peer < size; peer++) {
+      for (int i = 0; i < 2; i++) {
+        calls[peer][i] =
+            memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
+      }
+      for (int counter = 0; counter <= ABANDONED; counter++) {
+        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
+      }
+    }
+  }
+
+  @Override
+  public ByteBuffer own(long sequence) {
+    return calls[rank][(int) (sequence & 1)];
+  }
+
+  @Override
+  public void come(long sequence) {
+    current = sequence;
+    set(COME);
+  }
+
+  /**
+   * Sets one of this rank's counters to the current call. What was written before is seen by who
+   * sees it.
+   */
+  public void set(int counter) {
+    counters[rank][counter].set(current);
+  }
+
+  /** What finishes when a rank's counter has reached the current call. */
+  public Message flag(int peer, int counter) {
+    return counters[peer][counter].expect(current);
+  }
+
+  @Override
+  public Message arrival(int peer) {
+    return counters[peer][COME].expect(current);
+  }
+
+  @Override
+  public Message told(int peer) {
+    return counters[rank][COME].expect(current); // at once
+  }
+
+  @Override
+  public ByteBuffer call(int peer) {
+    return calls[peer][(int) (current & 1)];
+  }
+
+  @Override
+  public void abandon() {
+    node.files().keep(); // the others may still be reading
+    counters[rank][ABANDONED].set(Math.max(1, current));
+    VarHandle.fullFence(); // before this rank's program writes to its buffers again
+  }
+
+  @Override
+  public boolean abandoned(int peer) {
+    VarHandle.acquireFence();
+    return counters[peer][ABANDONED].expect(1).test();
+  }
+
+  /**
+   * Whether a rank has given up in the call that this one is in, or before. One that has done its
+   * part of this call and has given up in a later one has not: it went on after this rank was done
+   * with its memory.
+   */
+  public boolean gaveUp(int peer) {
+    return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
+  }
+
+  @Override
+  public void close() {
+    // the mapping goes with the last reference to it
+  }
+}

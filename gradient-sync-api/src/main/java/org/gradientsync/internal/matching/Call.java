@@ -1,0 +1,253 @@
+package org.gradientsync.internal.matching;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.ranks.ShortText;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.HostElement;
+
+/**
+ * What a rank asks for in one call, as the other ranks are told: fixed fields of eight bytes, in
+ * the machine's byte order, so that comparing two calls is comparing two pieces of memory.
+ */
+public final class Call {
+  /** The calls there are. */
+  public enum Kind {
+    ALL_REDUCE("allReduce"),
+    BROADCAST("broadcast"),
+    REGISTER("register"),
+    BARRIER("barrier"),
+    HOST_BROADCAST("communicator.broadcast"),
+    ALL_GATHER("communicator.allGather"),
+    REDUCE_SCATTER("communicator.reduceScatter"),
+    HOST_ALL_REDUCE("communicator.allReduce"),
+    GATHER("communicator.gather"),
+    SCATTER("communicator.scatter"),
+    CREATE("GradientSync.create"),
+    SPLIT("communicator.split"),
+    SEND("communicator.send"),
+    RECEIVE("communicator.receive");
+
+    private final String text;
+
+    Kind(String text) {
+      this.text = text;
+    }
+  }
+
+  /** The size of a call on the wire. */
+  public static final int BYTES = 128;
+
+  /**
+   * The part that must be the same on all ranks; behind it stands what is a rank's own: where its
+   * buffer lies, what it has enqueued on its device, what it has found in the buffer; and the
+   * buffer's name and its offset in the buffer of that name, which must be the same on all ranks
+   * that have given a name. Names are compared by a hash; their text is for errors.
+   */
+  /** Instead of a memory's id, for what no other rank can map. */
+  public static final long NOWHERE = -1;
+
+  /** Instead of a memory's id, for elements that come with the call. */
+  public static final long INLINE = -2;
+
+  private static final int COMPARED = 32;
+
+  private static final int KIND = 0;
+  private static final int ELEMENT = 4;
+  private static final int COUNT = 8;
+  private static final int OP = 16;
+  private static final int ROOT = 20;
+  private static final int SEQUENCE = 24;
+  private static final int MEMORY_ID = 32;
+  private static final int MEMORY_OFFSET = 40;
+  private static final int ENQUEUED = 48;
+  private static final int NOT_FINITE = 56;
+  private static final int NAME_HASH = 64;
+  private static final int NAME_OFFSET = 72;
+  private static final int NAME = 80;
+
+  private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
+
+  /** For {@link #root} in calls that have none. */
+  public static final int NO_ROOT = -1;
+
+  private static final Kind[] KINDS = Kind.values();
+  private static final ReduceOp[] OPS = ReduceOp.values();
+  private static final DataType[] TYPES = DataType.values();
+  private static final HostElement[] ELEMENTS = HostElement.values();
+  private static final int NONE = -1;
+  private static final int FIRST_ELEMENT = 100;
+
+  private Call() {}
+
+  /** The element code of a data type. */
+  public static int element(DataType type) {
+    return type == null ? NONE : type.ordinal();
+  }
+
+  /** The element code of a Java buffer. */
+  public static int element(Buffer data) {
+    return FIRST_ELEMENT + HostElement.of(data).ordinal();
+  }
+
+  public static void write(
+      ByteBuffer target, long sequence, Kind kind, int element, long count, ReduceOp op, int root) {
+    target.putInt(KIND, kind.ordinal());
+    target.putInt(ELEMENT, element);
+    target.putLong(COUNT, count);
+    target.putInt(OP, op == null ? NONE : op.ordinal());
+    target.putInt(ROOT, root);
+    target.putLong(SEQUENCE, sequence);
+  }
+
+  /** Whether the elements have come with the call. */
+  static boolean isInline(ByteBuffer call) {
+    return memoryId(call) == INLINE;
+  }
+
+  /** Adds where the buffer lies, for ranks that share memory. */
+  public static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
+    target.putLong(MEMORY_ID, memoryId);
+    target.putLong(MEMORY_OFFSET, memoryOffset);
+  }
+
+  public static long memoryId(ByteBuffer call) {
+    return call.getLong(MEMORY_ID);
+  }
+
+  public static long memoryOffset(ByteBuffer call) {
+    return call.getLong(MEMORY_OFFSET);
+  }
+
+  /**
+   * Adds what is this rank's own.
+   *
+   * @param enqueued how many calls this rank has enqueued on its device that did not meet on the
+   *     host, or a negative number if it cannot tell
+   * @param notFinite the index of an element that is not a number, or a negative number
+   * @param buffer whose name is added, or null
+   */
+  public static void writeOwn(
+      ByteBuffer target, long enqueued, long notFinite, AbstractDeviceBuffer buffer) {
+    target.putLong(ENQUEUED, enqueued);
+    target.putLong(NOT_FINITE, notFinite);
+    target.putLong(NAME_HASH, buffer == null ? 0 : buffer.nameHash());
+    target.putLong(NAME_OFFSET, buffer == null ? 0 : buffer.offsetInNamed());
+    if (buffer != null) {
+      target.put(NAME, buffer.nameBytes(), 0, NAME_BYTES);
+      return;
+    }
+    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
+      target.putLong(i, 0);
+    }
+  }
+
+  static String name(ByteBuffer call) {
+    return ShortText.get(call, NAME, NAME_BYTES);
+  }
+
+  public static long notFinite(ByteBuffer call) {
+    return call.getLong(NOT_FINITE);
+  }
+
+  /** Whether two ranks have enqueued the same number of calls, as far as they can tell. */
+  public static boolean sameEnqueued(ByteBuffer a, ByteBuffer b) {
+    return a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
+        || a.getLong(ENQUEUED) < 0
+        || b.getLong(ENQUEUED) < 0;
+  }
+
+  public static long enqueued(ByteBuffer call) {
+    return call.getLong(ENQUEUED);
+  }
+
+  static long sequence(ByteBuffer call) {
+    return call.getLong(SEQUENCE);
+  }
+
+  /** Whether a sender's call and a receiver's fit together. */
+  public static boolean samePair(ByteBuffer a, ByteBuffer b) {
+    return count(a) == count(b) && element(a) == element(b);
+  }
+
+  /** Turns a call into what its rank thinks of all calls that it has been told. */
+  public static void writeVerdict(ByteBuffer call, boolean fits) {
+    call.putLong(SEQUENCE, fits ? 1 : 0);
+  }
+
+  public static boolean verdict(ByteBuffer call) {
+    return call.getLong(SEQUENCE) == 1;
+  }
+
+  /** Whether two ranks ask for the same, whatever their buffers are called. */
+  public static boolean same(ByteBuffer a, ByteBuffer b) {
+    for (int i = 0; i < COMPARED; i += 8) {
+      if (a.getLong(i) != b.getLong(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Whether it is about a buffer that its rank has given a name. */
+  public static boolean hasName(ByteBuffer call) {
+    return call.getLong(NAME_HASH) != 0;
+  }
+
+  /** Whether two ranks mean the same part of the same buffer, if both have given it a name. */
+  public static boolean sameName(ByteBuffer a, ByteBuffer b) {
+    return !hasName(a)
+        || !hasName(b)
+        || a.getLong(NAME_HASH) == b.getLong(NAME_HASH)
+            && a.getLong(NAME_OFFSET) == b.getLong(NAME_OFFSET);
+  }
+
+  /** The kind of a call, or null if the memory holds none. */
+  static Kind kind(ByteBuffer call) {
+    int kind = call.getInt(KIND);
+    return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
+  }
+
+  static long count(ByteBuffer call) {
+    return call.getLong(COUNT);
+  }
+
+  public static int element(ByteBuffer call) {
+    return call.getInt(ELEMENT);
+  }
+
+  /** A call as a user reads it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
+  public static String describe(ByteBuffer call) {
+    Kind kind = kind(call);
+    if (kind == null) {
+      return "an unknown call (another version of this library?)";
+    }
+    StringBuilder text = new StringBuilder(kind.text).append('(');
+    int element = element(call);
+    if (element >= 0 && element < TYPES.length) {
+      text.append(TYPES[element]).append('[').append(count(call)).append(']');
+    } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
+      text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
+    }
+    String name = name(call);
+    if (!name.isEmpty()) {
+      text.append(" \"").append(name).append('"');
+    }
+    if (call.getLong(NAME_OFFSET) != 0) {
+      text.append(" at offset ").append(call.getLong(NAME_OFFSET));
+    }
+    int op = call.getInt(OP);
+    if (op >= 0 && op < OPS.length) {
+      text.append(", ").append(OPS[op]);
+    }
+    if (call.getInt(ROOT) != NO_ROOT) {
+      text.append(kind == Kind.SEND || kind == Kind.RECEIVE ? ", tag=" : ", root=")
+          .append(call.getInt(ROOT));
+    }
+    text.append(')');
+    long sequence = call.getLong(SEQUENCE);
+    return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
+  }
+}

@@ -1,0 +1,48 @@
+package org.gradientsync.internal.matching;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+
+/** Who asked for what, as a user reads it, after a rendezvous. */
+public final class CallTable {
+  private CallTable() {}
+
+  /** All calls, because they do not match. */
+  public static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
+    StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
+    boolean counted = true;
+    ByteBuffer known = rendezvous.call(0);
+    for (int peer = 1; peer < size; peer++) {
+      counted &= Call.sameEnqueued(known, rendezvous.call(peer));
+      known = Call.enqueued(known) >= 0 ? known : rendezvous.call(peer);
+    }
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = rendezvous.call(peer);
+      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+      if (!counted) {
+        text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
+      }
+    }
+    return text.toString();
+  }
+
+  /**
+   * The calls of the ranks whose gradients are not finite.
+   *
+   * @param buffer this rank's, whose elements are called as the other ranks' are; or null
+   */
+  public static String ofNotFinite(
+      Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
+    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = rendezvous.call(peer);
+      if (Call.notFinite(call) >= 0) {
+        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+        long index = Call.notFinite(call);
+        text.append(", first at ");
+        text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
+      }
+    }
+    return text.append("\n  no buffer was changed").toString();
+  }
+}

@@ -1,0 +1,115 @@
+package org.gradientsync.internal.matching;
+
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.SharedFiles;
+
+/**
+ * A piece of memory for each rank of a node, mapped by all of them. Its names in the file system
+ * are gone once every rank has mapped it, so nothing is left behind, however the ranks end. A file
+ * that is another user's or has another size is not mapped.
+ */
+public final class NodeMemory {
+  private final SharedFiles files;
+  private final long[] processes;
+  private final long[] secrets;
+  private final ByteBuffer[] memory;
+
+  private NodeMemory(SharedFiles files, long[] processes, long[] secrets, ByteBuffer[] memory) {
+    this.files = files;
+    this.processes = processes;
+    this.secrets = secrets;
+    this.memory = memory;
+  }
+
+  /**
+   * Whether the ranks of a group can share memory.
+   *
+   * @param group the ranks
+   * @return true if they are on one node; the same answer on all of them
+   */
+  public static boolean isPossible(ProcessGroup group) {
+    boolean oneNode = true;
+    for (int peer = 0; peer < group.size(); peer++) {
+      oneNode &= group.ranks().isNear(peer);
+    }
+    return oneNode;
+  }
+
+  /**
+   * Makes and maps it. Collective.
+   *
+   * @param group the ranks, all on one node
+   * @param bytes how much for each rank
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them cannot
+   */
+  public static NodeMemory share(ProcessGroup group, int bytes) {
+    int size = group.size();
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    SharedFiles files = new SharedFiles();
+    ByteBuffer[] memory = new ByteBuffer[size];
+    String failure = "another rank failed";
+    long id = -1;
+    try {
+      SharedFiles.Board own = files.createBoard(bytes);
+      memory[group.rank()] = own.memory();
+      id = own.id();
+    } catch (UncheckedIOException e) {
+      failure = e.toString();
+    }
+    long[] found = new long[3 * size];
+    communicator.allGather(
+        LongBuffer.wrap(new long[] {files.process(), files.secret(), id}), LongBuffer.wrap(found));
+    long[] mapped = {id < 0 ? 0 : 1};
+    long[] processes = new long[size];
+    long[] secrets = new long[size];
+    for (int peer = 0; peer < size; peer++) {
+      processes[peer] = found[3 * peer];
+      secrets[peer] = found[3 * peer + 1];
+      if (peer != group.rank() && found[3 * peer + 2] >= 0) {
+        try {
+          memory[peer] =
+              SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
+        } catch (UncheckedIOException e) {
+          failure = e.toString();
+          mapped[0] = 0;
+        }
+      }
+    }
+    communicator.allReduce(LongBuffer.wrap(mapped), ReduceOp.MIN);
+    files.release(id);
+    if (mapped[0] == 0) {
+      throw new UnavailableException(
+          "shared memory cannot be mapped, rank=" + group.rank() + ": " + failure);
+    }
+    return new NodeMemory(files, processes, secrets, memory);
+  }
+
+  /**
+   * The memory of a rank.
+   *
+   * @param rank a rank of the group
+   * @return its memory, in native byte order
+   */
+  public ByteBuffer of(int rank) {
+    return memory[rank];
+  }
+
+  public SharedFiles files() {
+    return files;
+  }
+
+  public long process(int rank) {
+    return processes[rank];
+  }
+
+  public long secret(int rank) {
+    return secrets[rank];
+  }
+}

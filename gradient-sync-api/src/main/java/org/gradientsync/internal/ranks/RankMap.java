@@ -1,0 +1,113 @@
+package org.gradientsync.internal.ranks;
+
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.Transport;
+
+/** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
+public final class RankMap {
+  /** Instead of a rank, where none is meant. */
+  public static final int NO_RANK = -1;
+
+  private static final int MOST_NAMED = 4;
+
+  private final Transport transport;
+  private final int[] worldRanks;
+  private final int rank;
+
+  /**
+   * The ranks of a group.
+   *
+   * @param transport of the whole job
+   * @param worldRanks what each is in the job
+   * @param rank this one
+   */
+  public RankMap(Transport transport, int[] worldRanks, int rank) {
+    this.transport = transport;
+    this.worldRanks = worldRanks;
+    this.rank = rank;
+  }
+
+  public int rank() {
+    return rank;
+  }
+
+  public int size() {
+    return worldRanks.length;
+  }
+
+  /** What a rank of the group is in the job. */
+  public int worldRank(int peer) {
+    return worldRanks[peer];
+  }
+
+  /** What ranks of the group are in the job. */
+  public int[] worldRanks(int[] peers) {
+    return IntStream.of(peers).map(this::worldRank).toArray();
+  }
+
+  /** What a rank of the job is in the group, or {@link #NO_RANK}. */
+  public int find(int worldRank) {
+    return all().stream().filter(peer -> worldRanks[peer] == worldRank).findFirst().orElse(NO_RANK);
+  }
+
+  /** All ranks, in their order. */
+  public List<Integer> all() {
+    return IntStream.range(0, worldRanks.length).boxed().toList();
+  }
+
+  /** The ranks of a node, in their order. */
+  public List<Integer> onNode(int node) {
+    return all().stream().filter(peer -> nodeOf(peer) == node).toList();
+  }
+
+  /** See {@link Transport#nodeOf}. */
+  public int nodeOf(int peer) {
+    return transport.nodeOf(worldRanks[peer]);
+  }
+
+  /** Whether a rank runs on the same node as this one. */
+  public boolean isNear(int peer) {
+    return nodeOf(peer) == nodeOf(rank);
+  }
+
+  /** Where a rank runs, or an empty text. */
+  public String placeOf(int peer) {
+    return transport.placeOf(worldRanks[peer]);
+  }
+
+  /** See {@link ProcessGroup#name}. */
+  public String name(int peer) {
+    String place = placeOf(peer);
+    return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
+  }
+
+  /** See {@link ProcessGroup#names}. */
+  public String names(List<Integer> peers) {
+    return peers.size() > MOST_NAMED
+        ? "ranks " + peers
+        : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
+  /** The name of a rank of the job, whether it is in the group or not. */
+  public String nameInJob(int worldRank) {
+    int peer = find(worldRank);
+    return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
+  }
+
+  /**
+   * Refuses what is not a rank.
+   *
+   * @param peer the number given
+   * @param role what it was given as
+   * @throws IllegalArgumentException if there is no such rank
+   */
+  public void require(int peer, String role) {
+    if (peer < 0 || peer >= worldRanks.length) {
+      throw new IllegalArgumentException(
+          "no such rank: " + role + "=" + peer + ", size=" + worldRanks.length + ", rank=" + rank);
+    }
+  }
+}

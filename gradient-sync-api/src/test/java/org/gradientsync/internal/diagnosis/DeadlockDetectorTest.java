@@ -1,0 +1,129 @@
+package org.gradientsync.internal.diagnosis;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.gradientsync.Communicator;
+import org.gradientsync.GradientSync;
+import org.gradientsync.internal.group.OtherWorld;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.matching.Calls;
+import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Message;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Ranks that wait for each other only because their messages are slow are left alone, and nobody is
+ * flooded; {@link org.gradientsync.contract.DeadlockContract} has those that wait in vain.
+ */
+@Timeout(60)
+class DeadlockDetectorTest {
+  private static final long SLOW_NANOS = 900_000_000; // several times what a rank waits
+  private static final int CHANNELS = 8192;
+
+  private final AtomicLong slowUntil = new AtomicLong();
+  private final AtomicInteger probes = new AtomicInteger();
+
+  private interface Calls {
+    void make(Communicator c) throws Exception;
+  }
+
+  private void run(int ranks, Calls calls) {
+    LocalRanks.run(
+        ranks,
+        own -> {
+          try (ProcessGroup world = ProcessGroup.world(new SlowMessages());
+              GradientSync sync =
+                  GradientSync.builder().ranks(world).late(Duration.ofMillis(400)).create()) {
+            sync.barrier();
+            calls.make(sync.communicator());
+          }
+        });
+  }
+
+  /** What each rank waits for has been sent, and is under way. */
+  @ParameterizedTest
+  @ValueSource(strings = {"barrier", "exchange", "to each other"})
+  void slowMessagesAreNone(String call) {
+    run(
+        2,
+        c -> {
+          slowUntil.compareAndSet(0, System.nanoTime() + SLOW_NANOS);
+          int peer = 1 - c.rank();
+          IntBuffer in = IntBuffer.allocate(1);
+          IntBuffer out = IntBuffer.wrap(new int[] {c.rank() + 7});
+          switch (call) {
+            case "barrier" -> c.barrier();
+            case "exchange" -> c.sendReceive(out, peer, in, peer, 1);
+            default -> {
+              if (c.rank() == 0) {
+                c.send(out, 1, 1);
+                c.receive(in, 1, 1);
+              } else {
+                c.receive(in, 0, 1);
+                c.send(out, 0, 1);
+              }
+            }
+          }
+          if (!call.equals("barrier")) {
+            assertEquals(peer + 7, in.get(0));
+          }
+          assertTrue(probes.get() > 0, "no rank has looked");
+        });
+  }
+
+  @Test
+  void aRankThatNeverWaitsIsNotFlooded() {
+    int rounds = 4;
+    AtomicInteger before = new AtomicInteger();
+    run(
+        2,
+        c -> {
+          before.compareAndSet(0, probes.get());
+          for (int round = 0; round < rounds; round++) {
+            if (c.rank() == 0) {
+              Thread.sleep(500);
+            }
+            c.barrier();
+          }
+        });
+    assertTrue(probes.get() - before.get() <= 1, () -> before + " and then " + probes);
+  }
+
+  /** Whose calls arrive late, but not what is said about waits. */
+  private final class SlowMessages extends OtherWorld {
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      if (tag == Channel.PROBE && new Probe(memory).kind(size()) == Probe.Kind.ASK) {
+        probes.incrementAndGet();
+      }
+      return super.sender(memory, peer, tag);
+    }
+
+    @Override
+    public Message receiver(ByteBuffer memory, int peer, int tag) {
+      Message message = super.receiver(memory, peer, tag);
+      return tag < CHANNELS ? message : new Slow(message);
+    }
+  }
+
+  private final class Slow extends OtherWorld.OtherMessage {
+    Slow(Message message) {
+      super(message);
+    }
+
+    @Override
+    public boolean test() {
+      return System.nanoTime() >= slowUntil.get() && super.test();
+    }
+  }
+}

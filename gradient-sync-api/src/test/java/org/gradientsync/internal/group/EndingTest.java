@@ -1,0 +1,119 @@
+package org.gradientsync.internal.group;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What becomes of calls when the process of one rank ends. */
+@Timeout(60)
+class EndingTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Timeouts TIMEOUTS = new Timeouts(LONG, LONG, Optional.empty());
+
+  private interface Ending {
+    void end(ProcessGroup group, GroupCommunicator communicator) throws Exception;
+  }
+
+  /**
+   * Ends rank 1; rank 0 is told in its next call, or after one that rank 1 had come to.
+   *
+   * @param messages whether it is told by messages, as between processes
+   */
+  private static void run(boolean messages, Ending ending) {
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        own -> {
+          ProcessGroup world =
+              messages ? ProcessGroup.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
+            GroupCommunicator communicator = new GroupCommunicator(group);
+            if (group.rank() == 1) {
+              ending.end(group, communicator);
+              over.countDown();
+              return;
+            }
+            over.await();
+            Executable calls =
+                () -> {
+                  communicator.barrier();
+                  communicator.barrier();
+                };
+            String message = assertThrows(RankLostException.class, calls).getMessage();
+            String rank = messages ? "rank 1" : "rank 1 (thread=rank-1)";
+            assertTrue(message.startsWith(rank + " has left: it closed"), message);
+          }
+        });
+  }
+
+  private static void assertEnding(GroupCommunicator communicator) {
+    GradientSyncException e = assertThrows(GradientSyncException.class, communicator::barrier);
+    assertEquals(GradientSyncException.class, e.getClass());
+    assertTrue(e.getMessage().startsWith("this process is ending: rank=1, in="), e.getMessage());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void callsThatBeginLaterThrow(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          assertTrue(group.leaveAll());
+          assertEnding(communicator);
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCallThatWaitsThrows(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          Thread hook =
+              new Thread(
+                  () -> {
+                    while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
+                      LockSupport.parkNanos(1_000_000);
+                    }
+                    group.leaveAll();
+                  });
+          hook.setDaemon(true);
+          hook.start();
+          assertEnding(communicator);
+          hook.join();
+        });
+  }
+
+  /** The hook of the process may be slow, and somebody has to tell the others. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          Thread hook = new Thread(group::leaveAll);
+          synchronized (group.job().deadlockDetector()) { // which leaving has to close
+            hook.start();
+            while (!group.isEnding()) {
+              Thread.onSpinWait();
+            }
+            group.close();
+          }
+          hook.join();
+        });
+  }
+}

@@ -1,0 +1,72 @@
+package org.gradientsync.internal.group;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
+
+/** A second transport of the ranks of a {@link LocalRanks#run}, for tests to make it special. */
+public class OtherWorld implements Transport {
+  /** A message of it, likewise. */
+  public static class OtherMessage implements Message {
+    private final Message inner;
+
+    public OtherMessage(Message inner) {
+      this.inner = inner;
+    }
+
+    @Override
+    public void start() {
+      inner.start();
+    }
+
+    @Override
+    public boolean test() {
+      return inner.test();
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+
+  private static final int APART = 1 << 22; // from the tags of the ranks' own world
+
+  private final Transport inner = LocalRanks.current().orElseThrow().transport();
+
+  @Override
+  public String name() {
+    return inner.name();
+  }
+
+  @Override
+  public int rank() {
+    return inner.rank();
+  }
+
+  @Override
+  public int size() {
+    return inner.size();
+  }
+
+  @Override
+  public int nodeOf(int rank) {
+    return inner.nodeOf(rank);
+  }
+
+  @Override
+  public Message sender(ByteBuffer memory, int peer, int tag) {
+    return inner.sender(memory, peer, tag | APART);
+  }
+
+  @Override
+  public Message receiver(ByteBuffer memory, int peer, int tag) {
+    return inner.receiver(memory, peer, tag | APART);
+  }
+
+  @Override
+  public void close() {
+    // that of the ranks' own world is closed by them
+  }
+}

@@ -1,0 +1,121 @@
+package org.gradientsync.internal.group;
+
+import static org.gradientsync.spi.Settings.DEFAULT_LATE;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.gradientsync.RankLostException;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** How a rank waits. */
+@Timeout(60)
+class WaitTest {
+  private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+
+  @Test
+  void ranksBeyondTheProcessorsYieldAtOnce() {
+    assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
+    LocalRanks.run(
+        PROCESSORS + 1,
+        sync -> assertTrue(sync.rank() != 0 || yieldsSoon(LocalRanks.current().orElseThrow())));
+  }
+
+  @Test
+  void theRanksOfTheWholeNodeCountForAGroupOfSome() {
+    assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
+    LocalRanks.run(
+        Math.max(3, PROCESSORS + 1),
+        sync -> {
+          ProcessGroup world = LocalRanks.current().orElseThrow();
+          int color = Math.min(sync.rank() / 2, 1); // ranks 0 and 1, and the others
+          try (ProcessGroup group = world.split(color, 0, world.timeouts())) {
+            assertTrue(sync.rank() != 0 || yieldsSoon(group));
+          }
+        });
+  }
+
+  @Test
+  void ranksWithAProcessorEachDoNotYieldInAShortWait() {
+    assumeTrue(PROCESSORS > 1);
+    LocalRanks.run(
+        2, sync -> assertFalse(sync.rank() == 0 && yieldsSoon(LocalRanks.current().orElseThrow())));
+  }
+
+  @Test
+  void aWaitWhoseLooksAreSlowTimesOutAllTheSame() {
+    Timeouts timeouts = new Timeouts(Duration.ofSeconds(1), DEFAULT_LATE, Optional.empty());
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (ProcessGroup group = LocalRanks.current().orElseThrow().split(0, 0, timeouts)) {
+            if (sync.rank() == 1) {
+              over.await();
+              return;
+            }
+            int[] slowLooks = new int[1];
+            Message never =
+                message(
+                    () -> {
+                      if (group.lines().get(1).contains("waits for rank 1")) {
+                        slowLooks[0]++;
+                        LockSupport.parkNanos(50_000_000); // as on a machine with far more to do
+                      }
+                      return false;
+                    });
+            try {
+              assertThrows(RankLostException.class, () -> group.await(never, 1));
+            } finally {
+              over.countDown();
+            }
+            // 20 of 50 ms are the time-out; if only every 20th counted, it would be 200 or more.
+            assertTrue(slowLooks[0] < 60, "looks=" + slowLooks[0]);
+          }
+        });
+  }
+
+  /** Whether rank 0 yields within a hundred looks at what it waits for. */
+  private static boolean yieldsSoon(ProcessGroup group) {
+    boolean[] yields = new boolean[1];
+    int[] looks = new int[1];
+    Message message =
+        message(
+            () -> {
+              yields[0] = group.lines().get(1).contains("waits for rank 1");
+              return ++looks[0] == 100;
+            });
+    group.await(message, 1);
+    return yields[0];
+  }
+
+  /** A message of rank 1's. */
+  private static Message message(BooleanSupplier hasCome) {
+    return new Message() {
+      @Override
+      public void start() {
+        // by rank 1
+      }
+
+      @Override
+      public boolean test() {
+        return hasCome.getAsBoolean();
+      }
+
+      @Override
+      public void close() {
+        // holds nothing
+      }
+    };
+  }
+}

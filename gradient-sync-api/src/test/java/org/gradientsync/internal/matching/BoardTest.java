@@ -1,0 +1,46 @@
+package org.gradientsync.internal.matching;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.Map;
+import org.gradientsync.internal.group.OtherWorld;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Settings;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What a rank leaves on the board for the others. */
+class BoardTest {
+  private static final int RANKS = 2;
+
+  /** A rank may be gone on and have failed before the other has looked whether it failed. */
+  @ParameterizedTest
+  @CsvSource({"5, true", "6, false"})
+  void whoGivesUpInALaterCallHasNotGivenUpInThisOne(long call, boolean inThisOne) {
+    LocalRanks.run(
+        RANKS,
+        own -> {
+          try (ProcessGroup world = ProcessGroup.world(new OtherWorld());
+              ProcessGroup group =
+                  world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
+            NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+            Board board = new Board(memory, group.rank(), RANKS);
+            board.come(5);
+            own.barrier();
+            if (group.rank() == 1) {
+              board.come(call);
+              board.abandon();
+            }
+            own.barrier();
+            if (group.rank() == 0) {
+              assertEquals(inThisOne, board.gaveUp(1));
+              assertEquals(true, board.abandoned(1));
+              board.come(call);
+              assertEquals(true, board.gaveUp(1));
+            }
+            own.barrier();
+          }
+        });
+  }
+}
