@@ -123,7 +123,7 @@ final class Selection {
     List<String> names = new ArrayList<>();
     for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
       if (launcher.launched()) {
-        ProcessGroup world = launcher.connect(settings);
+        ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
         variables.requireSize(world.size());
         return world;
       }
@@ -212,7 +212,7 @@ final class Selection {
       BackendDevice device,
       Map<String, String> rejected,
       Map<String, String> others) {
-    SyncContext context = new SyncContext(group, device, settings);
+    SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
     List<ReducerProvider> providers =
         Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
     Map<String, String> failed = new LinkedHashMap<>();

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
 import java.util.Optional;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
@@ -91,7 +92,7 @@ class WireSettingTest {
     Settings settings = new Settings(Map.of("wire", "bfloat16"));
     try (ProcessGroup group = LocalRanks.single();
         HostDevice device = new HostDevice()) {
-      SyncContext context = new SyncContext(group, device, settings);
+      SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
       assertEquals(Optional.of(DataType.BFLOAT16), context.wire());
     }
   }

@@ -1,7 +1,5 @@
 package org.gradientsync.spi;
 
-import org.gradientsync.internal.group.ProcessGroup;
-
 /**
  * A way in which the ranks of a job come to life, found with {@link java.util.ServiceLoader}.
  * {@link org.gradientsync.GradientSync#create()} asks each one whether this process was started by
@@ -31,5 +29,5 @@ public interface Launcher {
    * @return all ranks of the job
    * @throws org.gradientsync.UnavailableException if the backend cannot work here
    */
-  ProcessGroup connect(Settings settings);
+  RankGroup connect(Settings settings);
 }

@@ -3,9 +3,9 @@ package org.gradientsync.cuda;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -24,7 +24,7 @@ final class HostStagedReducer implements Reducer {
   /** From here on the GPUs add. */
   private static final long GPU_BYTES = 256 << 10;
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final StagedOnHost onHost;
   private final StagedOnGpu onGpu;
 
@@ -35,7 +35,7 @@ final class HostStagedReducer implements Reducer {
    * @param node memory that all ranks share, or null if they cannot
    */
   HostStagedReducer(
-      ProcessGroup group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
+      RankGroup group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
     this.group = group;
     onHost = new StagedOnHost(group, device, host, inner);
     try {

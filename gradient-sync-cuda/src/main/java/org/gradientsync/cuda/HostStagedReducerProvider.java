@@ -4,10 +4,10 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.HostReducers;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Resources;
@@ -41,12 +41,14 @@ public final class HostStagedReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    ProcessGroup group = context.group();
+    RankGroup group = context.group();
     Resources parts = new Resources();
     try {
       HostDevice host = parts.add(new HostDevice());
       Reducer inner =
-          parts.add(HostReducers.fastest(new SyncContext(group, host, context.settings())));
+          parts.add(
+              HostReducers.fastest(
+                  new SyncContext(group, new GroupCommunicator(group), host, context.settings())));
       NodeMemory node = node(group);
       HostStagedReducer reducer = null;
       String reason = "";
@@ -67,10 +69,10 @@ public final class HostStagedReducerProvider implements ReducerProvider {
   }
 
   /** What the GPUs stage in, or null if it cannot be had. */
-  private static NodeMemory node(ProcessGroup group) {
+  private static NodeMemory node(RankGroup group) {
     try {
-      return NodeMemory.isPossible(group)
-          ? NodeMemory.share(group, StagedOnGpu.bytes(group.size()))
+      return NodeMemory.isPossible(new GroupCommunicator(group))
+          ? NodeMemory.share(new GroupCommunicator(group), StagedOnGpu.bytes(group.size()))
           : null;
     } catch (UnavailableException e) {
       log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());

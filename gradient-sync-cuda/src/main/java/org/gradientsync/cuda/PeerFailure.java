@@ -3,15 +3,15 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.RankGroup;
 
 /** In words, what a kernel has found to be wrong and left in the report. */
 final class PeerFailure {
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final PeerReport report;
   private final PeerNames names;
 
-  PeerFailure(ProcessGroup group, PeerReport report, PeerNames names) {
+  PeerFailure(RankGroup group, PeerReport report, PeerNames names) {
     this.group = group;
     this.report = report;
     this.names = names;
@@ -69,7 +69,7 @@ final class PeerFailure {
         .append(", waited=")
         .append(report.waitedNanos() / 1_000_000)
         .append(" ms, timeout=")
-        .append(group.timeout())
+        .append(group.timeouts().timeout())
         .append(", on the GPU in ")
         .append(describe(report.tagOf(group.rank())))
         .toString();

@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.NotFiniteException;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.RankGroup;
 
 /** Reads what all ranks' kernels have found in their gradients that is not finite. */
 final class PeerFinite implements AutoCloseable {
@@ -37,7 +37,7 @@ final class PeerFinite implements AutoCloseable {
    *
    * @param names of the buffers
    */
-  void check(ProcessGroup group, PeerNames names) {
+  void check(RankGroup group, PeerNames names) {
     for (int peer = 0; peer < seen.length; peer++) {
       if (newest(peer, progress.done()) >= 0) {
         lookAgain(group, names);
@@ -60,7 +60,7 @@ final class PeerFinite implements AutoCloseable {
     return newest;
   }
 
-  private synchronized void lookAgain(ProcessGroup group, PeerNames names) {
+  private synchronized void lookAgain(RankGroup group, PeerNames names) {
     long done = progress.done();
     StringBuilder text = new StringBuilder();
     for (int peer = 0; peer < seen.length; peer++) {

@@ -14,7 +14,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -71,12 +71,12 @@ final class PeerMemory implements AutoCloseable {
    *     and so does what one rank's thread asks of the GPU for another's kernel
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing) {
+  static PeerMemory open(RankGroup group, CudaDevice device, boolean sharing) {
     return open(group, device, sharing, PROCESS);
   }
 
-  /** As {@link #open(ProcessGroup, CudaDevice, boolean)}, in a process of this number. */
-  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing, long process) {
+  /** As {@link #open(RankGroup, CudaDevice, boolean)}, in a process of this number. */
+  static PeerMemory open(RankGroup group, CudaDevice device, boolean sharing, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);

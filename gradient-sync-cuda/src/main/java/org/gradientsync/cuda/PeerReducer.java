@@ -14,7 +14,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.PlanCache;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -31,7 +31,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private static final AtomicLong CREATED = new AtomicLong();
   private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final CudaDevice device;
   private final GroupCommunicator communicator;
   private final PeerMemory memory;
@@ -63,7 +63,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private boolean closing;
 
   PeerReducer(
-      ProcessGroup group,
+      RankGroup group,
       CudaDevice device,
       PeerMemory memory,
       PeerLedger ledger,
@@ -109,7 +109,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
   private RankLostException broken(CudaException e) {
     synchronized (group) {
-      lastCall = group.unsettled(); // which nobody enqueues any more
+      lastCall = group.deviceCalls().pending(); // which nobody enqueues any more
       return group.lost("the call failed in the middle: " + e, e);
     }
   }
@@ -331,15 +331,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
       plan.enqueueEach(handle);
       registration.captured = true;
       if (!stream.atReplay(new Captured(buffer, op))) {
-        group.countsNoMore();
-        progress.enqueued(group.enqueued(), group.met());
+        group.deviceCalls().stopCounting();
+        progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
       }
       return;
     }
     count(buffer, op, root);
     order.follow(stream);
     plan.enqueue(handle);
-    lastCall = group.unsettled();
+    lastCall = group.deviceCalls().pending();
   }
 
   /** A call in a graph of the caller's. */
@@ -377,7 +377,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void launched() {
-      lastCall = group.unsettled();
+      lastCall = group.deviceCalls().pending();
     }
 
     @Override
@@ -387,8 +387,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private void count(CudaBuffer buffer, ReduceOp op, int root) {
-    group.enqueues(buffer, op, root);
-    progress.enqueued(group.enqueued(), group.met());
+    group.deviceCalls().enqueued(buffer, op, root);
+    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 
   @Override
@@ -406,8 +406,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private void settle() {
     long call = lastCall;
     // Twice, since another thread may have counted the next call, and its stream have been asked.
-    if (group.unsettled() == call && order.isDone() && group.unsettled() == call) {
-      group.settled(call);
+    if (group.deviceCalls().pending() == call
+        && order.isDone()
+        && group.deviceCalls().pending() == call) {
+      group.deviceCalls().done(call);
     }
   }
 

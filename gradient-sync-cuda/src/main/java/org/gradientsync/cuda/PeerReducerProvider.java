@@ -6,9 +6,9 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Resources;
@@ -44,7 +44,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       return Availability.no(
           "the gradients are not in GPU memory: device=" + context.device().kind());
     }
-    if (!NodeMemory.isPossible(context.group())) {
+    if (!NodeMemory.isPossible(context.communicator())) {
       return Availability.no("the ranks are on several nodes");
     }
     if (context.group().size() > PeerLayout.MAX_RANKS) {
@@ -56,12 +56,12 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    ProcessGroup group = context.group();
+    RankGroup group = context.group();
     CudaDevice device = (CudaDevice) context.device();
     boolean sharing = context.settings().isOn("peer.sharing", false);
     boolean measures = context.settings().isOn("peer.tuning", true);
     PeerMemory memory = PeerMemory.open(group, device, sharing);
-    NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
+    NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
@@ -124,9 +124,9 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
-  private static long nanos(ProcessGroup group) {
+  private static long nanos(RankGroup group) {
     try {
-      return group.timeout().toNanos();
+      return group.timeouts().timeout().toNanos();
     } catch (ArithmeticException e) {
       return Long.MAX_VALUE;
     }
@@ -134,7 +134,7 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   /** Ranks that went different ways would wait for each other in vain. */
   private static void requireSame(
-      ProcessGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
+      RankGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
     long choice = tuning.choice() * 2L + (measures ? 1 : 0);
     long[] choices = {choice, -choice};
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
@@ -158,7 +158,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       PeerLayout layout,
       PeerTuning tuning,
       int place) {
-    ProcessGroup group = context.group();
+    RankGroup group = context.group();
     if (group.size() == 1 || tuning.isForced()) {
       return;
     }

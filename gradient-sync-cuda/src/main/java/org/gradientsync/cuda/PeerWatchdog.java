@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,7 +18,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
 
   private static final Logger log = LoggerFactory.getLogger(PeerWatchdog.class);
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final CudaDevice device;
   private final PeerProgress progress;
   private final PeerReport report;
@@ -27,7 +27,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private long warnedAt; // how many calls there were
   private volatile boolean thrown;
 
-  PeerWatchdog(ProcessGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
+  PeerWatchdog(RankGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
     this.group = group;
     this.device = device;
     this.progress = progress;
@@ -59,7 +59,8 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   }
 
   private void whileWaitingOnHost() {
-    progress.waits(group.enqueued(), group.met(), group.currentCall());
+    progress.waits(
+        group.deviceCalls().count(), group.deviceCalls().met(), group.deviceCalls().current());
     lookForMismatch();
   }
 
@@ -68,9 +69,11 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
     if (thrown || report.failure() != PeerReport.NONE) {
       return; // the kernels are about to end
     }
-    progress.say("waits for its GPU in " + group.currentCall());
+    progress.say("waits for its GPU in " + group.deviceCalls().current());
     lookForMismatch();
-    if (Thread.currentThread().isInterrupted() && group.size() > 1 && group.unsettled() > 0) {
+    if (Thread.currentThread().isInterrupted()
+        && group.size() > 1
+        && group.deviceCalls().pending() > 0) {
       giveUp();
       throw group.lost("interrupted while waiting for the GPU", null);
     }
@@ -91,19 +94,21 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
         }
       }
     }
-    if (nanos > group.timeouts().lateNanos() && warnedAt != group.enqueued() && !late.isEmpty()) {
-      warnedAt = group.enqueued();
+    if (nanos > group.timeouts().lateNanos()
+        && warnedAt != group.deviceCalls().count()
+        && !late.isEmpty()) {
+      warnedAt = group.deviceCalls().count();
       log.warn(
           "rank {} has waited {} for its GPU, which waits for {}: in={}",
           group.rank(),
           group.timeouts().late(),
           group.names(late),
-          group.currentCall());
+          group.deviceCalls().current());
     }
   }
 
   private boolean isLate(int peer) {
-    return progress.enqueuedBy(peer) < group.enqueued();
+    return progress.enqueuedBy(peer) < group.deviceCalls().count();
   }
 
   private void lookForMismatch() {

@@ -9,10 +9,10 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.collectives.PlanCache;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.Counter;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -43,7 +43,7 @@ final class StagedOnGpu implements AutoCloseable {
   private static final int COUNTERS = 3;
   private static final int HEADER = 4096;
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final CudaDevice device;
   private final Resources resources = new Resources();
   private final int rank;
@@ -86,7 +86,7 @@ final class StagedOnGpu implements AutoCloseable {
     }
   }
 
-  StagedOnGpu(ProcessGroup group, CudaDevice device, NodeMemory node) {
+  StagedOnGpu(RankGroup group, CudaDevice device, NodeMemory node) {
     this.group = group;
     this.device = device;
     rank = group.rank();

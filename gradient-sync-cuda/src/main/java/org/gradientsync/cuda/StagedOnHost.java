@@ -9,9 +9,9 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.collectives.PlanCache;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -27,7 +27,7 @@ final class StagedOnHost implements AutoCloseable {
   private static final int CHUNK_BYTES = 4 << 20;
   private static final int SLOTS = 4;
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final CudaDevice device;
   private final HostDevice host;
   private final Reducer inner;
@@ -50,7 +50,7 @@ final class StagedOnHost implements AutoCloseable {
    *
    * @param inner reduces buffers of the host device over the same group
    */
-  StagedOnHost(ProcessGroup group, CudaDevice device, HostDevice host, Reducer inner) {
+  StagedOnHost(RankGroup group, CudaDevice device, HostDevice host, Reducer inner) {
     this.group = group;
     this.device = device;
     this.host = host;

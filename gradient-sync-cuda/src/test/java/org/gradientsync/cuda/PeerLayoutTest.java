@@ -19,6 +19,7 @@ import jcuda.Pointer;
 import org.gradientsync.DataType;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.local.LocalRanks;
@@ -256,7 +257,7 @@ class PeerLayoutTest {
           ProcessGroup group = LocalRanks.current().orElseThrow();
           CudaDevice device = Mockito.mock(CudaDevice.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
-          NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
+          NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerLedger.BYTES);
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
           PeerNames names = new PeerNames();
           AbstractDeviceBuffer buffer =

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.BitSet;
 import java.util.Random;
 import org.gradientsync.cuda.CudaDevice.Lent;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.local.LocalRanks;
@@ -26,7 +27,7 @@ class PeerLedgerTest {
         sync -> {
           ProcessGroup world = LocalRanks.current().orElseThrow();
           try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
-            NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
+            NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), PeerLedger.BYTES);
             PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
             body.run(ledger, group.rank(), sync::barrier);
             sync.barrier();

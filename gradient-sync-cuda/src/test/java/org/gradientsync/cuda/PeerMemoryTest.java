@@ -19,6 +19,7 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.PeerRanks.Rank;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -202,7 +203,9 @@ class PeerMemoryTest {
     PeerMemory memory = openAsProcess(rank);
     PeerLedger ledger =
         new PeerLedger(
-            NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), rank.group().size());
+            NodeMemory.share(new GroupCommunicator(rank.group()), PeerLedger.BYTES),
+            rank.rank(),
+            rank.group().size());
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
@@ -252,7 +255,10 @@ class PeerMemoryTest {
         rank -> {
           PeerMemory memory = openAsProcess(rank);
           PeerLedger ledger =
-              new PeerLedger(NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), 2);
+              new PeerLedger(
+                  NodeMemory.share(new GroupCommunicator(rank.group()), PeerLedger.BYTES),
+                  rank.rank(),
+                  2);
           PeerLayout layout = new PeerLayout(2);
           PeerMailbox mailbox = new PeerMailbox(rank.device(), memory, ledger, layout);
           assertTrue(mailbox.of(0) != mailbox.of(1));

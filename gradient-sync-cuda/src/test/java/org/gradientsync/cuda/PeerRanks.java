@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
@@ -30,7 +31,7 @@ final class PeerRanks {
       for (int i = 0; i < settings.length; i += 2) {
         chosen.put(settings[i], settings[i + 1]);
       }
-      return new SyncContext(group, device, new Settings(chosen));
+      return new SyncContext(group, new GroupCommunicator(group), device, new Settings(chosen));
     }
   }
 

@@ -62,7 +62,12 @@ class PeerReducerProviderTest {
         rank -> {
           try (HostDevice host = new HostDevice()) {
             Availability answer =
-                provider.availability(new SyncContext(rank.group(), host, new Settings(Map.of())));
+                provider.availability(
+                    new SyncContext(
+                        rank.group(),
+                        new GroupCommunicator(rank.group()),
+                        host,
+                        new Settings(Map.of())));
             assertFalse(answer.usable());
             assertEquals("the gradients are not in GPU memory: device=host", answer.reason());
           }

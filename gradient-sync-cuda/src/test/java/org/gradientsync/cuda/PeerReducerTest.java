@@ -273,11 +273,11 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CudaStream other = rank.device().createStream();
           try (CudaGraph graph = capture(rank, reducer, buffer)) {
-            assertEquals(0, rank.group().enqueued());
+            assertEquals(0, rank.group().deviceCalls().count());
             reducer.allReduce(buffer, ReduceOp.SUM);
             graph.launch(other);
             reducer.allReduce(buffer, ReduceOp.SUM);
-            assertEquals(3, rank.group().enqueued());
+            assertEquals(3, rank.group().deviceCalls().count());
             InOrder order = inOrder(api);
             order.verify(api).launch(any(), same(buffer.stream().handle()));
             order.verify(api).record(any(), same(buffer.stream().handle()));
@@ -313,9 +313,9 @@ class PeerReducerTest {
                   .when(rank.gpu().api)
                   .launch(any(CUgraphExec.class), any());
               call.run();
-              assertTrue(rank.group().unsettled() > 0);
+              assertTrue(rank.group().deviceCalls().pending() > 0);
               stream.await();
-              assertEquals(0, rank.group().unsettled());
+              assertEquals(0, rank.group().deviceCalls().pending());
             }
           }
         });
@@ -330,9 +330,9 @@ class PeerReducerTest {
               .when(rank.gpu().api)
               .launch(any(CUgraphExec.class), any());
           assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
-          assertTrue(rank.group().unsettled() > 0);
+          assertTrue(rank.group().deviceCalls().pending() > 0);
           buffer.stream().await();
-          assertEquals(0, rank.group().unsettled());
+          assertEquals(0, rank.group().deviceCalls().pending());
         });
   }
 
@@ -343,7 +343,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
           reducer.allReduce(buffer, ReduceOp.AVERAGE);
-          assertTrue(rank.group().enqueued() < 0);
+          assertTrue(rank.group().deviceCalls().count() < 0);
         });
   }
 

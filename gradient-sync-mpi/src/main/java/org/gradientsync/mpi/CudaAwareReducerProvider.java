@@ -7,9 +7,9 @@ import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.PointToPointReducer;
 import org.gradientsync.internal.collectives.RendezvousChoice;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
@@ -61,10 +61,10 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    ProcessGroup group = context.group();
+    RankGroup group = context.group();
     GroupCommunicator communicator = new GroupCommunicator(group);
     boolean first = group.rank() == 0;
-    agree(communicator, first ? process.apply(group.timeout()).reason() : "");
+    agree(communicator, first ? process.apply(group.timeouts().timeout()).reason() : "");
     try (CudaAwareTrial trial = new CudaAwareTrial(group);
         Reducer reducer = reducer(trial.group(), context.device())) {
       agree(communicator, trial.prepare(context.device()));
@@ -76,7 +76,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     return reducer(group, context.device());
   }
 
-  private Reducer reducer(ProcessGroup group, BackendDevice device) {
+  private Reducer reducer(RankGroup group, BackendDevice device) {
     return new PointToPointReducer(name(), group, device, CHUNK_BYTES);
   }
 

@@ -6,6 +6,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -24,11 +25,11 @@ final class CudaAwareTrial implements AutoCloseable {
   private DeviceBuffer buffer;
 
   /** Collective, by the ranks' usual group. */
-  CudaAwareTrial(ProcessGroup ranks) {
-    group = ranks.split(0, ranks.rank(), ranks.timeouts());
+  CudaAwareTrial(RankGroup ranks) {
+    group = ProcessGroup.of(ranks).split(0, ranks.rank(), ranks.timeouts());
   }
 
-  ProcessGroup group() {
+  RankGroup group() {
     return group;
   }
 

@@ -7,6 +7,7 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import java.util.Map;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -48,6 +49,7 @@ class CudaAwareReducerProviderTest {
     ProcessGroup group = mock(ProcessGroup.class);
     when(group.transport()).thenReturn(transport);
     return new CudaAwareReducerProvider(() -> mpi, timeout -> Availability.yes())
-        .availability(new SyncContext(group, device, new Settings(Map.of())));
+        .availability(
+            new SyncContext(group, new GroupCommunicator(group), device, new Settings(Map.of())));
   }
 }

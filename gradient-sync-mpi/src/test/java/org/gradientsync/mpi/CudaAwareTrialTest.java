@@ -84,7 +84,8 @@ class CudaAwareTrialTest {
             }
             attempt.on(
                 new CudaAwareReducerProvider(Availability::yes, timeout -> Availability.yes()),
-                new SyncContext(group, device, new Settings(Map.of())));
+                new SyncContext(
+                    group, new GroupCommunicator(group), device, new Settings(Map.of())));
             assertFalse(group.isBroken());
             new GroupCommunicator(group).barrier(); // they are still together
           }

@@ -20,6 +20,7 @@ import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
 
 /** The communicator that every backend gets for its transport. */
 public final class GroupCommunicator implements Communicator {
@@ -40,12 +41,12 @@ public final class GroupCommunicator implements Communicator {
   /**
    * A communicator of a group's ranks.
    *
-   * @param group the ranks, which this communicator closes
+   * @param ranks the group, which this communicator closes
    */
-  public GroupCommunicator(ProcessGroup group) {
-    this.group = group;
-    this.matcher = group.matcher();
-    this.exchange = group.exchange();
+  public GroupCommunicator(RankGroup ranks) {
+    group = ProcessGroup.of(ranks);
+    matcher = group.matcher();
+    exchange = group.exchange();
     this.reducer = new PointToPointReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {

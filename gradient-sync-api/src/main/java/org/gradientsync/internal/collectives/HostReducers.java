@@ -16,7 +16,7 @@ public final class HostReducers {
    */
   public static Reducer fastest(SyncContext context) {
     SharedReducerProvider shared = new SharedReducerProvider();
-    if (shared.isPossible(context.group())) {
+    if (shared.isPossible(context)) {
       try {
         return shared.create(context);
       } catch (UnavailableException e) {

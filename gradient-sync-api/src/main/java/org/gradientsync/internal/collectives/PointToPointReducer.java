@@ -16,6 +16,7 @@ import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -45,7 +46,7 @@ public final class PointToPointReducer implements Reducer {
    * @param group the ranks; their transport carries the device's memory
    * @param device the device whose buffers it takes, which does the arithmetic
    */
-  public PointToPointReducer(String name, ProcessGroup group, BackendDevice device) {
+  public PointToPointReducer(String name, RankGroup group, BackendDevice device) {
     this(name, group, device, HOST_CHUNK_BYTES);
   }
 
@@ -57,10 +58,9 @@ public final class PointToPointReducer implements Reducer {
    * @param device the device whose buffers it takes, which does the arithmetic
    * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
    */
-  public PointToPointReducer(
-      String name, ProcessGroup group, BackendDevice device, int chunkBytes) {
+  public PointToPointReducer(String name, RankGroup group, BackendDevice device, int chunkBytes) {
     this.name = name;
-    this.group = group;
+    this.group = ProcessGroup.of(group);
     this.device = device;
     this.chunkBytes = chunkBytes;
     this.plans = new PlanCache<>(group, AllReducePlan::close);

@@ -7,6 +7,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,29 +27,31 @@ public final class RendezvousChoice {
    * and none has the setting {@code rendezvous=messages}; otherwise by messages. Collective, before
    * reducers of the group are made.
    *
-   * @param group the ranks, which are processes
+   * @param ranks which are processes
    * @param settings this rank's
    * @param brings whether messages are to bring small gradients, too; the same on all ranks
    * @throws IllegalArgumentException if the setting is anything else
    */
-  public static void begin(ProcessGroup group, Settings settings, boolean brings) {
+  public static void begin(RankGroup ranks, Settings settings, boolean brings) {
     boolean messages = settings.meetsByMessages();
+    ProcessGroup group = ProcessGroup.of(ranks);
     if (group.size() == 1) {
       return;
     }
-    if (!NodeMemory.isPossible(group)) {
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    if (!NodeMemory.isPossible(communicator)) {
       meetByMessages(group, brings);
       return;
     }
     long[] wishes = new long[group.size()];
     LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
-    new GroupCommunicator(group).allGather(own, LongBuffer.wrap(wishes));
+    communicator.allGather(own, LongBuffer.wrap(wishes));
     if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
       meetByMessages(group, brings);
       return;
     }
     try {
-      NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+      NodeMemory memory = NodeMemory.share(communicator, Board.BYTES);
       group.arrivals().meetOn(new Board(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());

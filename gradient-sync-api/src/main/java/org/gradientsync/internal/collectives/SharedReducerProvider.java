@@ -27,14 +27,13 @@ public final class SharedReducerProvider implements ReducerProvider {
 
   @Override
   public Availability availability(SyncContext context) {
-    ProcessGroup group = context.group();
     if (!(context.device() instanceof HostDevice)) {
       return Availability.no(
           "the gradients are not in host memory: device=" + context.device().kind());
     }
-    if (!isPossible(group)) {
+    if (!isPossible(context)) {
       return Availability.no(
-          NodeMemory.isPossible(group)
+          NodeMemory.isPossible(context.communicator())
               ? "the ranks are threads of one JVM and share its memory anyway"
               : "the ranks are on several nodes");
     }
@@ -42,14 +41,15 @@ public final class SharedReducerProvider implements ReducerProvider {
   }
 
   /** Whether the ranks are processes of one node; the same answer on all of them. */
-  boolean isPossible(ProcessGroup group) {
-    return NodeMemory.isPossible(group) && !group.transport().name().equals("local");
+  boolean isPossible(SyncContext context) {
+    return NodeMemory.isPossible(context.communicator())
+        && !context.group().transport().name().equals("local");
   }
 
   @Override
   public Reducer create(SyncContext context) {
-    ProcessGroup group = context.group();
-    NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+    ProcessGroup group = ProcessGroup.of(context.group());
+    NodeMemory memory = NodeMemory.share(context.communicator(), Board.BYTES);
     HostDevice device = (HostDevice) context.device();
     device.share(memory.files());
     Board board = new Board(memory, group.rank(), group.size());

@@ -83,7 +83,7 @@ public final class CallMatcher {
     ByteBuffer own = rendezvous.own(sequence);
     Call.write(own, calls.number(), kind, element, count, op, root);
     writePlace(own, buffer, payload);
-    Call.writeOwn(own, calls.enqueued(), found, buffer);
+    Call.writeOwn(own, calls.count(), found, buffer);
     rendezvous.load(payload);
     rendezvous.come(sequence);
     boolean same = true;

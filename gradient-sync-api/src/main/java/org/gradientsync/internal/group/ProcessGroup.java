@@ -30,7 +30,9 @@ import org.gradientsync.internal.ranks.GroupKey;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -52,7 +54,7 @@ import org.slf4j.LoggerFactory;
  * <p>Its lock orders the calls of several threads; everything here is called with it held, or says
  * so.
  */
-public final class ProcessGroup implements Job.Member, AutoCloseable {
+public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
@@ -121,6 +123,16 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
   }
 
   /**
+   * The group behind an interface: the library has no other implementation.
+   *
+   * @param group what a backend was given
+   * @return the same object
+   */
+  public static ProcessGroup of(RankGroup group) {
+    return (ProcessGroup) group;
+  }
+
+  /**
    * All ranks of a job, from which the groups of syncs and communicators are {@linkplain #split
    * split}. Does not communicate.
    *
@@ -135,29 +147,17 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return new ProcessGroup(transport, job, ranks, ContextIds.WORLD, 0, 0, none);
   }
 
-  /**
-   * This rank's number in the group.
-   *
-   * @return from 0 to size - 1
-   */
+  @Override
   public int rank() {
     return ranks.rank();
   }
 
-  /**
-   * The number of ranks in the group.
-   *
-   * @return 1 or more
-   */
+  @Override
   public int size() {
     return ranks.size();
   }
 
-  /**
-   * The way to the other ranks.
-   *
-   * @return the transport of the whole job
-   */
+  @Override
   public Transport transport() {
     return transport;
   }
@@ -171,11 +171,7 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return timeouts().timeout();
   }
 
-  /**
-   * How long a call waits, and what it does meanwhile.
-   *
-   * @return what this group was made with
-   */
+  @Override
   public Timeouts timeouts() {
     return wait.timeouts();
   }
@@ -259,62 +255,14 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return liveness;
   }
 
-  /** Notes that the call that began last has ended here. */
+  @Override
+  public DeviceCalls deviceCalls() {
+    return calls;
+  }
+
+  @Override
   public void finished() {
     calls.log().finished();
-  }
-
-  /**
-   * Notes a call that a device carries out without the host's rendezvous the others. The caller
-   * holds this group's lock.
-   *
-   * @param buffer what it is about
-   * @param op the reduction, or null for a broadcast
-   * @param root the rank that has the data of a broadcast
-   */
-  public void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
-    calls.enqueues(buffer, op, root);
-  }
-
-  /**
-   * The last call, if it is one that {@link #enqueues} told of and that may not be done.
-   *
-   * @return its number, for {@link #settled}; otherwise 0
-   */
-  public long unsettled() {
-    return calls.log().unsettled();
-  }
-
-  /**
-   * Notes that the device has done what {@link #enqueues} told of.
-   *
-   * @param call the last one of what it has done, as {@link #unsettled} numbers it
-   */
-  public void settled(long call) {
-    calls.log().settled(call);
-  }
-
-  /** Says that from now on calls are made that nobody counts: those in graphs of the driver's. */
-  public void countsNoMore() {
-    calls.countsNoMore();
-  }
-
-  /**
-   * How many calls were enqueued, as {@link #enqueues} counts them.
-   *
-   * @return 0 or more, or a negative number if they are not counted
-   */
-  public long enqueued() {
-    return calls.enqueued();
-  }
-
-  /**
-   * How many calls have met on the host.
-   *
-   * @return those of the library included
-   */
-  public long met() {
-    return calls.met();
   }
 
   /**
@@ -327,37 +275,17 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     matcher.found(index);
   }
 
-  /**
-   * Meets for an all-reduce, before any data is touched. The caller holds this group's lock.
-   *
-   * @param buffer what is to be reduced
-   * @param op the reduction
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
-   */
+  @Override
   public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
     matcher.meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
   }
 
-  /**
-   * Meets for a broadcast, before any data is touched. The caller holds this group's lock.
-   *
-   * @param buffer what is to be sent
-   * @param root the rank that has the data
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
-   */
+  @Override
   public void meetForBroadcast(DeviceBuffer buffer, int root) {
     matcher.meet(Call.Kind.BROADCAST, buffer, null, root);
   }
 
-  /**
-   * Meets for a registration. The caller holds this group's lock.
-   *
-   * @param buffer what is to be registered
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
-   */
+  @Override
   public void meetForRegistration(DeviceBuffer buffer) {
     matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
   }
@@ -367,34 +295,17 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     calls.countFromHere();
   }
 
-  /**
-   * Waits for a message, or for anything else that tells of another rank's progress. The caller
-   * holds this group's lock.
-   *
-   * @param message a started message
-   * @param peer the rank of the group at its other end
-   * @throws RankLostException if that rank does not do its part in time
-   */
+  @Override
   public void await(Message message, int peer) {
     wait.await(message, peer);
   }
 
-  /**
-   * A rank as a reader finds it: its number, its host and its process.
-   *
-   * @param peer a rank of the group
-   * @return for example {@code rank 3 (host=node7, process=4711)}
-   */
+  @Override
   public String name(int peer) {
     return ranks.name(peer);
   }
 
-  /**
-   * Several ranks as {@link #name} calls them, or their numbers if they are many.
-   *
-   * @param peers ranks of the group
-   * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
-   */
+  @Override
   public String names(List<Integer> peers) {
     return ranks.names(peers);
   }
@@ -404,13 +315,7 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return watched;
   }
 
-  /**
-   * Ends a wait that has taken too long: asks all ranks for a report, writes this one's, and breaks
-   * the group.
-   *
-   * @param message which ranks are missing, and how long this one has waited
-   * @return the exception to throw
-   */
+  @Override
   public RankLostException timedOut(String message) {
     return state.timedOut(message);
   }
@@ -443,81 +348,37 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return lines;
   }
 
-  /**
-   * Adds to this rank's reports.
-   *
-   * @param state gives lines of text; called by any thread
-   */
+  @Override
   public void addState(Supplier<List<String>> state) {
     states.add(state);
   }
 
-  /**
-   * Adds what is looked at ten times a second while a call waits on the host.
-   *
-   * @param check throws what {@link #lost} or {@link #mismatched} give, if waiting is in vain
-   */
+  @Override
   public void addCheck(Runnable check) {
     wait.addCheck(check);
   }
 
-  /**
-   * Takes back {@link #addCheck}.
-   *
-   * @param check what was given there
-   */
+  @Override
   public void removeCheck(Runnable check) {
     wait.removeCheck(check);
   }
 
-  /**
-   * Breaks the group because the ranks' calls do not match, where that shows too late for going on.
-   *
-   * @param table who asked for what
-   * @return the exception to throw
-   */
+  @Override
   public MismatchedCallException mismatched(String table) {
     return state.mismatched(table);
   }
 
-  /**
-   * What this rank is doing, or did last.
-   *
-   * @return as in the tables of who asked for what
-   */
-  public String currentCall() {
-    return calls.log().current();
-  }
-
-  /**
-   * Whether a rank is still there, as far as this one can see or has been told.
-   *
-   * @param peer a rank of the group
-   * @return false if it is known to have died
-   */
+  @Override
   public boolean isAlive(int peer) {
     return liveness.isAlive(peer);
   }
 
-  /**
-   * Why another rank has left, closing the group or ending its process, as it has said itself. For
-   * any thread; takes no group's lock.
-   *
-   * @param peer another rank
-   * @return for example {@code it closed its side or ended}, or an empty text if it has not left
-   */
+  @Override
   public String whyLeft(int peer) {
     return liveness.whyLeft(peer);
   }
 
-  /**
-   * Breaks the group, for what goes wrong after the ranks have met: the others cannot go on either.
-   *
-   * @param message what happened; this rank and its call are added
-   * @param cause what the layer below said, or null
-   * @return the exception to throw
-   * @throws GradientSyncException if the process ends, which is why it went wrong
-   */
+  @Override
   public RankLostException lost(String message, Throwable cause) {
     return state.lost(message, cause);
   }
@@ -527,33 +388,17 @@ public final class ProcessGroup implements Job.Member, AutoCloseable {
     return state.lost(peer, cause);
   }
 
-  /**
-   * Why another rank has given up a call of this group, in its own words. Waits a moment for them:
-   * that it has given up can be seen before.
-   *
-   * @param peer another rank, which is known to have given up or left
-   * @return what its exception says, or an empty text if it has not said so
-   */
+  @Override
   public String whyGivenUp(int peer) {
     return state.whyGivenUp(peer);
   }
 
-  /**
-   * Refuses a closed or broken group. Takes the lock itself.
-   *
-   * @throws IllegalStateException if it is closed
-   * @throws RankLostException if an earlier call lost a rank
-   * @throws GradientSyncException if the process {@linkplain #leaveAll ends}
-   */
+  @Override
   public synchronized void requireUsable() {
     state.requireUsable();
   }
 
-  /**
-   * Whether an earlier call lost a rank. Takes the lock itself.
-   *
-   * @return true if every further call will throw
-   */
+  @Override
   public synchronized boolean isBroken() {
     return state.isBroken();
   }

@@ -4,14 +4,14 @@ import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.DeviceCalls;
 
 /**
  * The calls that a rank makes in a group: how many there were, which are the last ones, and who
  * makes them. The group's lock is held, if nothing else is said.
  */
-public final class Calls {
+public final class Calls implements DeviceCalls {
   private final Callers callers;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
@@ -35,8 +35,8 @@ public final class Calls {
     begin(number(), kind, element, count, null, tag, null);
   }
 
-  /** See {@link ProcessGroup#enqueues}. */
-  public void enqueues(DeviceBuffer buffer, ReduceOp op, int root) {
+  @Override
+  public void enqueued(DeviceBuffer buffer, ReduceOp op, int root) {
     if (enqueued >= 0) {
       enqueued++;
     }
@@ -73,25 +73,40 @@ public final class Calls {
     return met - before;
   }
 
-  /** See {@link ProcessGroup#met}. */
+  @Override
   public long met() {
     return met;
   }
 
-  /** See {@link ProcessGroup#enqueued}. */
-  public long enqueued() {
+  @Override
+  public long count() {
     return enqueued;
   }
 
-  /** See {@link ProcessGroup#countsNoMore}. */
-  public void countsNoMore() {
+  @Override
+  public void stopCounting() {
     enqueued = -1;
   }
 
-  /** See {@link ProcessGroup#countFromHere}. */
+  /** Counts calls from here on, for messages; every rank calls this after the same call. */
   public void countFromHere() {
     before = met;
     log.clear();
+  }
+
+  @Override
+  public long pending() {
+    return log.unsettled();
+  }
+
+  @Override
+  public void done(long call) {
+    log.settled(call);
+  }
+
+  @Override
+  public String current() {
+    return log.current();
   }
 
   /** The last calls. Read by any thread. */

@@ -3,10 +3,9 @@ package org.gradientsync.internal.matching;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
+import org.gradientsync.Communicator;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.SharedFiles;
 
 /**
@@ -28,37 +27,32 @@ public final class NodeMemory {
   }
 
   /**
-   * Whether the ranks of a group can share memory.
+   * Whether ranks can share memory.
    *
-   * @param group the ranks
+   * @param communicator the ranks
    * @return true if they are on one node; the same answer on all of them
    */
-  public static boolean isPossible(ProcessGroup group) {
-    boolean oneNode = true;
-    for (int peer = 0; peer < group.size(); peer++) {
-      oneNode &= group.ranks().isNear(peer);
-    }
-    return oneNode;
+  public static boolean isPossible(Communicator communicator) {
+    return communicator.nodeCount() == 1;
   }
 
   /**
    * Makes and maps it. Collective.
    *
-   * @param group the ranks, all on one node
+   * @param communicator the ranks, all on one node
    * @param bytes how much for each rank
    * @return the memory, all zeros
    * @throws UnavailableException on all ranks if one of them cannot
    */
-  public static NodeMemory share(ProcessGroup group, int bytes) {
-    int size = group.size();
-    GroupCommunicator communicator = new GroupCommunicator(group);
+  public static NodeMemory share(Communicator communicator, int bytes) {
+    int size = communicator.size();
     SharedFiles files = new SharedFiles();
     ByteBuffer[] memory = new ByteBuffer[size];
     String failure = "another rank failed";
     long id = -1;
     try {
       SharedFiles.Board own = files.createBoard(bytes);
-      memory[group.rank()] = own.memory();
+      memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
       failure = e.toString();
@@ -72,7 +66,7 @@ public final class NodeMemory {
     for (int peer = 0; peer < size; peer++) {
       processes[peer] = found[3 * peer];
       secrets[peer] = found[3 * peer + 1];
-      if (peer != group.rank() && found[3 * peer + 2] >= 0) {
+      if (peer != communicator.rank() && found[3 * peer + 2] >= 0) {
         try {
           memory[peer] =
               SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
@@ -86,7 +80,7 @@ public final class NodeMemory {
     files.release(id);
     if (mapped[0] == 0) {
       throw new UnavailableException(
-          "shared memory cannot be mapped, rank=" + group.rank() + ": " + failure);
+          "shared memory cannot be mapped, rank=" + communicator.rank() + ": " + failure);
     }
     return new NodeMemory(files, processes, secrets, memory);
   }

@@ -82,7 +82,7 @@ class RendezvousChoiceTest {
   void whoClosesABufferInACallIsNamed() {
     run(
         (group, own) -> {
-          NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+          NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
           Board board = new Board(memory, group.rank(), group.size());
           group.arrivals().meetOn(board);
           try (HostDevice device = new HostDevice();

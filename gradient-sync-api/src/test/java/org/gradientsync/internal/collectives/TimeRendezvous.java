@@ -32,7 +32,7 @@ public final class TimeRendezvous {
             .filter(Launcher::launched)
             .findFirst()
             .orElseThrow();
-    ProcessGroup world = launcher.connect(settings);
+    ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
     try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {

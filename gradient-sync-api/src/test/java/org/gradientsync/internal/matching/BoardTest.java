@@ -3,6 +3,7 @@ package org.gradientsync.internal.matching;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.Map;
+import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.local.LocalRanks;
@@ -24,7 +25,7 @@ class BoardTest {
           try (ProcessGroup world = ProcessGroup.world(new OtherWorld());
               ProcessGroup group =
                   world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
-            NodeMemory memory = NodeMemory.share(group, Board.BYTES);
+            NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
             Board board = new Board(memory, group.rank(), RANKS);
             board.come(5);
             own.barrier();
