@@ -1,6 +1,5 @@
 package org.gradientsync;
 
-import java.util.function.UnaryOperator;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
@@ -38,26 +37,14 @@ final class Bucket implements AutoCloseable {
 
   private final Resources resources = new Resources();
 
-  /**
-   * A bucket.
-   *
-   * @param decoration put around what is averaged
-   */
-  Bucket(
-      GradientSync sync,
-      BucketLayout.Bucket layout,
-      Stream compute,
-      Stream communication,
-      UnaryOperator<DeviceBuffer> decoration) {
+  Bucket(GradientSync sync, BucketLayout.Bucket layout, Stream compute, Stream communication) {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
-    DeviceBuffer given;
     try {
       DeviceBuffer memory = device.allocate(layout.type, layout.count);
       resources.add(memory); // and with it the views
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);
-      given = decoration.apply(averaged);
       ready = resources.add(device.createEvent(false));
       done = resources.add(device.createEvent(false));
       ready.record(device.stream()); // allocating has filled it with zeros there
@@ -67,16 +54,16 @@ final class Bucket implements AutoCloseable {
       resources.closeAfter(e);
       throw e;
     }
-    average = () -> average(sync, communication, given);
+    average = () -> average(sync, communication);
   }
 
-  private void average(GradientSync sync, Stream communication, DeviceBuffer given) {
+  private void average(GradientSync sync, Stream communication) {
     communication.waitFor(ready);
     if (observation != null) {
       observation.starts(communication);
     }
     if (averaged.count() > 0) { // the same on all ranks
-      sync.averageBeside(given);
+      sync.averageBeside(averaged);
     }
     if (observation != null) {
       observation.ends(communication);

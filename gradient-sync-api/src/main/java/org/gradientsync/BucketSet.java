@@ -1,7 +1,6 @@
 package org.gradientsync;
 
 import java.util.List;
-import java.util.function.UnaryOperator;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;
@@ -22,7 +21,6 @@ final class BucketSet implements AutoCloseable {
    * Allocates them. Not collective.
    *
    * @param number among those of the sync, from 1
-   * @param decoration put around what is averaged
    */
   BucketSet(
       GradientSync sync,
@@ -30,8 +28,7 @@ final class BucketSet implements AutoCloseable {
       BucketLayout layout,
       Stream compute,
       BucketStreams streams,
-      int number,
-      UnaryOperator<DeviceBuffer> decoration) {
+      int number) {
     this.layout = layout;
     this.parameters = parameters;
     buckets = new Bucket[layout.buckets.size()];
@@ -40,7 +37,7 @@ final class BucketSet implements AutoCloseable {
       for (int i = 0; i < buckets.length; i++) {
         Stream stream = streams.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
-        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, decoration));
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream));
         name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {

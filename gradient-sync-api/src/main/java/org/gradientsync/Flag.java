@@ -1,6 +1,11 @@
 package org.gradientsync;
 
+import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.ShortBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
@@ -40,12 +45,14 @@ final class Flag implements AutoCloseable {
       zeroed.record(device.stream());
       compute.waitFor(zeroed);
     }
-    switch (place.type()) {
-      case FLOAT16 -> one[0].copyFrom(new short[] {Float16.fromFloat(1)});
-      case BFLOAT16 -> one[0].copyFrom(new short[] {BFloat16.fromFloat(1)});
-      case FLOAT32 -> one[0].copyFrom(new float[] {1});
-      default -> one[0].copyFrom(new double[] {1});
-    }
+    Buffer number =
+        switch (place.type()) {
+          case FLOAT16 -> ShortBuffer.wrap(new short[] {Float16.fromFloat(1)});
+          case BFLOAT16 -> ShortBuffer.wrap(new short[] {BFloat16.fromFloat(1)});
+          case FLOAT32 -> FloatBuffer.wrap(new float[] {1});
+          default -> DoubleBuffer.wrap(new double[] {1});
+        };
+    ((AbstractDeviceBuffer) one[0]).copyFromUnseen(number);
   }
 
   /** Enqueues that this rank has data. */
@@ -56,7 +63,7 @@ final class Flag implements AutoCloseable {
   /** Waits for the average, and tells whether any rank had data. */
   boolean isRaised() {
     ByteBuffer average = ByteBuffer.allocate(place.type().sizeInBytes());
-    place.copyTo(average);
+    ((AbstractDeviceBuffer) place).copyToUnseen(average);
     while (average.hasRemaining()) {
       if (average.get() != 0) {
         return true;

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
-import java.util.function.UnaryOperator;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;
@@ -89,7 +88,7 @@ public final class GradientBuckets implements AutoCloseable {
     readiness = new Readiness(parameters.size());
     sync.awaitBeside();
     LayoutCheck.requireSame(
-        sync.communicator(),
+        sync.ownCommunicator(),
         parameters,
         List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
         options.firstBytes,
@@ -144,14 +143,14 @@ public final class GradientBuckets implements AutoCloseable {
       if (streams == null) {
         streams = new BucketStreams(sync.backend(), sync.blocksHost(), compute, options.overlap);
       }
-      set = new BucketSet(sync, parameters, layout, compute, streams, number, options.decoration);
+      set = new BucketSet(sync, parameters, layout, compute, streams, number);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
-    Agreement.requireAll(sync.communicator(), reason);
+    Agreement.requireAll(sync.ownCommunicator(), reason);
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
-        sync.register(bucket.averaged);
+        sync.prepare(bucket.averaged);
       }
     }
     begin();
@@ -459,9 +458,7 @@ public final class GradientBuckets implements AutoCloseable {
                 + sync.rank());
       }
     }
-    for (DeviceBuffer value : values) {
-      sync.broadcast(value, root);
-    }
+    sync.broadcast(values, root);
   }
 
   /**
@@ -482,7 +479,7 @@ public final class GradientBuckets implements AutoCloseable {
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
     sync.awaitBeside();
-    sync.communicator().broadcast(IntBuffer.wrap(readiness.order()), 0);
+    sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0);
     if (layout().isSameAs(set.layout)) {
       return false;
     }
@@ -608,7 +605,6 @@ public final class GradientBuckets implements AutoCloseable {
     private boolean unevenSteps;
     private Missing missing = Missing.REFUSE;
     private Stream compute;
-    private UnaryOperator<DeviceBuffer> decoration = UnaryOperator.identity();
 
     private Builder(GradientSync sync, List<Parameter> parameters) {
       this.sync = Objects.requireNonNull(sync, "sync");
@@ -685,19 +681,6 @@ public final class GradientBuckets implements AutoCloseable {
      */
     public Builder computedOn(Stream stream) {
       compute = Objects.requireNonNull(stream, "stream");
-      return this;
-    }
-
-    /**
-     * Puts something around each bucket's memory that has its say when the bucket is averaged: for
-     * tests in which something goes wrong on purpose.
-     *
-     * @param newDecoration gives a {@link org.gradientsync.spi.BufferDecorator} around the buffer,
-     *     or the buffer itself; it stays the buckets' to close
-     * @return this builder
-     */
-    public Builder decorated(UnaryOperator<DeviceBuffer> newDecoration) {
-      decoration = Objects.requireNonNull(newDecoration, "decoration");
       return this;
     }
 

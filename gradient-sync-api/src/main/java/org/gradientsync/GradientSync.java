@@ -5,17 +5,19 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.BufferDecorator;
+import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -54,6 +56,8 @@ public final class GradientSync implements AutoCloseable {
   private final DataType wire;
   private final boolean finite;
   private final Map<String, String> alternatives;
+  private CallInterceptor interceptor; // or null
+  private Communicator shown; // to the program
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -81,6 +85,7 @@ public final class GradientSync implements AutoCloseable {
     observer = new Observer(device, reducer.name());
     this.wire = wire;
     this.alternatives = Collections.unmodifiableMap(alternatives);
+    shown = communicator;
     communicator.comesAfter(this::awaitThread);
   }
 
@@ -179,11 +184,14 @@ public final class GradientSync implements AutoCloseable {
    */
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
-    if (buffer instanceof BufferDecorator decorator) {
-      decorator.call(target -> allReduce(target, op));
-      return;
-    }
     awaitBeside();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      reduce(given, op);
+    }
+  }
+
+  private void reduce(DeviceBuffer buffer, ReduceOp op) {
     synchronized (group) { // so that no other thread closes what has been checked
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
@@ -221,11 +229,28 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void broadcast(DeviceBuffer buffer, int root) {
-    if (buffer instanceof BufferDecorator decorator) {
-      decorator.call(target -> broadcast(target, root));
+    awaitBeside();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      send(given, root);
+    }
+  }
+
+  /** One call of the program's for several buffers, at least one. */
+  void broadcast(List<? extends DeviceBuffer> buffers, int root) {
+    awaitBeside();
+    DeviceBuffer first = intercepted(buffers.get(0));
+    if (first == null) {
       return;
     }
-    awaitBeside();
+    send(first, root);
+    for (DeviceBuffer buffer : buffers.subList(1, buffers.size())) {
+      awaitBeside();
+      send(buffer, root);
+    }
+  }
+
+  private void send(DeviceBuffer buffer, int root) {
     synchronized (group) {
       requireOwn(buffer);
       if (root < 0 || root >= size()) {
@@ -254,10 +279,15 @@ public final class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not come in time
    */
   public void register(DeviceBuffer buffer) {
-    if (buffer instanceof BufferDecorator decorator) {
-      decorator.call(this::register);
-      return;
+    awaitBeside();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      prepare(given);
     }
+  }
+
+  /** {@link #register} as the library calls it. */
+  void prepare(DeviceBuffer buffer) {
     awaitBeside();
     synchronized (group) {
       requireOwn(buffer);
@@ -268,7 +298,7 @@ public final class GradientSync implements AutoCloseable {
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
   public void barrier() {
     requireOpen();
-    communicator.barrier();
+    shown.barrier();
   }
 
   /**
@@ -358,6 +388,11 @@ public final class GradientSync implements AutoCloseable {
    * @return a communicator that ends with this sync
    */
   public Communicator communicator() {
+    return shown;
+  }
+
+  /** {@link #communicator} for the library's own calls. */
+  Communicator ownCommunicator() {
     return communicator;
   }
 
@@ -475,15 +510,27 @@ public final class GradientSync implements AutoCloseable {
 
   /** {@link #average} in its turn, which the caller has to know. */
   void averageBeside(DeviceBuffer buffer) {
-    if (buffer instanceof BufferDecorator decorator) {
-      decorator.call(this::averageBeside);
+    DeviceBuffer given = intercepted(buffer);
+    if (given == null) {
       return;
     }
     synchronized (group) {
-      requireOwn(buffer);
-      lookForNotFinite(buffer);
-      reducer.allReduce(buffer, ReduceOp.AVERAGE);
+      requireOwn(given);
+      lookForNotFinite(given);
+      reducer.allReduce(given, ReduceOp.AVERAGE);
     }
+  }
+
+  private void intercept(CallInterceptor newInterceptor) {
+    interceptor = newInterceptor;
+    shown = newInterceptor.around(communicator, this::awaitThread);
+    device.intercept(newInterceptor);
+  }
+
+  /** What a call of the program's is made with; null if it is to be left out. */
+  private DeviceBuffer intercepted(DeviceBuffer buffer) {
+    Objects.requireNonNull(buffer, "buffer");
+    return interceptor == null ? buffer : interceptor.beforeCall(buffer);
   }
 
   /** The ranks tell each other when they meet, so that all of them throw. */
@@ -518,6 +565,7 @@ public final class GradientSync implements AutoCloseable {
   public static final class Builder {
     private final Map<String, String> chosen = new LinkedHashMap<>();
     private ProcessGroup world;
+    private Function<GradientSync, CallInterceptor> interceptor;
 
     private Builder() {}
 
@@ -662,6 +710,18 @@ public final class GradientSync implements AutoCloseable {
     }
 
     /**
+     * Shows an interceptor the calls that the program makes of the sync, and the copies of its
+     * buffers. For tests that inject faults.
+     *
+     * @param newInterceptor given the sync when it has been created; returns its interceptor
+     * @return this builder
+     */
+    public Builder interceptor(Function<GradientSync, CallInterceptor> newInterceptor) {
+      this.interceptor = Objects.requireNonNull(newInterceptor, "interceptor");
+      return this;
+    }
+
+    /**
      * Joins the ranks of a job that the caller knows, instead of looking for a launcher. For
      * backends.
      *
@@ -683,7 +743,16 @@ public final class GradientSync implements AutoCloseable {
      *     created any more then
      */
     public GradientSync create() {
-      return new Selection(new Settings(chosen)).create(world);
+      GradientSync sync = new Selection(new Settings(chosen)).create(world);
+      if (interceptor != null) {
+        try {
+          sync.intercept(interceptor.apply(sync));
+        } catch (RuntimeException | Error e) {
+          Resources.closeAllAfter(e, sync);
+          throw e;
+        }
+      }
+      return sync;
     }
   }
 }

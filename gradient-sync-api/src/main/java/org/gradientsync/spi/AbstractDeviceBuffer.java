@@ -22,6 +22,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   public static final int NAME_BYTES = BufferName.BYTES;
 
   private final BackendDevice device;
+  private final CallInterceptor interceptor; // or null
   private final AbstractDeviceBuffer parent;
   private final long offset; // in the parent
   private final DataType type;
@@ -67,6 +68,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private AbstractDeviceBuffer(
       BackendDevice device, AbstractDeviceBuffer parent, long offset, DataType type, long count) {
     this.device = Objects.requireNonNull(device, "device");
+    this.interceptor = device.interceptor();
     this.parent = parent;
     this.offset = offset;
     this.type = Objects.requireNonNull(type, "type");
@@ -265,12 +267,36 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   @Override
   public final void copyFrom(Buffer source) {
+    if (interceptor != null) {
+      interceptor.beforeCopy();
+    }
+    copyFromUnseen(source);
+  }
+
+  /**
+   * {@link #copyFrom(Buffer)} as the library calls it: a {@link CallInterceptor} does not see it.
+   *
+   * @param source a matching buffer
+   */
+  public final void copyFromUnseen(Buffer source) {
     requireMatching(source, "source");
     upload(source);
   }
 
   @Override
   public final void copyTo(Buffer target) {
+    if (interceptor != null) {
+      interceptor.beforeCopy();
+    }
+    copyToUnseen(target);
+  }
+
+  /**
+   * {@link #copyTo(Buffer)} as the library calls it: a {@link CallInterceptor} does not see it.
+   *
+   * @param target a matching buffer
+   */
+  public final void copyToUnseen(Buffer target) {
     requireMatching(target, "target");
     if (target.isReadOnly()) {
       throw new IllegalArgumentException("target is read-only: buffer=" + this);

@@ -98,6 +98,20 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
+   * Sets who sees the copies of the buffers that this device makes from now on, and of their views.
+   *
+   * @param interceptor an interceptor
+   */
+  void intercept(CallInterceptor interceptor);
+
+  /**
+   * Who sees the copies of this device's buffers.
+   *
+   * @return what {@link #intercept} was given, or null
+   */
+  CallInterceptor interceptor();
+
+  /**
    * Makes this device the calling thread's, for libraries that look at that: a GPU's context.
    * Cheap, and nothing to do for most devices.
    */

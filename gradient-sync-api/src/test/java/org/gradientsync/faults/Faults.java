@@ -7,9 +7,6 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.function.UnaryOperator;
-import org.gradientsync.Communicator;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Resources;
@@ -19,26 +16,25 @@ import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
 /**
- * Lets something go wrong on purpose, on one rank at one call, in a test of training code.
+ * Injects faults, each on one rank at one call, into training code under test, which stays as it
+ * is.
  *
  * <pre>{@code
  * @RegisterExtension final Faults faults = new Faults();
  *
  * @Test
- * void theOthersAreTold() {
+ * void theOthersNotice() {
  *   faults.onRank(1).atCall(3).die();
- *   LocalRanks.run(2, sync -> {
- *     try (DeviceBuffer gradient = faults.wrap(sync, sync.allocate(DataType.FLOAT32, 100))) {
- *       train(sync, gradient);
- *     }
- *   });
+ *   assertThrows(
+ *       GradientSyncException.class, () -> LocalRanks.run(2, faults::install, sync -> train(sync)));
  * }
  * }</pre>
  *
- * <p>Calls are counted on each rank, from 1, over everything of that rank that was wrapped: {@code
- * allReduce}, {@code average}, {@code broadcast} and {@code register} with a wrapped buffer, and
- * the collectives of a wrapped communicator; copies from and to wrapped buffers are counted for
- * themselves. What is not wrapped goes right and counts nothing.
+ * <p>The calls of each rank's program are counted from 1: {@code allReduce}, {@code average},
+ * {@code broadcast}, {@code register} and {@code barrier} of the sync, {@code broadcast} of
+ * buckets, the average of each bucket, and the collectives of the sync's communicator and of its
+ * parts. The calls that the library makes itself do not count. Copies from and to buffers and their
+ * views have a count of their own.
  *
  * <p>After each test the plan is forgotten. The test fails if a planned fault was never reached; in
  * a process that mpirun started, if it was one of this process's rank.
@@ -66,39 +62,18 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
   }
 
   /**
-   * A buffer whose calls and copies can go wrong.
+   * Injects the faults into a sync. Several syncs of one rank are counted together.
    *
-   * @param sync the buffer's
-   * @param buffer closed by the returned one
-   * @return a buffer to be used in its place
+   * @param builder of the sync
+   * @return the builder
    */
-  public FaultyBuffer wrap(GradientSync sync, DeviceBuffer buffer) {
-    return new FaultyBuffer(buffer, calls(sync.rank()));
+  public GradientSync.Builder install(GradientSync.Builder builder) {
+    return builder.interceptor(this::calls);
   }
 
-  /**
-   * A communicator whose collectives can go wrong.
-   *
-   * @param communicator of all ranks; closed by the returned one
-   * @return a communicator to be used in its place
-   */
-  public FaultyCommunicator wrap(Communicator communicator) {
-    return new FaultyCommunicator(communicator, calls(communicator.rank()));
-  }
-
-  /**
-   * What {@link org.gradientsync.GradientBuckets.Builder#decorated} takes, so that averages of
-   * buckets can go wrong; each is one call.
-   *
-   * @param sync the buckets'
-   * @return wraps a bucket's buffer
-   */
-  public UnaryOperator<DeviceBuffer> buckets(GradientSync sync) {
-    return buffer -> wrap(sync, buffer);
-  }
-
-  private RankCalls calls(int rank) {
-    return ranks.computeIfAbsent(rank, r -> new RankCalls(r, planned, RankProcess.isOne()));
+  private RankCalls calls(GradientSync sync) {
+    boolean process = !sync.launcher().equals("local");
+    return ranks.computeIfAbsent(sync.rank(), rank -> new RankCalls(rank, planned, process));
   }
 
   /**
@@ -113,7 +88,8 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     for (Fault fault : planned) {
       if (!fault.isReached() && (threads || RankProcess.mayBe(fault.rank()))) {
         RankCalls calls = ranks.get(fault.rank());
-        missed.add(fault + (calls == null ? " (nothing of that rank was wrapped)" : calls.made()));
+        missed.add(
+            fault + (calls == null ? " (no sync of that rank has these faults)" : calls.made()));
       }
     }
     planned.clear();
@@ -205,8 +181,8 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     }
 
     /**
-     * The rank dies: as a thread of LocalRanks it ends with a {@link RankDiedError}; as a process
-     * it ends at once, without another word, as by {@code kill -9}.
+     * The rank dies: a thread of LocalRanks ends with a {@link RankDiedError}; a process is killed
+     * as by {@code kill -9}.
      */
     public void die() {
       plan("die()", RankCalls::die);
@@ -248,14 +224,14 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
       super(rank, number, Fault.Kind.CALL);
     }
 
-    /** The rank does not make the call; the others do. What it calls next meets them there. */
+    /** The rank leaves the call out; the others make it. What it calls next meets them there. */
     public void drop() {
       plan("drop()", calls -> Fault.Verdict.DROP);
     }
 
     /**
-     * The rank asks for another count than the others, one element less. A barrier, which has none,
-     * is asked for as an all-reduce.
+     * The rank asks for one element less than the others. A barrier, which has none, becomes an
+     * all-reduce.
      */
     public void mismatch() {
       plan("mismatch()", calls -> Fault.Verdict.MISMATCH);

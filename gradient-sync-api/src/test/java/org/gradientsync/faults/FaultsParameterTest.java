@@ -11,6 +11,7 @@ import static org.mockito.Mockito.withSettings;
 
 import java.util.HashSet;
 import java.util.Set;
+import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.RepeatedTest;
@@ -33,8 +34,8 @@ class FaultsParameterTest {
   void strikeWherePlanned(Faults faults) {
     given.add(faults);
     faults.onRank(0).atCall(2).deviceError("ECC");
-    try (GradientSync sync = GradientSync.create()) {
-      var communicator = faults.wrap(sync.communicator());
+    try (GradientSync sync = faults.install(GradientSync.builder()).create()) {
+      Communicator communicator = sync.communicator();
       communicator.barrier();
       assertThrows(RuntimeException.class, communicator::barrier);
     }

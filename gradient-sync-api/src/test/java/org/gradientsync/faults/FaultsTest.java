@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.time.Duration;
@@ -16,7 +17,9 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -32,6 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each fault, and what it does to the rank that has it and to the others. */
@@ -44,7 +48,7 @@ class FaultsTest {
 
   /** What one rank does with a buffer that holds {1, 2, 3}. */
   private interface Body {
-    void run(GradientSync sync, FaultyBuffer buffer) throws Exception;
+    void run(GradientSync sync, DeviceBuffer buffer) throws Exception;
   }
 
   private void run(int ranks, Body body) {
@@ -54,23 +58,23 @@ class FaultsTest {
   private void run(int ranks, Duration timeout, Body body) {
     LocalRanks.run(
         ranks,
-        b -> b.timeout(timeout),
+        builder -> faults.install(builder.timeout(timeout)),
         sync -> {
-          try (FaultyBuffer buffer = faults.wrap(sync, sync.allocate(DataType.FLOAT32, 3))) {
-            buffer.wrapped().copyFrom(OWN);
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
+            buffer.copyFrom(OWN);
             body.run(sync, buffer);
           }
         });
   }
 
-  private static float[] contents(FaultyBuffer buffer) {
+  private static float[] contents(DeviceBuffer buffer) {
     float[] values = new float[(int) buffer.count()];
-    buffer.wrapped().copyTo(values);
+    buffer.copyTo(values);
     return values;
   }
 
   @Test
-  void withoutFaultsItIsTheBufferItself() {
+  void withoutFaultsAllIsAsUsual() {
     run(
         2,
         (sync, buffer) -> {
@@ -82,14 +86,12 @@ class FaultsTest {
           float[] values = new float[3];
           buffer.copyTo(values);
           assertArrayEquals(new float[] {1, 5, 5}, values);
-          try (FaultyBuffer part = buffer.slice(1, 2)) {
+          try (DeviceBuffer part = buffer.slice(1, 2)) {
             part.fillZero();
           }
           assertArrayEquals(new float[] {1, 0, 0}, contents(buffer));
-          assertEquals(12, buffer.sizeInBytes());
-          assertSame(sync.device(), buffer.device());
+          sync.barrier();
           buffer.close();
-          assertTrue(buffer.wrapped().isClosed());
           assertThrows(IllegalStateException.class, () -> sync.average(buffer));
         });
   }
@@ -151,8 +153,8 @@ class FaultsTest {
   @Test
   void anEmptyBufferCannotAskForLess() {
     faults.onRank(0).atCall(1).mismatch();
-    try (GradientSync sync = GradientSync.create();
-        FaultyBuffer empty = faults.wrap(sync, sync.allocate(DataType.INT32, 0))) {
+    try (GradientSync sync = faults.install(GradientSync.builder()).create();
+        DeviceBuffer empty = sync.allocate(DataType.INT32, 0)) {
       IllegalStateException e =
           assertThrows(IllegalStateException.class, () -> sync.broadcast(empty, 0));
       assertTrue(e.getMessage().contains("plan the mismatch at another call"), e.getMessage());
@@ -227,10 +229,9 @@ class FaultsTest {
     faults.onRank(0).atCopy(3).delay(Duration.ofMillis(1));
     run(
         1,
-        (sync, buffer) -> {
+        (sync, buffer) -> { // which has been copied to once
           sync.average(buffer);
           sync.average(buffer);
-          buffer.copyFrom(OWN);
           float[] values = new float[3];
           assertThrows(GradientSyncException.class, () -> buffer.copyTo(values));
           assertArrayEquals(new float[3], values);
@@ -262,18 +263,9 @@ class FaultsTest {
             () ->
                 LocalRanks.run(
                     2,
+                    faults::install,
                     sync -> {
-                      try (GradientBuckets buckets =
-                          GradientBuckets.builder(
-                                  sync,
-                                  List.of(
-                                      new Parameter("a", DataType.FLOAT32, 10),
-                                      new Parameter("b", DataType.FLOAT32, 10)))
-                              .firstBucketBytes(1)
-                              .bucketBytes(1)
-                              .overlap(overlap)
-                              .decorated(faults.buckets(sync))
-                              .build()) {
+                      try (GradientBuckets buckets = twoBuckets(sync, overlap)) {
                         assertEquals(2, buckets.bucketCount());
                         buckets.ready(1);
                         buckets.ready(0);
@@ -284,6 +276,165 @@ class FaultsTest {
         e.getMessage().contains("ECC")
             || e.getMessage().contains("rank 1 (thread=rank-1) has left"),
         e.getMessage());
+  }
+
+  private static GradientBuckets twoBuckets(GradientSync sync, boolean overlap) {
+    return GradientBuckets.builder(
+            sync,
+            List.of(
+                new Parameter("a", DataType.FLOAT32, 10), new Parameter("b", DataType.FLOAT32, 10)))
+        .firstBucketBytes(1)
+        .bucketBytes(1)
+        .overlap(overlap)
+        .build();
+  }
+
+  /** Training code that knows nothing of faults: each step has three calls and four copies. */
+  private static void train(GradientSync sync, boolean overlap, IntConsumer doing) {
+    try (GradientBuckets buckets = twoBuckets(sync, overlap);
+        DeviceBuffer a = sync.allocate(DataType.FLOAT32, 10);
+        DeviceBuffer b = sync.allocate(DataType.FLOAT32, 10)) {
+      doing.accept(0);
+      buckets.broadcast(List.of(a, b), 0); // one call
+      for (int step = 1; step <= 2; step++) {
+        doing.accept(step);
+        for (int parameter = 1; parameter >= 0; parameter--) {
+          buckets.gradient(parameter).copyFrom(new float[10]);
+          buckets.ready(parameter);
+        }
+        buckets.finish();
+        for (int parameter = 1; parameter >= 0; parameter--) {
+          buckets.gradient(parameter).copyTo(new float[10]);
+        }
+        sync.communicator().allReduce(FloatBuffer.allocate(1), ReduceOp.AVERAGE); // the loss
+        if (step == 1) {
+          buckets.rebuild();
+        }
+      }
+    }
+  }
+
+  /** What rank 1 was doing when the planned fault came, in unchanged training code. */
+  private int failedAt(boolean overlap) {
+    AtomicInteger last = new AtomicInteger();
+    GradientSyncException e =
+        assertThrows(
+            GradientSyncException.class,
+            () ->
+                LocalRanks.run(
+                    2,
+                    faults::install,
+                    sync -> train(sync, overlap, sync.rank() == 1 ? last::set : doing -> {})));
+    assertTrue(
+        e.getMessage().contains("ECC")
+            || e.getMessage().contains("rank 1 (thread=rank-1) has left"),
+        e.getMessage());
+    return last.get();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 0", "2, 1", "3, 1", "4, 1", "5, 2", "6, 2", "7, 2"})
+  void onlyTheCallsOfTheProgramCount(int call, int step) {
+    faults.onRank(1).atCall(call).deviceError("ECC");
+    assertEquals(step, failedAt(call % 2 == 0));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 1", "4, 1", "5, 2", "8, 2"})
+  void copiesThroughViewsOfBucketsCount(int copy, int step) {
+    faults.onRank(1).atCopy(copy).deviceError("ECC");
+    assertEquals(step, failedAt(true));
+  }
+
+  @Test
+  void theLibrarysOwnCallsAndCopiesDoNotCount() {
+    faults.onRank(0).atCall(8).drop();
+    faults.onRank(0).atCopy(9).delay(Duration.ZERO);
+    LocalRanks.run(2, faults::install, sync -> train(sync, true, doing -> {}));
+    AssertionError e = assertThrows(AssertionError.class, faults::requireReached);
+    assertTrue(e.getMessage().contains("(the rank made 7 calls and 8 copies)"), e.getMessage());
+  }
+
+  @Test
+  void theFlagOfUnevenStepsIsNoCopyOfTheProgram() {
+    faults.onRank(0).atCopy(1).delay(Duration.ZERO);
+    faults.onRank(0).atCall(3).drop();
+    LocalRanks.run(
+        2,
+        faults::install,
+        sync -> {
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, List.of(new Parameter("a", DataType.FLOAT32, 10)))
+                  .unevenSteps()
+                  .build()) {
+            if (sync.rank() == 1) {
+              buckets.ready(0);
+              buckets.finish();
+            }
+            buckets.join(() -> {});
+          }
+        });
+    AssertionError e = assertThrows(AssertionError.class, faults::requireReached);
+    assertTrue(e.getMessage().contains("(the rank made 2 calls and 0 copies)"), e.getMessage());
+  }
+
+  @Test
+  void aCallInTheMiddleOfAStepComesAfterTheBucketsBeforeIt() {
+    faults.onRank(0).atCall(2).deviceError("ECC");
+    LocalRanks.run(
+        2,
+        faults::install,
+        sync -> {
+          try (GradientBuckets buckets = twoBuckets(sync, true)) {
+            buckets.ready(1);
+            if (sync.rank() == 0) {
+              assertThrows(GradientSyncException.class, sync::barrier);
+            }
+            sync.barrier();
+            buckets.ready(0);
+            buckets.finish();
+          }
+        });
+  }
+
+  @Test
+  void aBroadcastOfBucketsIsOneCall() {
+    faults.onRank(0).atCall(1).drop();
+    faults.onRank(1).atCall(1).drop();
+    faults.onRank(0).atCall(2).mismatch();
+    LocalRanks.run(
+        2,
+        faults::install,
+        sync -> {
+          try (GradientBuckets buckets = twoBuckets(sync, true);
+              DeviceBuffer a = sync.allocate(DataType.FLOAT32, 10);
+              DeviceBuffer b = sync.allocate(DataType.FLOAT32, 10)) {
+            buckets.broadcast(List.of(a, b), 0);
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class, () -> buckets.broadcast(List.of(a, b), 0));
+            assertTrue(e.getMessage().contains("rank 0: broadcast(FLOAT32[9]"), e.getMessage());
+            buckets.broadcast(List.of(a, b), 0);
+          }
+        });
+  }
+
+  @Test
+  void copiesOfWrappedMemoryAndSlicesCount() {
+    faults.onRank(0).atCopy(2).deviceError("ECC");
+    faults.onRank(0).atCopy(4).deviceError("ECC");
+    run(
+        1,
+        (sync, buffer) -> { // which has been copied to once
+          ByteBuffer memory = ByteBuffer.allocateDirect(8).order(ByteOrder.nativeOrder());
+          try (DeviceBuffer wrapped = sync.wrap(DataType.FLOAT32, memory)) {
+            assertThrows(
+                GradientSyncException.class, () -> wrapped.copyFrom(FloatBuffer.allocate(2)));
+            wrapped.slice(0, 1).copyFrom(new float[] {7});
+            assertThrows(GradientSyncException.class, () -> buffer.slice(1, 1).copyTo(OWN.clone()));
+          }
+          assertEquals(7, memory.getFloat(0));
+        });
   }
 
   /** A collective of a communicator, on two ranks. */
@@ -311,8 +462,9 @@ class FaultsTest {
     }
     LocalRanks.run(
         2,
+        faults::install,
         sync -> {
-          Communicator c = faults.wrap(sync.communicator());
+          Communicator c = sync.communicator();
           for (Consumer<Communicator> collective : collectives()) {
             assertThrows(MismatchedCallException.class, () -> collective.accept(c));
             collective.accept(c);
@@ -329,8 +481,9 @@ class FaultsTest {
     }
     LocalRanks.run(
         2,
+        faults::install,
         sync -> {
-          Communicator c = faults.wrap(sync.communicator());
+          Communicator c = sync.communicator();
           collectives().forEach(collective -> collective.accept(c));
           int[] sum = {1};
           c.allReduce(IntBuffer.wrap(sum), ReduceOp.SUM); // the first that is made
@@ -343,8 +496,9 @@ class FaultsTest {
     faults.onRank(1).atCall(2).deviceError("ECC");
     LocalRanks.run(
         2,
+        faults::install,
         sync -> {
-          Communicator c = faults.wrap(sync.communicator());
+          Communicator c = sync.communicator();
           assertEquals(1, c.nodeCount());
           assertEquals(2, c.localSize());
           assertEquals(c.rank(), c.localRank());
@@ -368,14 +522,14 @@ class FaultsTest {
     Faults own = new Faults();
     own.onRank(0).atCall(2).drop();
     own.onRank(3).atCopy(1).delay(SHORT);
-    try (GradientSync sync = GradientSync.create();
-        DeviceBuffer buffer = own.wrap(sync, sync.allocate(DataType.FLOAT32, 1))) {
+    try (GradientSync sync = own.install(GradientSync.builder()).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1)) {
       sync.average(buffer);
     }
     AssertionError e = assertThrows(AssertionError.class, own::requireReached);
     assertEquals(
         "planned faults were never reached: onRank(0).atCall(2).drop() (the rank made 1 calls and 0"
-            + " copies), onRank(3).atCopy(1).delay(PT0.3S) (nothing of that rank was wrapped)",
+            + " copies), onRank(3).atCopy(1).delay(PT0.3S) (no sync of that rank has these faults)",
         e.getMessage());
     assertDoesNotThrow(own::requireReached); // the plan is forgotten
   }

@@ -1,25 +1,29 @@
 package org.gradientsync.faults;
 
 import java.nio.Buffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
 import java.time.Duration;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.spi.HostElement;
 
 /**
- * A communicator around a communicator, whose collectives go wrong where a test has planned it.
- * Made by {@link Faults#wrap(Communicator)}. Messages between two ranks and {@link #split} are
- * passed on and not counted; the communicators that a split makes are faulty, too, and counted with
- * this one.
+ * A communicator around a communicator, with the planned faults in its collectives. Messages
+ * between two ranks and {@link #split} are passed on and not counted; the communicators that a
+ * split makes are counted with this one.
  */
-public final class FaultyCommunicator implements Communicator {
+final class FaultyCommunicator implements Communicator {
   private final Communicator communicator;
+  private final Runnable turn;
   private final RankCalls calls;
 
-  FaultyCommunicator(Communicator communicator, RankCalls calls) {
+  FaultyCommunicator(Communicator communicator, Runnable turn, RankCalls calls) {
     this.communicator = communicator;
+    this.turn = turn;
     this.calls = calls;
   }
 
@@ -127,7 +131,7 @@ public final class FaultyCommunicator implements Communicator {
   @Override
   public Communicator split(int color, int key) {
     Communicator part = communicator.split(color, key);
-    return part == null ? null : new FaultyCommunicator(part, calls);
+    return part == null ? null : new FaultyCommunicator(part, () -> {}, calls);
   }
 
   @Override
@@ -136,6 +140,7 @@ public final class FaultyCommunicator implements Communicator {
   }
 
   private void call(Runnable call, Runnable mismatched) {
+    turn.run();
     switch (calls.call()) {
       case MAKE -> call.run();
       case MISMATCH -> mismatched.run();
@@ -146,16 +151,21 @@ public final class FaultyCommunicator implements Communicator {
   }
 
   private static int perElement(Buffer data, DataType type) {
-    return type.sizeInBytes() / HostElement.of(data).size(); // more than one in a ByteBuffer
+    int size = 1;
+    if (data instanceof ShortBuffer) {
+      size = Short.BYTES;
+    } else if (data instanceof IntBuffer || data instanceof FloatBuffer) {
+      size = Integer.BYTES;
+    } else if (data instanceof LongBuffer || data instanceof DoubleBuffer) {
+      size = Long.BYTES;
+    }
+    return type.sizeInBytes() / size; // more than one in a ByteBuffer
   }
 
   /** All but the last elements. */
   private static Buffer less(Buffer data, int elements) {
     if (data.remaining() < elements) {
-      throw new IllegalStateException(
-          "an empty buffer has no other count to ask for: buffer="
-              + data
-              + "; plan the mismatch at another call");
+      throw RankCalls.nothingLess(data);
     }
     return data.slice(data.position(), data.remaining() - elements);
   }

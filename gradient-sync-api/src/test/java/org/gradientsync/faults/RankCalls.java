@@ -3,11 +3,14 @@ package org.gradientsync.faults;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.Communicator;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.faults.Fault.Kind;
 import org.gradientsync.faults.Fault.Verdict;
+import org.gradientsync.spi.CallInterceptor;
 
-/** Counts what one rank does, and lets the planned faults strike. */
-final class RankCalls {
+/** Counts what one rank does, and injects the planned faults. */
+final class RankCalls implements CallInterceptor {
   private final int rank;
   private final List<Fault> planned;
   private final boolean process;
@@ -35,9 +38,38 @@ final class RankCalls {
     return strike(Kind.CALL, calls.incrementAndGet());
   }
 
-  /** The next copy. */
-  void copy() {
+  @Override
+  public DeviceBuffer beforeCall(DeviceBuffer buffer) {
+    return switch (call()) {
+      case MAKE -> buffer;
+      case MISMATCH -> oneLess(buffer);
+      case DROP -> null; // the others wait for this rank, or meet it in its next call
+    };
+  }
+
+  /** A view that nobody closes: it takes no memory, and ends with the buffer. */
+  private static DeviceBuffer oneLess(DeviceBuffer buffer) {
+    if (buffer.count() == 0) {
+      throw nothingLess(buffer);
+    }
+    return buffer.slice(0, buffer.count() - 1);
+  }
+
+  static IllegalStateException nothingLess(Object buffer) {
+    return new IllegalStateException(
+        "an empty buffer has no other count to ask for: buffer="
+            + buffer
+            + "; plan the mismatch at another call");
+  }
+
+  @Override
+  public void beforeCopy() {
     strike(Kind.COPY, copies.incrementAndGet());
+  }
+
+  @Override
+  public Communicator around(Communicator communicator, Runnable turn) {
+    return new FaultyCommunicator(communicator, turn, this);
   }
 
   private Verdict strike(Kind kind, int number) {

@@ -1,7 +1,6 @@
 package org.gradientsync.faults;
 
 import java.io.IOException;
-import org.gradientsync.local.LocalRanks;
 
 /** What a process has to know that mpirun started as one rank. */
 final class RankProcess {
@@ -12,11 +11,6 @@ final class RankProcess {
   private static String own() {
     String rank = System.getenv("OMPI_COMM_WORLD_RANK");
     return rank != null ? rank : System.getenv("PMIX_RANK");
-  }
-
-  /** Whether the calling thread's rank is this process, and not one of its threads. */
-  static boolean isOne() {
-    return OWN != null && LocalRanks.current().isEmpty();
   }
 
   /** Whether this process may be a certain rank; true if mpirun has not said which one it is. */

@@ -23,12 +23,13 @@ class TestingGuideTest {
   private static final String PAGE = "../docs/testing-your-training.md";
   private static final String THIS = "src/test/java/org/gradientsync/faults/TestingGuideTest.java";
 
-  private static void train(
-      GradientSync sync, DeviceBuffer gradient, int steps, IntConsumer checkpoint) {
-    for (int step = 1; step <= steps; step++) {
-      sync.average(gradient);
-      if (sync.rank() == 0) {
-        checkpoint.accept(step);
+  private static void train(GradientSync sync, int steps, IntConsumer checkpoint) {
+    try (DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 100)) {
+      for (int step = 1; step <= steps; step++) {
+        sync.average(gradient);
+        if (sync.rank() == 0) {
+          checkpoint.accept(step);
+        }
       }
     }
   }
@@ -43,15 +44,7 @@ class TestingGuideTest {
     List<Integer> checkpoints = new CopyOnWriteArrayList<>();
     assertThrows(
         GradientSyncException.class,
-        () ->
-            LocalRanks.run(
-                2,
-                sync -> {
-                  try (DeviceBuffer gradient =
-                      faults.wrap(sync, sync.allocate(DataType.FLOAT32, 100))) {
-                    train(sync, gradient, 5, checkpoints::add);
-                  }
-                }));
+        () -> LocalRanks.run(2, faults::install, sync -> train(sync, 5, checkpoints::add)));
     assertEquals(List.of(1, 2), checkpoints); // those of the steps before
   }
 

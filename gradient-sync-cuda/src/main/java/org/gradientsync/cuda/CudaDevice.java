@@ -17,6 +17,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;
 
@@ -44,6 +45,7 @@ public final class CudaDevice implements BackendDevice {
   private final Object loading = new Object();
   private volatile ReduceKernel kernel; // loaded when it is asked for: the driver compiles it
   private FiniteCheck finite; // made when it is asked for
+  private volatile CallInterceptor interceptor; // or null
   private volatile boolean closed;
 
   CudaDevice(CudaApi api, int ordinal) {
@@ -343,6 +345,16 @@ public final class CudaDevice implements BackendDevice {
   @Override
   public CudaStream streamOf(DeviceBuffer buffer) {
     return ((CudaBuffer) buffer).stream();
+  }
+
+  @Override
+  public void intercept(CallInterceptor newInterceptor) {
+    interceptor = newInterceptor;
+  }
+
+  @Override
+  public CallInterceptor interceptor() {
+    return interceptor;
   }
 
   @Override

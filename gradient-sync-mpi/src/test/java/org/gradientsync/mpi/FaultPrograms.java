@@ -2,9 +2,9 @@ package org.gradientsync.mpi;
 
 import java.time.Duration;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.faults.Faults;
-import org.gradientsync.faults.FaultyBuffer;
 
 /** What the ranks of {@link FaultsIT}'s jobs do; the first argument says what goes wrong. */
 final class FaultPrograms {
@@ -22,8 +22,9 @@ final class FaultPrograms {
       default -> throw new IllegalArgumentException(args[0]);
     }
     System.out.println("process=" + ProcessHandle.current().pid() + ".");
-    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(2)).create();
-        FaultyBuffer buffer = faults.wrap(sync, sync.allocate(DataType.FLOAT32, 100_000))) {
+    GradientSync.Builder builder = GradientSync.builder().timeout(Duration.ofSeconds(2));
+    try (GradientSync sync = faults.install(builder).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 100_000)) {
       for (int call = 1; call <= CALLS; call++) {
         sync.average(buffer);
       }

@@ -36,17 +36,17 @@ public final class Pieces {
     ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
     Message message =
         sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);
-    return view != null ? message : new Bounced(message, run, memory, sends);
+    return view != null ? message : new Bounced(message, (AbstractDeviceBuffer) run, memory, sends);
   }
 
   private static final class Bounced implements Message {
     private final Message inner;
-    private final DeviceBuffer run;
+    private final AbstractDeviceBuffer run;
     private final ByteBuffer bounce;
     private final boolean sends;
     private boolean pending;
 
-    Bounced(Message inner, DeviceBuffer run, ByteBuffer bounce, boolean sends) {
+    Bounced(Message inner, AbstractDeviceBuffer run, ByteBuffer bounce, boolean sends) {
       this.inner = inner;
       this.run = run;
       this.bounce = bounce.duplicate().order(ByteOrder.nativeOrder());
@@ -56,7 +56,7 @@ public final class Pieces {
     @Override
     public void start() {
       if (sends) {
-        run.copyTo(bounce);
+        run.copyToUnseen(bounce);
       }
       pending = true;
       inner.start();
@@ -68,7 +68,7 @@ public final class Pieces {
         return false;
       }
       if (pending && !sends) {
-        run.copyFrom(bounce);
+        run.copyFromUnseen(bounce);
       }
       pending = false;
       return true;

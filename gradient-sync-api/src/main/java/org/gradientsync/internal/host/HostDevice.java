@@ -13,6 +13,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
@@ -41,6 +42,7 @@ public final class HostDevice implements BackendDevice {
       new EnumMap<>(DataType.class);
   private volatile SharedFiles files;
   private volatile boolean warned;
+  private volatile CallInterceptor interceptor; // or null
   private volatile boolean closed;
 
   /** A device of its own; buffers of one cannot be used with another. */
@@ -273,6 +275,16 @@ public final class HostDevice implements BackendDevice {
   @Override
   public Stream streamOf(DeviceBuffer buffer) {
     return HostStream.QUEUE;
+  }
+
+  @Override
+  public void intercept(CallInterceptor newInterceptor) {
+    interceptor = newInterceptor;
+  }
+
+  @Override
+  public CallInterceptor interceptor() {
+    return interceptor;
   }
 
   @Override
