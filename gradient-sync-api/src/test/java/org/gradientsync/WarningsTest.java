@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.gradientsync.contract.Logged;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.AfterEach;

@@ -24,10 +24,10 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.Logged;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.contract.Logged;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

@@ -1,4 +1,4 @@
-package org.gradientsync.contract;
+package org.gradientsync;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
