@@ -20,7 +20,6 @@ import java.util.stream.Stream;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
-import org.gradientsync.contract.Logged;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;

@@ -1,7 +1,7 @@
 package org.gradientsync.cuda;
 
-import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.ReducerContract;
+import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.contract.ReducerContract;
 
 /** The reducer contract for {@code cuda-aware} on real GPUs, under mpirun alone. */
 class CudaAwareOnGpu extends ReducerContract {

@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
-import org.gradientsync.contract.RankRunner;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.gradientsync.test.contract.RankRunner;
 
 /**
  * Ranks with a GPU each, threads of this JVM, or this process's rank under mpirun. Where there is

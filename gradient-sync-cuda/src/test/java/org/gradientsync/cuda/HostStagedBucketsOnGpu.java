@@ -1,7 +1,7 @@
 package org.gradientsync.cuda;
 
-import org.gradientsync.contract.BucketsContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.BucketsContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** The contract of gradient buckets on real GPUs, averaged by a thread. */
 class HostStagedBucketsOnGpu extends BucketsContract {

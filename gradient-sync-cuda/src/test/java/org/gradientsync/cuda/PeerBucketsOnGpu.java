@@ -1,8 +1,8 @@
 package org.gradientsync.cuda;
 
 import java.time.Duration;
-import org.gradientsync.contract.BucketsContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.BucketsContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** The contract of gradient buckets on real GPUs, averaged on a stream. */
 class PeerBucketsOnGpu extends BucketsContract {

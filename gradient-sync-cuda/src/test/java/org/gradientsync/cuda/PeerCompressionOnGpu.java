@@ -1,7 +1,7 @@
 package org.gradientsync.cuda;
 
-import org.gradientsync.contract.CompressionContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.CompressionContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** The compression contract for {@code peer}, whose kernels convert. */
 class PeerCompressionOnGpu extends CompressionContract {

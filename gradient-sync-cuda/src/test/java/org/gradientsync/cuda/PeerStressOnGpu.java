@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.RankRunner;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;

@@ -1,8 +1,8 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.GradientSync;
-import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.SoakContract;
+import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.contract.SoakContract;
 import org.junit.jupiter.api.Nested;
 
 /** Random calls on real GPUs, whose memory is watched, too. */

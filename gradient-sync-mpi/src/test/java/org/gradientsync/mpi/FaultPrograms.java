@@ -4,7 +4,7 @@ import java.time.Duration;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
-import org.gradientsync.faults.Faults;
+import org.gradientsync.test.faults.Faults;
 
 /** What the ranks of {@link FaultsIT}'s jobs do; the first argument says what goes wrong. */
 final class FaultPrograms {

@@ -8,7 +8,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.contract.Numbers;
+import org.gradientsync.test.contract.Numbers;
 import org.junit.jupiter.api.Test;
 
 /**

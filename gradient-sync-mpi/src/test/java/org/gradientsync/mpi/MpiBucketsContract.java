@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.BucketsContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.BucketsContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** The contract of gradient buckets, run by {@link ContractsIT} in each rank of an mpirun job. */
 class MpiBucketsContract extends BucketsContract {

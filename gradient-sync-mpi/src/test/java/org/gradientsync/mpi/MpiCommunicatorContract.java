@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.CommunicatorContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.CommunicatorContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** The communicator contract, run by {@link ContractsIT} in each rank of an mpirun job. */
 class MpiCommunicatorContract extends CommunicatorContract {

@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.DeadlockContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.DeadlockContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /** Ranks that wait for each other, run by {@link ContractsIT} in each rank of an mpirun job. */
 class MpiDeadlockContract extends DeadlockContract {

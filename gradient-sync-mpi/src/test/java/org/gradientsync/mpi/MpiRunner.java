@@ -2,8 +2,8 @@ package org.gradientsync.mpi;
 
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
-import org.gradientsync.contract.RankRunner;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.gradientsync.test.contract.RankRunner;
 
 /** This process is one rank of an mpirun job; its number of ranks is the job's. */
 final class MpiRunner implements RankRunner {

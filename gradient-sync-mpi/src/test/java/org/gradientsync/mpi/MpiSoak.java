@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.SoakContract;
+import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.contract.SoakContract;
 
 /** Random calls by messages, run by {@link SoakIT} in each rank of an mpirun job. */
 class MpiSoak extends SoakContract {

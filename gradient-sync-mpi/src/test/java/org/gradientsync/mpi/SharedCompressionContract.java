@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.CompressionContract;
-import org.gradientsync.contract.RankRunner;
+import org.gradientsync.test.contract.CompressionContract;
+import org.gradientsync.test.contract.RankRunner;
 
 /**
  * The compression contract, over shared memory, run by {@link ContractsIT} in each rank of an

@@ -1,7 +1,7 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.contract.RankRunner;
-import org.gradientsync.contract.ReducerContract;
+import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.contract.ReducerContract;
 
 /**
  * The reducer contract, over shared memory, run by {@link ContractsIT} in each rank of an mpirun

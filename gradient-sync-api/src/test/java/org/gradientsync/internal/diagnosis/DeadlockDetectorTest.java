@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Ranks that wait for each other only because their messages are slow are left alone, and nobody is
- * flooded; {@link org.gradientsync.contract.DeadlockContract} has those that wait in vain.
+ * flooded; DeadlockContract of gradient-sync-test has those that wait in vain.
  */
 @Timeout(60)
 class DeadlockDetectorTest {

@@ -1,0 +1,354 @@
+package org.gradientsync.test.contract;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.IntBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Ranks that wait for each other get an exception on every rank, long before the time-out; ranks
+ * that are only late do not. For two ranks or more.
+ */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(30) // the time-out is five minutes
+public abstract class DeadlockContract {
+  private static final String BEGIN = "the ranks wait for each other, rank=";
+  private static final int LATE_MILLIS = 900; // more than a rank waits before it looks
+
+  /**
+   * The ranks to run with.
+   *
+   * @return the runner of the backend under test
+   */
+  protected abstract RankRunner runner();
+
+  Stream<Integer> sizes() {
+    return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  private interface Calls {
+    void make(GradientSync sync, Communicator c) throws Exception;
+  }
+
+  /** Expects all ranks' calls to end, and that the table has these lines. */
+  private void deadlockDetector(int ranks, Calls calls, String... lines) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              MismatchedCallException e =
+                  assertThrows(
+                      MismatchedCallException.class, () -> calls.make(sync, sync.communicator()));
+              String text = e.getMessage();
+              assertTrue(text.startsWith(BEGIN + sync.rank() + ", in="), text);
+              for (String line : lines) {
+                assertTrue(text.contains(line), text);
+              }
+            });
+  }
+
+  private static IntBuffer ints(int count) {
+    return IntBuffer.allocate(count);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void oneSendsAndTheOthersMeet(int ranks) {
+    int last = ranks - 1;
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == last) {
+            c.send(ints(3), 0, 4);
+          } else {
+            c.barrier();
+          }
+        },
+        ": barrier(), call=1, waits for rank " + last,
+        ": communicator.send(int[3], tag=4), waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void oneReceivesAndTheOthersAverage(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              float[] values = {sync.rank(), 2, 3};
+              try (DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 3)) {
+                gradient.copyFrom(values);
+                sync.average(gradient.named("layer"));
+                sync.communicator().barrier();
+                gradient.copyFrom(values);
+                MismatchedCallException e =
+                    assertThrows(
+                        MismatchedCallException.class,
+                        () -> {
+                          if (sync.rank() == 0) {
+                            sync.communicator().receive(ints(1), 1, 0);
+                          } else {
+                            sync.average(gradient);
+                          }
+                        });
+                String text = e.getMessage();
+                assertTrue(text.contains(": allReduce(FLOAT32[3] \"layer\", AVERAGE)"), text);
+                assertTrue(text.contains(": communicator.receive(int[1], tag=0)"), text);
+                float[] after = new float[3];
+                gradient.copyTo(after);
+                assertArrayEquals(values, after);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void twoSendAndNobodyReceives(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() < 2) {
+            c.send(ints(1), 1 - c.rank(), 2047);
+          } else {
+            c.barrier();
+          }
+        },
+        ": communicator.send(int[1], tag=2047), waits for rank 0",
+        ": communicator.send(int[1], tag=2047), waits for rank 1");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void tagsDiffer(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == 0) {
+            c.send(ints(1), 1, 1);
+          } else if (c.rank() == 1) {
+            c.receive(ints(1), 0, 2);
+          } else {
+            c.barrier();
+          }
+        },
+        ": communicator.send(int[1], tag=1), waits for rank 1",
+        ": communicator.receive(int[1], tag=2), waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void allReceiveInARing(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> c.receive(ints(1), (c.rank() + ranks - 1) % ranks, 0),
+        ": communicator.receive(int[1], tag=0), waits for rank 0",
+        ": communicator.receive(int[1], tag=0), waits for rank " + (ranks - 1));
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void oneOfARingMeetsInstead(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == ranks - 1) {
+            c.barrier();
+          } else {
+            int right = (c.rank() + 1) % ranks;
+            c.sendReceive(ints(2), right, ints(2), (c.rank() + ranks - 1) % ranks, 1);
+          }
+        },
+        ": barrier(), call=1, waits for rank 0",
+        ": communicator.send(int[2], tag=1), waits for rank " + (ranks - 1));
+  }
+
+  /** Rank 0 has both of its partners, and waits for what they say of theirs. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void oneInTheMiddleOfARingMeetsInstead(int ranks) {
+    int middle = ranks / 2;
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == middle) {
+            c.barrier();
+          } else {
+            int right = (c.rank() + 1) % ranks;
+            c.sendReceive(ints(2), right, ints(2), (c.rank() + ranks - 1) % ranks, 1);
+          }
+        },
+        ": barrier(), call=1, waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aThirdRankIsMissingBehindTheSecond(int ranks) {
+    if (ranks < 3) {
+      return;
+    }
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() == 1) {
+            c.send(ints(1), 2, 0);
+          } else if (c.rank() == 2) {
+            c.sendReceive(ints(1), 0, ints(1), 1, 0);
+          } else {
+            c.barrier();
+          }
+        },
+        ": barrier(), call=1, waits for rank ");
+  }
+
+  /** What did not fit is over on both sides, for the partners of those concerned, too. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void afterMismatchesLateRanksAreLeftAloneAndCirclesFound(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              int right = (c.rank() + 1) % ranks;
+              int left = (c.rank() + ranks - 1) % ranks;
+              try { // rank 1 expects more than rank 0 sends
+                c.sendReceive(ints(2), right, ints(c.rank() == 1 ? 3 : 2), left, 3);
+              } catch (MismatchedCallException e) {
+                assertTrue(e.getMessage().contains("do not match"), e::toString);
+              }
+              if (c.rank() == 0) {
+                Thread.sleep(LATE_MILLIS);
+              }
+              c.sendReceive(ints(2), right, ints(2), left, 3);
+              MismatchedCallException e =
+                  assertThrows(MismatchedCallException.class, () -> c.receive(ints(2), left, 3));
+              assertTrue(e.getMessage().startsWith(BEGIN), e::toString);
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void whoComesLaterIsToldToo(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          if (c.rank() < 2) {
+            c.receive(ints(1), 1 - c.rank(), 0);
+          } else {
+            Thread.sleep(LATE_MILLIS + 200L * c.rank());
+            c.barrier();
+          }
+        },
+        ": communicator.receive(int[1], tag=0), waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aChainOfLateRanksIsNone(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              for (int round = 0; round < 2; round++) {
+                IntBuffer data = IntBuffer.wrap(new int[] {round, c.rank()});
+                if (c.rank() == ranks - 1) {
+                  Thread.sleep(LATE_MILLIS);
+                } else {
+                  c.receive(data, c.rank() + 1, 5);
+                }
+                if (c.rank() > 0) {
+                  c.send(data, c.rank() - 1, 5);
+                }
+                assertEquals(ranks - 1, data.get(1));
+                c.barrier(); // in which the others have waited
+              }
+            });
+  }
+
+  /** A question may reach a rank when what it is about is long over. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void whoHasComeAndGoneIsNotMissing(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              switch (c.rank()) {
+                case 0 -> {
+                  c.receive(ints(1), 1, 0);
+                  if (ranks > 2) {
+                    c.send(ints(1), 2, 2);
+                  }
+                }
+                case 1 -> {
+                  Thread.sleep(100);
+                  if (ranks > 2) {
+                    c.receive(ints(1), 2, 1);
+                  }
+                  Thread.sleep(LATE_MILLIS);
+                  c.send(ints(1), 0, 0);
+                }
+                case 2 -> {
+                  Thread.sleep(600);
+                  c.send(ints(1), 1, 1);
+                  c.receive(ints(1), 0, 2);
+                }
+                default -> {}
+              }
+              c.barrier();
+            });
+  }
+
+  /** Two threads of each rank cross each other, each in a communicator of its own. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void threadsThatAreLateAreNone(int ranks) {
+    runner()
+        .run(
+            ranks,
+            options -> options.late(Duration.ofMillis(LATE_MILLIS / 2)),
+            sync -> {
+              try (Communicator a = sync.communicator().duplicate();
+                  Communicator b = sync.communicator().duplicate()) {
+                AtomicReference<Throwable> failure = new AtomicReference<>();
+                boolean first = sync.rank() == 0;
+                Thread other =
+                    new Thread(
+                        () -> {
+                          try {
+                            b.barrier();
+                            Thread.sleep(first ? LATE_MILLIS : 0);
+                            b.barrier();
+                          } catch (Throwable e) {
+                            failure.set(e);
+                          }
+                        });
+                other.start();
+                a.barrier();
+                Thread.sleep(first ? 0 : LATE_MILLIS);
+                a.barrier();
+                other.join();
+                assertNull(failure.get());
+              }
+            });
+  }
+}

@@ -1,0 +1,270 @@
+package org.gradientsync.test.contract;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What every device's buffers must do. */
+public abstract class DeviceBufferContract {
+  private BackendDevice device;
+
+  /**
+   * Opens the device under test.
+   *
+   * @return a new device, which the test closes
+   */
+  protected abstract BackendDevice openDevice();
+
+  @BeforeEach
+  void open() {
+    device = openDevice();
+  }
+
+  @AfterEach
+  void close() {
+    device.close();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void saysWhatItIs(DataType type) {
+    try (DeviceBuffer buffer = device.allocate(type, 1001)) {
+      assertEquals(type, buffer.type());
+      assertEquals(1001, buffer.count());
+      assertEquals(1001L * type.sizeInBytes(), buffer.sizeInBytes());
+      assertSame(device, buffer.device());
+      assertTrue(buffer.toString().contains(type + "[1001]"), buffer.toString());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void beginsWithZeros(DataType type) {
+    try (DeviceBuffer buffer = device.allocate(type, 37)) {
+      ByteBuffer target = Numbers.of(type, 0, 0, 37);
+      buffer.copyTo(target);
+      assertEquals(Numbers.memory(type, 37), target);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void keepsBitsOfTypedBuffers(DataType type) {
+    for (int count : new int[] {0, 1, 3, 1000, 70_001}) {
+      try (DeviceBuffer buffer = device.allocate(type, count)) {
+        ByteBuffer source = Numbers.of(type, 3, 0, count);
+        ByteBuffer target = Numbers.memory(type, count);
+        buffer.copyFrom(Numbers.typed(type, source));
+        buffer.copyTo(Numbers.typed(type, target));
+        assertEquals(source, target);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void takesBytesAndLeavesPositions(DataType type) {
+    try (DeviceBuffer buffer = device.allocate(type, 5)) {
+      ByteBuffer source = Numbers.of(type, 1, 0, 9);
+      int size = type.sizeInBytes();
+      source.position(3 * size).limit(8 * size);
+      buffer.copyFrom(source);
+      assertEquals(3 * size, source.position());
+      ByteBuffer target = Numbers.memory(type, 9);
+      target.position(size).limit(6 * size);
+      buffer.copyTo(target);
+      assertEquals(size, target.position());
+      assertEquals(source, target);
+    }
+  }
+
+  @Test
+  void takesPartsOfTypedBuffers() {
+    try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 2)) {
+      FloatBuffer source = FloatBuffer.wrap(new float[] {1, 2, 3, 4}, 1, 2);
+      buffer.copyFrom(source);
+      assertEquals(1, source.position());
+      float[] result = new float[5];
+      buffer.copyTo(FloatBuffer.wrap(result, 2, 2));
+      assertArrayEquals(new float[] {0, 0, 2, 3, 0}, result);
+    }
+  }
+
+  @Test
+  void takesArrays() {
+    try (DeviceBuffer floats = device.allocate(DataType.FLOAT32, 3);
+        DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 3);
+        DeviceBuffer halves = device.allocate(DataType.FLOAT16, 3);
+        DeviceBuffer brains = device.allocate(DataType.BFLOAT16, 3);
+        DeviceBuffer ints = device.allocate(DataType.INT32, 3);
+        DeviceBuffer longs = device.allocate(DataType.INT64, 3)) {
+      floats.copyFrom(new float[] {1, 2, 3});
+      doubles.copyFrom(new double[] {4, 5, 6});
+      halves.copyFrom(new short[] {7, 8, 9});
+      brains.copyFrom(new short[] {10, 11, 12});
+      ints.copyFrom(new int[] {13, 14, 15});
+      longs.copyFrom(new long[] {16, 17, 18});
+      float[] f = new float[3];
+      double[] d = new double[3];
+      short[] h = new short[3];
+      short[] b = new short[3];
+      int[] i = new int[3];
+      long[] l = new long[3];
+      floats.copyTo(f);
+      doubles.copyTo(d);
+      halves.copyTo(h);
+      brains.copyTo(b);
+      ints.copyTo(i);
+      longs.copyTo(l);
+      assertArrayEquals(new float[] {1, 2, 3}, f);
+      assertArrayEquals(new double[] {4, 5, 6}, d);
+      assertArrayEquals(new short[] {7, 8, 9}, h);
+      assertArrayEquals(new short[] {10, 11, 12}, b);
+      assertArrayEquals(new int[] {13, 14, 15}, i);
+      assertArrayEquals(new long[] {16, 17, 18}, l);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void slicesAreViews(DataType type) {
+    try (DeviceBuffer whole = device.allocate(type, 100)) {
+      whole.copyFrom(Numbers.of(type, 0, 0, 100));
+      DeviceBuffer odd = whole.slice(7, 51);
+      assertEquals(51, odd.count());
+      assertEquals(Numbers.of(type, 0, 7, 51), download(odd));
+      DeviceBuffer inner = odd.slice(3, 5);
+      inner.copyFrom(Numbers.of(type, 1, 0, 5));
+      ByteBuffer expected = Numbers.of(type, 0, 0, 100);
+      expected.put(10 * type.sizeInBytes(), Numbers.of(type, 1, 0, 5), 0, 5 * type.sizeInBytes());
+      assertEquals(expected, download(whole));
+      assertEquals(0, whole.slice(100, 0).count());
+    }
+  }
+
+  @Test
+  void refusesSlicesOutOfRange() {
+    try (DeviceBuffer buffer = device.allocate(DataType.INT32, 10)) {
+      for (long[] range :
+          new long[][] {{-1, 2}, {0, 11}, {9, 2}, {11, 0}, {3, -1}, {1, Long.MAX_VALUE}}) {
+        IndexOutOfBoundsException e =
+            assertThrows(IndexOutOfBoundsException.class, () -> buffer.slice(range[0], range[1]));
+        assertTrue(e.getMessage().contains("offset=" + range[0]), e.getMessage());
+      }
+      DeviceBuffer slice = buffer.slice(2, 3);
+      assertThrows(IndexOutOfBoundsException.class, () -> slice.slice(0, 4));
+    }
+  }
+
+  @Test
+  void refusesOtherTypesAndLengths() {
+    try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 4)) {
+      buffer.copyFrom(new float[] {1, 2, 3, 4});
+      assertRefused(() -> buffer.copyFrom(new double[4]), "double");
+      assertRefused(() -> buffer.copyFrom(new int[4]), "int");
+      assertRefused(() -> buffer.copyFrom(new short[4]), "short");
+      assertRefused(() -> buffer.copyFrom(new long[4]), "long");
+      assertRefused(() -> buffer.copyFrom(CharBuffer.allocate(4)), "char");
+      assertRefused(() -> buffer.copyTo(IntBuffer.allocate(4)), "int");
+      assertRefused(() -> buffer.copyFrom(new float[3]), "source=3, expected=4");
+      assertRefused(() -> buffer.copyFrom(new float[5]), "source=5, expected=4");
+      assertRefused(() -> buffer.copyTo(new float[0]), "target=0, expected=4");
+      assertRefused(() -> buffer.copyFrom(ByteBuffer.allocate(4)), "source=4, expected=16");
+      assertRefused(() -> buffer.copyTo(FloatBuffer.allocate(4).asReadOnlyBuffer()), "read-only");
+      assertThrows(NullPointerException.class, () -> buffer.copyFrom((float[]) null));
+      assertThrows(NullPointerException.class, () -> buffer.copyTo((Buffer) null));
+      float[] unchanged = new float[4];
+      buffer.copyTo(unchanged);
+      assertArrayEquals(new float[] {1, 2, 3, 4}, unchanged);
+    }
+  }
+
+  @Test
+  void refusesCountsThatCannotBe() {
+    assertThrows(NullPointerException.class, () -> device.allocate(null, 1));
+    assertRefused(() -> device.allocate(DataType.INT64, -1), "count=-1");
+    assertRefused(() -> device.allocate(DataType.INT64, Long.MAX_VALUE / 4), "too large");
+  }
+
+  @Test
+  void severalAreAliveAtOnce() {
+    List<DeviceBuffer> buffers = new ArrayList<>();
+    for (int i = 0; i < 50; i++) {
+      DeviceBuffer buffer = device.allocate(DataType.INT32, 100 + i);
+      buffer.copyFrom(Numbers.of(DataType.INT32, i, 0, 100 + i));
+      buffers.add(buffer);
+    }
+    for (int i = 0; i < 50; i++) {
+      assertEquals(Numbers.of(DataType.INT32, i, 0, 100 + i), download(buffers.get(i)));
+      buffers.get(i).close();
+    }
+  }
+
+  @Test
+  void refusesUseAfterClose() {
+    DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 4);
+    DeviceBuffer slice = buffer.slice(1, 2);
+    assertFalse(buffer.isClosed());
+    buffer.close();
+    buffer.close();
+    assertTrue(buffer.isClosed());
+    assertTrue(slice.isClosed());
+    assertThrows(IllegalStateException.class, () -> buffer.copyFrom(new float[4]));
+    assertThrows(IllegalStateException.class, () -> buffer.copyTo(new float[4]));
+    assertThrows(IllegalStateException.class, () -> buffer.slice(0, 1));
+    assertThrows(IllegalStateException.class, () -> slice.copyTo(new float[2]));
+    slice.close();
+  }
+
+  @Test
+  void closingASliceLeavesTheWhole() {
+    try (DeviceBuffer buffer = device.allocate(DataType.INT32, 4)) {
+      DeviceBuffer slice = buffer.slice(1, 2);
+      slice.close();
+      assertTrue(slice.isClosed());
+      buffer.copyFrom(new int[] {1, 2, 3, 4});
+      assertEquals(2, download(buffer.slice(1, 2)).getInt(0));
+    }
+  }
+
+  @Test
+  void refusesUseAfterItsDeviceIsClosed() {
+    DeviceBuffer buffer = device.allocate(DataType.INT32, 4);
+    device.close();
+    device.close();
+    assertTrue(buffer.isClosed());
+    assertThrows(IllegalStateException.class, () -> buffer.copyTo(new int[4]));
+    assertThrows(IllegalStateException.class, () -> device.allocate(DataType.INT32, 4));
+    buffer.close();
+  }
+
+  private static ByteBuffer download(DeviceBuffer buffer) {
+    ByteBuffer target = Numbers.memory(buffer.type(), (int) buffer.count());
+    buffer.copyTo(target);
+    return target;
+  }
+
+  private static void assertRefused(Runnable call, String part) {
+    IllegalArgumentException e = assertThrows(IllegalArgumentException.class, call::run);
+    assertTrue(e.getMessage().contains(part), e.getMessage());
+  }
+}

@@ -1,0 +1,700 @@
+package org.gradientsync.test.contract;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What {@link GradientSync} must do with every reducer: above all, the promised bits. */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(240)
+public abstract class ReducerContract {
+  private static final int[] COUNTS = {0, 1, 2, 5, 64, 1000, 4099, 131_075};
+
+  /**
+   * The ranks to run with.
+   *
+   * @return the runner of the backend under test, with its reducer chosen
+   */
+  protected abstract RankRunner runner();
+
+  Stream<Integer> sizes() {
+    return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  Stream<Arguments> sizesAndTypes() {
+    return sizes().flatMap(n -> Arrays.stream(DataType.values()).map(t -> Arguments.of(n, t)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void givesThePromisedBits(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (ReduceOp op : ReduceOp.values()) {
+                for (int count : COUNTS) {
+                  if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
+                    continue;
+                  }
+                  try (DeviceBuffer buffer = sync.allocate(type, count)) {
+                    buffer.copyFrom(Numbers.of(type, sync.rank(), 0, count));
+                    sync.allReduce(buffer, op);
+                    assertBits(Numbers.reduced(type, op, ranks, 0, count), buffer, type, op);
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void reducesSlicesAtOddOffsets(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              int whole = 40_003;
+              int first = 7;
+              int count = 35_111;
+              try (DeviceBuffer buffer = sync.allocate(type, whole)) {
+                buffer.copyFrom(Numbers.of(type, sync.rank(), 0, whole));
+                sync.allReduce(buffer.slice(first, count), ReduceOp.SUM);
+                ByteBuffer expected = Numbers.of(type, sync.rank(), 0, whole);
+                int size = type.sizeInBytes();
+                expected.put(
+                    first * size,
+                    Numbers.reduced(type, ReduceOp.SUM, ranks, first, count),
+                    0,
+                    count * size);
+                assertBits(expected, buffer, type, ReduceOp.SUM);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void reducesAgainAndAgain(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              try (DeviceBuffer a = sync.allocate(type, 10_001);
+                  DeviceBuffer b = sync.allocate(type, 77)) {
+                for (int round = 0; round < 20; round++) {
+                  a.copyFrom(Numbers.of(type, sync.rank(), round, 10_001));
+                  b.copyFrom(Numbers.of(type, sync.rank(), round * 3, 77));
+                  sync.average(b); // the smaller one first: room that it has taken is outgrown
+                  sync.average(a);
+                  assertBits(
+                      Numbers.reduced(type, ReduceOp.AVERAGE, ranks, round, 10_001),
+                      a,
+                      type,
+                      ReduceOp.AVERAGE);
+                  assertBits(
+                      Numbers.reduced(type, ReduceOp.AVERAGE, ranks, round * 3, 77),
+                      b,
+                      type,
+                      ReduceOp.AVERAGE);
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void registeringChangesNoElement(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT64;
+              try (DeviceBuffer buffer = sync.allocate(type, 1001);
+                  DeviceBuffer empty = sync.allocate(type, 0)) {
+                buffer.copyFrom(Numbers.of(type, sync.rank(), 0, 1001));
+                sync.register(buffer);
+                sync.register(empty);
+                assertBits(Numbers.of(type, sync.rank(), 0, 1001), buffer, type, null);
+                sync.average(buffer);
+                sync.register(buffer);
+                sync.allReduce(buffer, ReduceOp.MAX); // of equal elements
+                assertBits(
+                    Numbers.reduced(type, ReduceOp.AVERAGE, ranks, 0, 1001),
+                    buffer,
+                    type,
+                    ReduceOp.AVERAGE);
+              }
+              assertThrows(NullPointerException.class, () -> sync.register(null));
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void manyShortLivedSlices(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.INT32;
+              try (DeviceBuffer buffer = sync.allocate(type, 2000)) {
+                for (int i = 0; i < 1200; i++) {
+                  buffer.copyFrom(Numbers.of(type, sync.rank(), 0, 2000));
+                  sync.allReduce(buffer.slice(i, 3), ReduceOp.SUM);
+                }
+                ByteBuffer expected = Numbers.of(type, sync.rank(), 0, 2000);
+                expected.put(1199 * 4, Numbers.reduced(type, ReduceOp.SUM, ranks, 1199, 3), 0, 12);
+                assertBits(expected, buffer, type, ReduceOp.SUM);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void broadcastsFromEveryRoot(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int root = 0; root < ranks; root++) {
+                for (int count : COUNTS) {
+                  try (DeviceBuffer buffer = sync.allocate(type, count)) {
+                    buffer.copyFrom(Numbers.of(type, sync.rank(), 0, count));
+                    sync.broadcast(buffer, root);
+                    assertBits(Numbers.of(type, root, 0, count), buffer, type, null);
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void severalSyncsDoNotMix(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
+                  DeviceBuffer a = sync.allocate(DataType.INT64, 1000);
+                  DeviceBuffer b = other.allocate(DataType.INT64, 1000)) {
+                a.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 0, 1000));
+                b.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 5, 1000));
+                other.allReduce(b, ReduceOp.SUM);
+                sync.allReduce(a, ReduceOp.MAX);
+                assertBits(
+                    Numbers.reduced(DataType.INT64, ReduceOp.MAX, ranks, 0, 1000),
+                    a,
+                    DataType.INT64,
+                    ReduceOp.MAX);
+                assertBits(
+                    Numbers.reduced(DataType.INT64, ReduceOp.SUM, ranks, 5, 1000),
+                    b,
+                    DataType.INT64,
+                    ReduceOp.SUM);
+                assertThrows(IllegalArgumentException.class, () -> sync.allReduce(b, ReduceOp.SUM));
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              if (ranks == 1) {
+                return;
+              }
+              int last = ranks - 1;
+              boolean odd = sync.rank() == last;
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 5000);
+                  DeviceBuffer doubles = sync.allocate(DataType.FLOAT64, 5000)) {
+                buffer.copyFrom(Numbers.of(DataType.FLOAT32, sync.rank(), 0, 5000));
+                assertMismatch(
+                    () -> sync.average(odd ? buffer.slice(0, 4999) : buffer),
+                    "rank 0: allReduce(FLOAT32[5000], AVERAGE)",
+                    "rank " + last + ": allReduce(FLOAT32[4999], AVERAGE)");
+                assertMismatch(
+                    () -> sync.average(odd ? doubles : buffer),
+                    "rank " + last + ": allReduce(FLOAT64[5000]");
+                assertMismatch(
+                    () -> sync.allReduce(buffer, odd ? ReduceOp.MAX : ReduceOp.MIN),
+                    "rank " + last + ": allReduce(FLOAT32[5000], MAX)");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.broadcast(buffer, 0);
+                      } else {
+                        sync.average(buffer);
+                      }
+                    },
+                    "rank " + last + ": broadcast(FLOAT32[5000], root=0)");
+                assertMismatch(
+                    () -> sync.broadcast(buffer, odd ? 1 : 0),
+                    "rank " + last + ": broadcast(FLOAT32[5000], root=1)");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.barrier();
+                      } else {
+                        sync.average(buffer);
+                      }
+                    },
+                    "rank " + last + ": barrier()");
+                assertBits(
+                    Numbers.of(DataType.FLOAT32, sync.rank(), 0, 5000),
+                    buffer,
+                    DataType.FLOAT32,
+                    null);
+                sync.average(buffer); // and the sync still works
+                assertBits(
+                    Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, 0, 5000),
+                    buffer,
+                    DataType.FLOAT32,
+                    ReduceOp.AVERAGE);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void namesOfBuffersAreInTheTable(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              if (ranks == 1) {
+                return;
+              }
+              String name =
+                  sync.rank() == 1 ? "größer als achtundvierzig Bytes: äääääääääääääää" : "w";
+              int count = sync.rank() == 1 ? 5 : 6;
+              try (DeviceBuffer whole = sync.allocate(DataType.FLOAT32, 8).named(name);
+                  DeviceBuffer slice = whole.slice(1, count)) {
+                assertEquals(name, slice.name());
+                assertMismatch(
+                    () -> sync.average(slice),
+                    "rank 0: allReduce(FLOAT32[6] \"w\" at offset 1, AVERAGE)",
+                    "rank 1: allReduce(FLOAT32[5] \"größer als acht...äääääääää #",
+                    "\" at offset 1, AVERAGE)");
+              }
+            });
+  }
+
+  /** Of the same type and count, so that only their names tell them from each other. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void buffersOfOtherNamesAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              try (DeviceBuffer bias = sync.allocate(DataType.FLOAT32, 3).named("bias");
+                  DeviceBuffer scale = sync.allocate(DataType.FLOAT32, 3).named("scale");
+                  DeviceBuffer plain = sync.allocate(DataType.FLOAT32, 3);
+                  DeviceBuffer unnamed = sync.allocate(DataType.FLOAT32, 3);
+                  DeviceBuffer own = sync.allocate(DataType.FLOAT32, 3).named("own")) {
+                DeviceBuffer half = odd ? plain : own; // one without a name goes with any
+                half.copyFrom(new float[] {sync.rank(), sync.rank(), sync.rank()});
+                sync.allReduce(half, ReduceOp.MAX);
+                float[] last = new float[3];
+                half.copyTo(last);
+                assertArrayEquals(new float[] {ranks - 1, ranks - 1, ranks - 1}, last);
+                // One rank has given no name; of three, it goes with either and must throw, too.
+                boolean gives = ranks == 2 || sync.rank() > 0;
+                DeviceBuffer mine = odd ? scale : gives ? bias : unnamed;
+                String name = ranks == 2 ? " \"bias\"" : "";
+                assertMismatch(
+                    () -> sync.average(mine),
+                    "rank 0: allReduce(FLOAT32[3]" + name + ", AVERAGE)",
+                    "rank " + (ranks - 1) + ": allReduce(FLOAT32[3] \"scale\", AVERAGE)");
+              }
+            });
+  }
+
+  /** Names that are longer than what the ranks send of them, and alike where they are shown. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void buffersWithLongNamesAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    String norm = "model.decoder.layers.10.encoder_attn_layer_norm.";
+    String[][] pairs = {
+      {norm + "weight", norm + "bias"},
+      {norm + "a." + norm + norm, norm + "b." + norm + norm},
+    };
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              for (String[] pair : pairs) {
+                try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 3).named(pair[0]);
+                    DeviceBuffer b = sync.allocate(DataType.FLOAT32, 3).named(pair[1])) {
+                  a.copyFrom(new float[] {1, 1, 1});
+                  b.copyFrom(new float[] {100, 100, 100});
+                  DeviceBuffer mine = odd ? b : a;
+                  String message =
+                      assertThrows(MismatchedCallException.class, () -> sync.average(mine))
+                          .getMessage();
+                  assertEquals(2, asked(message, ranks).distinct().count(), message);
+                  sync.average(a);
+                  float[] ones = new float[3];
+                  a.copyTo(ones);
+                  assertArrayEquals(new float[] {1, 1, 1}, ones);
+                }
+              }
+            });
+  }
+
+  /** What each rank asked for, by the table in an error. */
+  private static Stream<String> asked(String message, int ranks) {
+    return Stream.iterate(0, rank -> rank + 1)
+        .limit(ranks)
+        .map(rank -> message.split("rank " + rank + ": ")[1].split("\n")[0]);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void otherViewsOfANamedBufferAreNotReducedTogether(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == last;
+              try (DeviceBuffer whole = sync.allocate(DataType.FLOAT32, 12).named("w");
+                  DeviceBuffer low = whole.slice(0, 6);
+                  DeviceBuffer high = whole.slice(6, 6);
+                  DeviceBuffer inner = high.slice(3, 2);
+                  DeviceBuffer ours = low.slice(3, 2);
+                  DeviceBuffer a = whole.slice(8, 3).named("a");
+                  DeviceBuffer other = whole.slice(9, 3).named("a")) {
+                assertMismatch(
+                    () -> sync.average(odd ? high : low),
+                    "rank 0: allReduce(FLOAT32[6] \"w\", AVERAGE)",
+                    "rank " + last + ": allReduce(FLOAT32[6] \"w\" at offset 6, AVERAGE)");
+                assertMismatch(
+                    () -> sync.broadcast(odd ? inner : ours, 0),
+                    "rank 0: broadcast(FLOAT32[2] \"w\" at offset 3, root=0)",
+                    "rank " + last + ": broadcast(FLOAT32[2] \"w\" at offset 9, root=0)");
+                sync.average(odd ? other : a); // by names of their own
+              }
+            });
+  }
+
+  /** It has come to the call, and what the others need of it may be gone when they come. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aRankThatIsInterruptedIsNamed(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int odd = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(20)),
+            sync -> {
+              DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001);
+              if (sync.rank() == odd) {
+                Thread.currentThread().interrupt();
+              } else {
+                Thread.sleep(300);
+              }
+              String message = lossIn(sync, buffer);
+              boolean own = Thread.interrupted();
+              assertEquals(sync.rank() == odd, own);
+              buffer.close();
+              if (own || ranks == 2) { // of three, the first to see it may be who the others name
+                assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
+              }
+              assertFalse(message.contains("/dev/shm"), message);
+            });
+  }
+
+  /** It has come, too late: that others gave up says nothing to it without the reason. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aRankThatComesTooLateIsToldSo(int ranks) {
+    if (ranks == 1 || ranks > 3) {
+      return; // each takes the whole time-out
+    }
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(3)).set("reports", "off"),
+            sync -> {
+              try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
+                  DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
+                boolean late = sync.rank() == ranks - 1;
+                if (late) {
+                  other.communicator().barrier(); // the others have given up then
+                }
+                String message = lossIn(sync, buffer);
+                assertTrue(message.contains("timed out: rank " + (ranks - 1) + " ("), message);
+                assertEquals(late, message.contains(" gave up "), message);
+                if (!late) {
+                  other.communicator().barrier();
+                }
+              }
+            });
+  }
+
+  /**
+   * Where data moves before the ranks have compared their calls, it is taken back: buffers that
+   * have been reduced before, of several chunks, and of so few elements that some ranks own none.
+   */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void mismatchesOfKnownBuffersDamageNothing(int ranks) {
+    if (ranks == 1 || !looksFirst()) {
+      return; // reducers that do not wait on the host are broken by a mismatch
+    }
+    int many = 300_001;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (DeviceBuffer large = sync.allocate(DataType.INT64, many);
+                  DeviceBuffer small = sync.allocate(DataType.FLOAT32, 3)) {
+                long[] numbers = new long[many];
+                Arrays.setAll(numbers, i -> (long) i * (sync.rank() + 1));
+                large.copyFrom(numbers);
+                sync.allReduce(large, ReduceOp.MIN); // all the same from now on
+                large.copyTo(numbers);
+                small.copyFrom(new float[] {1, 2, 3});
+                sync.average(small);
+                boolean odd = sync.rank() == ranks - 1;
+                for (int i = 0; i < 3; i++) {
+                  assertMismatch(() -> sync.allReduce(odd ? small : large, ReduceOp.SUM));
+                  assertMismatch(() -> sync.allReduce(large, odd ? ReduceOp.MIN : ReduceOp.MAX));
+                  assertMismatch(
+                      () -> {
+                        if (odd) {
+                          sync.barrier();
+                        } else {
+                          sync.average(small);
+                        }
+                      });
+                }
+                long[] after = new long[many];
+                large.copyTo(after);
+                assertArrayEquals(numbers, after);
+                sync.allReduce(large, ReduceOp.SUM);
+                large.copyTo(after);
+                Arrays.setAll(numbers, i -> numbers[i] * ranks);
+                assertArrayEquals(numbers, after);
+                float[] few = new float[3];
+                sync.average(small);
+                small.copyTo(few);
+                assertArrayEquals(new float[] {1, 2, 3}, few);
+              }
+            });
+  }
+
+  /**
+   * Whether a gradient that is not finite is found before anything is changed.
+   *
+   * @return false for reducers that look while they reduce
+   */
+  protected boolean looksFirst() {
+    return true;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aGradientThatIsNotFiniteIsNamed(int ranks) {
+    runner()
+        .run(
+            ranks,
+            options -> options.requireFinite(true),
+            sync -> {
+              int last = ranks - 1;
+              int count = 100_003;
+              for (DataType type : DataType.values()) {
+                try (DeviceBuffer whole = sync.allocate(type, count + 1).named("w");
+                    DeviceBuffer buffer = whole.slice(1, count)) {
+                  sync.allReduce(buffer, ReduceOp.SUM); // zeros are finite
+                  int index = 77_777;
+                  ByteBuffer values = Numbers.memory(type, count);
+                  for (int i = 0; i < values.capacity(); i++) {
+                    values.put(i, (byte) (i % 60)); // whatever that is, it is finite
+                  }
+                  if (sync.rank() == last) {
+                    setToInfinity(values, type, index);
+                  }
+                  buffer.copyFrom(values);
+                  if (!type.isFloatingPoint()) {
+                    sync.allReduce(buffer, ReduceOp.SUM);
+                    continue;
+                  }
+                  NotFiniteException e =
+                      assertThrows(
+                          NotFiniteException.class,
+                          () -> {
+                            sync.allReduce(buffer, ReduceOp.MAX);
+                            buffer.copyTo(Numbers.memory(type, count));
+                          });
+                  String message = e.getMessage();
+                  assertTrue(message.contains("rank " + last + ": "), message);
+                  assertTrue(message.contains(type + "[" + count + "] \"w\""), message);
+                  assertTrue(message.contains("index=" + index), message);
+                  if (looksFirst()) {
+                    assertBits(values, buffer, type, null);
+                  }
+                  sync.barrier();
+                }
+              }
+            });
+  }
+
+  private static void setToInfinity(ByteBuffer values, DataType type, int index) {
+    switch (type) {
+      case FLOAT16 -> values.putShort(2 * index, (short) 0xfc00);
+      case BFLOAT16 -> values.putShort(2 * index, (short) 0x7fc1); // a NaN
+      case FLOAT32 -> values.putFloat(4 * index, Float.NEGATIVE_INFINITY);
+      case FLOAT64 -> values.putDouble(8 * index, Double.NaN);
+      default -> {}
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void refusesBadInput(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DeviceBuffer ints = sync.allocate(DataType.INT32, 4);
+              DeviceBuffer floats = sync.allocate(DataType.FLOAT32, 4);
+              IllegalArgumentException e =
+                  assertThrows(IllegalArgumentException.class, () -> sync.average(ints));
+              assertTrue(e.getMessage().contains("type=INT32"), e.getMessage());
+              assertThrows(NullPointerException.class, () -> sync.average(null));
+              assertThrows(NullPointerException.class, () -> sync.allReduce(floats, null));
+              assertThrows(NullPointerException.class, () -> sync.broadcast(null, 0));
+              assertThrows(IllegalArgumentException.class, () -> sync.broadcast(floats, ranks));
+              assertThrows(IllegalArgumentException.class, () -> sync.broadcast(floats, -1));
+              assertThrows(IllegalArgumentException.class, () -> sync.allocate(DataType.INT32, -1));
+              floats.close();
+              assertThrows(IllegalStateException.class, () -> sync.average(floats));
+              sync.barrier();
+              sync.close();
+              sync.close();
+              assertThrows(IllegalStateException.class, () -> sync.allReduce(ints, ReduceOp.SUM));
+              assertThrows(IllegalStateException.class, () -> sync.allocate(DataType.INT32, 1));
+              assertThrows(IllegalStateException.class, sync::barrier);
+              assertThrows(IllegalStateException.class, () -> ints.copyTo(new int[4]));
+              ints.close();
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void allocatesNothingWhenWarm(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              com.sun.management.ThreadMXBean threads =
+                  (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 200_000)) {
+                for (int i = 0; i < 50; i++) {
+                  sync.average(buffer);
+                }
+                long before = threads.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 500; i++) {
+                  sync.average(buffer);
+                }
+                long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+                // Reading the counter allocates a little itself the first time; one object a call
+                // is 8000 bytes.
+                // A long wait takes some; one object a call would be 8000.
+                assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
+              }
+            });
+  }
+
+  /** What an average throws, at the latest when its result is waited for. */
+  private static String lossIn(GradientSync sync, DeviceBuffer buffer) {
+    return assertThrows(
+            RankLostException.class,
+            () -> {
+              sync.average(buffer);
+              buffer.copyTo(new float[(int) buffer.count()]);
+            })
+        .getMessage();
+  }
+
+  private static void assertMismatch(Runnable call, String... parts) {
+    MismatchedCallException e = assertThrows(MismatchedCallException.class, call::run);
+    for (String part : parts) {
+      assertTrue(e.getMessage().contains(part), e.getMessage());
+    }
+  }
+
+  private static void assertBits(
+      ByteBuffer expected, DeviceBuffer buffer, DataType type, ReduceOp op) {
+    int count = (int) buffer.count();
+    ByteBuffer actual = Numbers.memory(type, count);
+    buffer.copyTo(actual);
+    int difference = expected.mismatch(actual);
+    if (difference >= 0) {
+      int index = difference / type.sizeInBytes();
+      throw new AssertionError(
+          "wrong bits: type="
+              + type
+              + ", op="
+              + op
+              + ", count="
+              + count
+              + ", index="
+              + index
+              + ", expected="
+              + hex(expected, type, index)
+              + ", actual="
+              + hex(actual, type, index));
+    }
+    assertEquals(expected.remaining(), actual.remaining());
+  }
+
+  private static String hex(ByteBuffer memory, DataType type, int index) {
+    return switch (type.sizeInBytes()) {
+      case 2 -> Integer.toHexString(memory.getShort(index * 2) & 0xffff);
+      case 4 -> Integer.toHexString(memory.getInt(index * 4));
+      default -> Long.toHexString(memory.getLong(index * 8));
+    };
+  }
+}

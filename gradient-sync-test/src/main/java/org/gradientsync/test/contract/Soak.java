@@ -1,0 +1,423 @@
+package org.gradientsync.test.contract;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.SplittableRandom;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+
+/**
+ * One rank of a soak: random calls on several syncs, each checked. All ranks draw the same numbers,
+ * so all make the same calls.
+ */
+final class Soak implements AutoCloseable {
+  /** So many that one descriptor or mapping that each of them leaves is more than chance. */
+  private static final int FEWEST_SYNCS = 120;
+
+  private static final int WARM_UP_SYNCS = 50;
+  private static final int OPEN_AT_ONCE = 3;
+  private static final int SHORT_LIVED = 3;
+  private static final int STEPS_AT_A_TIME = 16;
+  private static final int LARGE = 60_001;
+  private static final DataType[] TYPES = DataType.values();
+  private static final List<Parameter> MODEL =
+      List.of(
+          new Parameter("a", DataType.FLOAT32, 3_001),
+          new Parameter("b", DataType.BFLOAT16, 77),
+          new Parameter("c", DataType.FLOAT64, 1_025),
+          new Parameter("d", DataType.FLOAT32, 1),
+          new Parameter("e", DataType.FLOAT16, 2_222));
+
+  private final long seed;
+  private final GradientSync base;
+  private final int ranks;
+  private final int rank;
+  private final SplittableRandom shared;
+  private final Random own; // when gradients become ready, which each rank decides
+  private final List<GradientSync> open = new ArrayList<>();
+  private int opened;
+  private long steps;
+
+  Soak(GradientSync base) {
+    this.base = base;
+    ranks = base.size();
+    rank = base.rank();
+    seed = Long.getLong("soak.seed", agree(System.nanoTime()));
+    shared = new SplittableRandom(seed);
+    own = new Random(seed + rank);
+    if (rank == 0) {
+      System.out.println(this);
+    }
+  }
+
+  /** Everything has happened several times, so what is kept for the next time is there. */
+  void warmUp() {
+    run(Duration.ZERO, WARM_UP_SYNCS);
+  }
+
+  /** Makes random calls for some time; returns how many syncs were opened. */
+  int run(Duration time) {
+    return run(time, FEWEST_SYNCS);
+  }
+
+  private int run(Duration time, int fewestSyncs) {
+    int before = opened;
+    long start = System.nanoTime();
+    boolean more = true;
+    while (more) {
+      for (int i = 0; i < STEPS_AT_A_TIME; i++) {
+        step();
+      }
+      boolean late = System.nanoTime() - start >= time.toNanos();
+      more = agree(late && opened - before >= fewestSyncs ? 1 : 0) == 0; // by rank 0's clock
+    }
+    return opened - before;
+  }
+
+  /** Nothing is open but what was at first. */
+  void settle() {
+    open.forEach(GradientSync::close);
+    open.clear();
+    base.barrier();
+  }
+
+  @Override
+  public void close() {
+    open.forEach(GradientSync::close);
+  }
+
+  @Override
+  public String toString() {
+    return "soak: -Dsoak.seed="
+        + seed
+        + ", reducer="
+        + base.reducer()
+        + ", rank="
+        + rank
+        + " of "
+        + ranks
+        + ", steps="
+        + steps;
+  }
+
+  private long agree(long value) {
+    LongBuffer one = LongBuffer.wrap(new long[] {value});
+    base.communicator().broadcast(one, 0);
+    return one.get(0);
+  }
+
+  private void step() {
+    steps++;
+    int choice = shared.nextInt(100);
+    try {
+      if (choice < 35) {
+        reduce(any(), shared);
+      } else if (choice < 45) {
+        broadcast(any(), shared);
+      } else if (choice < 60) {
+        onHost(any().communicator(), ranks, shared);
+      } else if (choice < 64) {
+        split(any().communicator());
+      } else if (choice < 70) {
+        buckets(any());
+      } else if (choice < 74) {
+        twoThreads();
+      } else if (choice < 94) {
+        openOrClose();
+      } else if (choice < 99) {
+        buffers(any());
+      } else {
+        System.gc();
+      }
+    } catch (Exception | AssertionError e) {
+      throw new AssertionError(this + ", choice=" + choice + ": " + e, e);
+    }
+  }
+
+  private GradientSync any() {
+    int index = shared.nextInt(open.size() + 1);
+    return index == 0 ? base : open.get(index - 1);
+  }
+
+  private static int count(SplittableRandom random) {
+    return switch (random.nextInt(12)) {
+      case 0, 1 -> random.nextInt(3);
+      case 2 -> random.nextInt(LARGE / 3, LARGE) | 1;
+      case 3 -> random.nextInt(10_000);
+      default -> random.nextInt(1, 1_500);
+    };
+  }
+
+  private static ReduceOp op(SplittableRandom random, DataType type) {
+    ReduceOp op = ReduceOp.values()[random.nextInt(ReduceOp.values().length)];
+    return op == ReduceOp.AVERAGE && !type.isFloatingPoint() ? ReduceOp.SUM : op;
+  }
+
+  private void reduce(GradientSync sync, SplittableRandom random) {
+    DataType type = TYPES[random.nextInt(TYPES.length)];
+    ReduceOp op = op(random, type);
+    int count = count(random);
+    int at = random.nextInt(2) * random.nextInt(100);
+    int data = random.nextInt(1 << 20);
+    int again = random.nextInt(1, 4);
+    boolean register = random.nextInt(10) == 0;
+    try (DeviceBuffer whole = sync.allocate(type, at + count + at / 2);
+        DeviceBuffer part = whole.slice(at, count)) {
+      if (register) {
+        sync.register(part);
+      }
+      for (int i = 0; i < again; i++) {
+        part.copyFrom(Numbers.of(type, rank, data + i, count));
+        sync.allReduce(part, op);
+        check(Numbers.reduced(type, op, ranks, data + i, count), part, op);
+      }
+    }
+  }
+
+  private void broadcast(GradientSync sync, SplittableRandom random) {
+    DataType type = TYPES[random.nextInt(TYPES.length)];
+    int count = count(random);
+    int root = random.nextInt(ranks);
+    int data = random.nextInt(1 << 20);
+    try (DeviceBuffer buffer = sync.allocate(type, count)) {
+      buffer.copyFrom(Numbers.of(type, rank, data, count));
+      sync.broadcast(buffer, root);
+      check(Numbers.of(type, root, data, count), buffer, "broadcast from " + root);
+    }
+  }
+
+  /** One of the communicator's calls; its ranks are numbered from 0, whoever they are. */
+  private static void onHost(Communicator group, int size, SplittableRandom random) {
+    DataType type = TYPES[random.nextInt(TYPES.length)];
+    ReduceOp op = op(random, type);
+    int count = random.nextInt(1, 3_000);
+    int root = random.nextInt(size);
+    int data = random.nextInt(1 << 20);
+    int me = group.rank();
+    int all = count * size;
+    ByteBuffer mine = Numbers.of(type, me, data, count);
+    ByteBuffer room = Numbers.memory(type, all);
+    Buffer send = Numbers.typed(type, mine);
+    switch (random.nextInt(7)) {
+      case 0 -> {
+        group.allReduce(send, type, op);
+        check(Numbers.reduced(type, op, size, data, count), mine, type, op);
+      }
+      case 1 -> {
+        group.broadcast(send, root);
+        check(Numbers.of(type, root, data, count), mine, type, "communicator.broadcast");
+      }
+      case 2 -> {
+        group.allGather(send, Numbers.typed(type, room));
+        check(everybodys(type, size, data, count), room, type, "allGather");
+      }
+      case 3 -> {
+        ByteBuffer whole = Numbers.of(type, me, data, all);
+        group.reduceScatter(Numbers.typed(type, whole), send, type, op);
+        check(Numbers.reduced(type, op, size, data + me * count, count), mine, type, op);
+      }
+      case 4 -> {
+        group.gather(send, me == root ? Numbers.typed(type, room) : null, root);
+        if (me == root) {
+          check(everybodys(type, size, data, count), room, type, "gather");
+        }
+      }
+      case 5 -> {
+        ByteBuffer whole = everybodys(type, size, data, count);
+        group.scatter(me == root ? Numbers.typed(type, whole) : null, send, root);
+        check(Numbers.of(type, me, data, count), mine, type, "scatter");
+      }
+      default -> {
+        if (size > 1) {
+          ByteBuffer got = Numbers.memory(type, count);
+          int to = (me + 1) % size;
+          int from = (me + size - 1) % size;
+          group.sendReceive(send, to, Numbers.typed(type, got), from, random.nextInt(100));
+          check(Numbers.of(type, from, data, count), got, type, "sendReceive");
+        }
+      }
+    }
+  }
+
+  private static ByteBuffer everybodys(DataType type, int size, int data, int count) {
+    ByteBuffer all = Numbers.memory(type, count * size);
+    for (int peer = 0; peer < size; peer++) {
+      all.put(Numbers.of(type, peer, data, count));
+    }
+    return all.clear();
+  }
+
+  /** Groups of some of the ranks, in an order of their own. */
+  private void split(Communicator communicator) {
+    int[] colors = new int[ranks];
+    int[] keys = new int[ranks];
+    for (int i = 0; i < ranks; i++) {
+      colors[i] = shared.nextInt(4) - 1;
+      keys[i] = shared.nextInt(5);
+    }
+    SplittableRandom[] byColor = {shared.split(), shared.split(), shared.split()};
+    int size = 0;
+    int place = 0;
+    for (int i = 0; i < ranks; i++) {
+      if (colors[i] == colors[rank]) {
+        size++;
+        place += keys[i] < keys[rank] || keys[i] == keys[rank] && i < rank ? 1 : 0;
+      }
+    }
+    try (Communicator part = communicator.split(colors[rank], keys[rank])) {
+      if (colors[rank] < 0) {
+        require(part == null, "a rank without a color is in a group");
+        return;
+      }
+      require(part.size() == size && part.rank() == place, "wrong place in a group: " + place);
+      for (int i = 0; i < 3; i++) {
+        onHost(part, size, byColor[colors[rank]]);
+      }
+    }
+  }
+
+  private void buckets(GradientSync sync) {
+    int data = shared.nextInt(1 << 20);
+    boolean overlap = shared.nextBoolean();
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, MODEL)
+            .firstBucketBytes(4_000)
+            .bucketBytes(12_000)
+            .overlap(overlap)
+            .build()) {
+      List<Integer> order = new ArrayList<>();
+      for (int i = 0; i < MODEL.size(); i++) {
+        order.add(i);
+      }
+      for (int step = 0; step < 2; step++) {
+        int now = data + 1000 * step;
+        Collections.shuffle(order, own);
+        for (int i : order) {
+          Parameter p = MODEL.get(i);
+          buckets.gradient(i).copyFrom(Numbers.of(p.type(), rank, now + i, (int) p.count()));
+          buckets.ready(i);
+        }
+        buckets.finish();
+        for (int i = 0; i < MODEL.size(); i++) {
+          Parameter p = MODEL.get(i);
+          check(
+              Numbers.reduced(p.type(), ReduceOp.AVERAGE, ranks, now + i, (int) p.count()),
+              buckets.gradient(i),
+              p);
+        }
+      }
+    }
+  }
+
+  /** Each with a sync of its own, at the same time. */
+  private void twoThreads() throws InterruptedException {
+    while (open.size() < 2) {
+      open();
+    }
+    List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
+    Thread[] threads = new Thread[2];
+    for (int i = 0; i < threads.length; i++) {
+      GradientSync sync = open.get(i);
+      SplittableRandom random = shared.split();
+      threads[i] =
+          new Thread(
+              () -> {
+                for (int call = 0; call < 4; call++) {
+                  reduce(sync, random);
+                  onHost(sync.communicator(), ranks, random);
+                }
+              },
+              "soak-" + i);
+      threads[i].setUncaughtExceptionHandler((thread, e) -> failures.add(e));
+      threads[i].start();
+    }
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    if (!failures.isEmpty()) {
+      throw new AssertionError("on one of two threads: " + failures.get(0), failures.get(0));
+    }
+  }
+
+  private void open() {
+    open.add(
+        GradientSync.builder()
+            .device(base.device().kind())
+            .reducer(base.reducer())
+            .timeout(Duration.ofSeconds(60))
+            .create());
+    opened++;
+  }
+
+  private void openOrClose() {
+    if (open.size() == OPEN_AT_ONCE || !open.isEmpty() && shared.nextBoolean()) {
+      open.remove(shared.nextInt(open.size())).close();
+    } else {
+      open();
+      reduce(open.get(open.size() - 1), shared);
+    }
+    for (int i = 0; i < SHORT_LIVED; i++) {
+      open();
+      GradientSync sync = open.remove(open.size() - 1);
+      try (DeviceBuffer buffer = sync.allocate(DataType.INT32, 9)) {
+        buffer.copyFrom(Numbers.of(DataType.INT32, rank, i, 9));
+        sync.allReduce(buffer, ReduceOp.SUM);
+        check(Numbers.reduced(DataType.INT32, ReduceOp.SUM, ranks, i, 9), buffer, "a new sync's");
+      }
+      sync.close();
+    }
+  }
+
+  /** Opened and closed in any order, used or not. */
+  private void buffers(GradientSync sync) {
+    List<DeviceBuffer> buffers = new ArrayList<>();
+    for (int i = 0; i < 6; i++) {
+      buffers.add(sync.allocate(DataType.INT64, shared.nextInt(5_000)));
+    }
+    sync.allReduce(buffers.get(3), ReduceOp.MAX); // of zeros
+    check(
+        Numbers.memory(DataType.INT64, (int) buffers.get(3).count()),
+        buffers.get(3),
+        "fresh memory");
+    while (!buffers.isEmpty()) {
+      buffers.remove(shared.nextInt(buffers.size())).close();
+    }
+  }
+
+  private static void require(boolean condition, String otherwise) {
+    if (!condition) {
+      throw new AssertionError(otherwise);
+    }
+  }
+
+  private static void check(ByteBuffer expected, DeviceBuffer buffer, Object what) {
+    ByteBuffer actual = Numbers.memory(buffer.type(), (int) buffer.count());
+    buffer.copyTo(actual);
+    check(expected, actual, buffer.type(), what);
+  }
+
+  private static void check(ByteBuffer expected, ByteBuffer actual, DataType type, Object what) {
+    int difference = expected.mismatch(actual);
+    require(
+        difference < 0,
+        "wrong bits: "
+            + what
+            + ", type="
+            + type
+            + ", bytes="
+            + expected.remaining()
+            + ", index="
+            + difference / type.sizeInBytes());
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * For tests of programs that use org.gradientsync: faults on purpose, and the contracts that
+ * backends keep.
+ */
+module org.gradientsync.test {
+  requires transitive org.gradientsync;
+  requires transitive org.junit.jupiter.api;
+  requires transitive org.junit.jupiter.params;
+  requires java.management;
+  requires jdk.management;
+
+  exports org.gradientsync.test.contract;
+  exports org.gradientsync.test.faults;
+
+  opens org.gradientsync.test.contract to
+      org.junit.platform.commons;
+}

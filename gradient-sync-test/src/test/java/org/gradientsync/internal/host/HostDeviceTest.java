@@ -1,0 +1,12 @@
+package org.gradientsync.internal.host;
+
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.test.contract.DeviceBufferContract;
+
+/** The buffer contract for host memory. */
+class HostDeviceTest extends DeviceBufferContract {
+  @Override
+  protected BackendDevice openDevice() {
+    return new HostDevice();
+  }
+}

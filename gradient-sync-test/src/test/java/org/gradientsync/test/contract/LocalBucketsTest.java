@@ -1,0 +1,9 @@
+package org.gradientsync.test.contract;
+
+/** The contract of gradient buckets, with ranks as threads. */
+class LocalBucketsTest extends BucketsContract {
+  @Override
+  protected RankRunner runner() {
+    return new LocalRunner(1, 2, 3, 5);
+  }
+}

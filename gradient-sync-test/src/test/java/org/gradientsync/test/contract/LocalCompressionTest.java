@@ -1,0 +1,9 @@
+package org.gradientsync.test.contract;
+
+/** The compression contract, with ranks as threads. */
+class LocalCompressionTest extends CompressionContract {
+  @Override
+  protected RankRunner runner() {
+    return new LocalRunner(1, 2, 3, 7);
+  }
+}

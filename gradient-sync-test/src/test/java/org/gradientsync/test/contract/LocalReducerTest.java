@@ -1,0 +1,45 @@
+package org.gradientsync.test.contract;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.BufferPoolMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.FloatBuffer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+
+/** The reducer contract, with ranks as threads. */
+class LocalReducerTest extends ReducerContract {
+  @Override
+  protected RankRunner runner() {
+    return new LocalRunner();
+  }
+
+  /**
+   * Each rank has room for a chunk from each other one, so chunks of full size would be half a GiB.
+   */
+  @Test
+  void manyRanksTakeLittleMemoryForSmallBuffers() {
+    BufferPoolMXBean direct =
+        ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
+            .filter(pool -> pool.getName().equals("direct"))
+            .findFirst()
+            .orElseThrow();
+    LocalRanks.run(
+        32,
+        sync -> {
+          long before = direct.getMemoryUsed();
+          sync.barrier();
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 100)) {
+            sync.average(buffer);
+          }
+          sync.communicator().allReduce(FloatBuffer.allocate(100), ReduceOp.SUM);
+          sync.barrier();
+          long taken = direct.getMemoryUsed() - before;
+          assertTrue(taken < 64 << 20, () -> "bytes=" + taken);
+        });
+  }
+}
