@@ -76,10 +76,7 @@ class ErrorTextsTest {
     StringBuilder page = new StringBuilder();
     page.append("# Error texts\n\nMade from the sources by ErrorTextsTest. ");
     page.append("`{name}` stands for what differs from case to case.\n");
-    page.append("[Troubleshooting](troubleshooting.md) says what to do about those that are met");
-    page.append(
-        " often,\nand [when something goes wrong](when-something-goes-wrong.md) how to find");
-    page.append(" the cause.\n");
+    page.append("[Troubleshooting](troubleshooting.md) has causes and remedies.\n");
     for (Map.Entry<String, Set<String>> entry : collect().entrySet()) {
       page.append("\n## ").append(entry.getKey()).append("\n\n");
       entry.getValue().forEach(text -> page.append("- `").append(text).append("`\n"));
