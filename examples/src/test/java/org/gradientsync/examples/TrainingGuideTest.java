@@ -230,13 +230,13 @@ class TrainingGuideTest {
   }
 
   static List<Synchronization> observed(GradientSync sync, Runnable training) {
-    List<Synchronization> told = new ArrayList<>();
-    sync.observe(told::add);
+    List<Synchronization> averages = new ArrayList<>();
+    sync.observe(averages::add);
     training.run();
-    sync.close(); // tells what was not known before
-    double exposed = told.stream().mapToDouble(Synchronization::exposed).sum();
+    sync.close(); // reports the averages that were not yet known
+    double exposed = averages.stream().mapToDouble(Synchronization::exposed).sum();
     assertTrue(exposed >= 0);
-    return told;
+    return averages;
   }
 
   // ... to here.
@@ -648,9 +648,10 @@ class TrainingGuideTest {
         2,
         sync -> {
           try (MyModel model = new MyModel(sync)) {
-            List<Synchronization> told = observed(sync, () -> train(sync, model, STEPS, RATE));
-            assertEquals(STEPS, told.size());
-            assertTrue(told.stream().allMatch(s -> s.bucket() == 0 && s.bytes() >= ELEMENTS * 4));
+            List<Synchronization> averages = observed(sync, () -> train(sync, model, STEPS, RATE));
+            assertEquals(STEPS, averages.size());
+            assertTrue(
+                averages.stream().allMatch(s -> s.bucket() == 0 && s.bytes() >= ELEMENTS * 4));
           }
         });
   }
