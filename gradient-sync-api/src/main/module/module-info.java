@@ -32,6 +32,6 @@ module org.gradientsync {
   provides org.gradientsync.spi.DeviceProvider with
       org.gradientsync.internal.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
-      org.gradientsync.local.LocalReducerProvider,
+      org.gradientsync.internal.local.LocalReducerProvider,
       org.gradientsync.internal.collectives.SharedReducerProvider;
 }

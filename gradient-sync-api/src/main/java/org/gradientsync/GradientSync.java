@@ -3,28 +3,12 @@ package org.gradientsync;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
-import java.util.function.Function;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.CallInterceptor;
-import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Reducer;
-import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Settings;
-import org.gradientsync.spi.Stream;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Averages gradients over ranks: what training code uses.
@@ -45,49 +29,11 @@ import org.slf4j.LoggerFactory;
  * <p>Calls from several threads on one sync are carried out one after the other. {@link #close()}
  * waits for a running call.
  */
-public final class GradientSync implements AutoCloseable {
-  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+public abstract class GradientSync implements AutoCloseable {
+  private static final String IMPLEMENTATION = "org.gradientsync.internal.sync.SyncBuilder";
 
-  private final GroupCommunicator communicator;
-  private final ProcessGroup group;
-  private final BackendDevice device;
-  private final Reducer reducer;
-  private final Observer observer;
-  private final DataType wire;
-  private final boolean finite;
-  private final Map<String, String> alternatives;
-  private CallInterceptor interceptor; // or null
-  private Communicator shown; // to the program
-  private volatile CommunicationThread thread;
-  private volatile boolean closed;
-  private int bucketsBuilt;
-
-  /**
-   * A sync.
-   *
-   * @param wire null where FLOAT32 travels as it is
-   * @param finite whether to look for what is not, because the reducer does not
-   * @param alternatives the reducers that were not chosen, and why
-   */
-  GradientSync(
-      ProcessGroup group,
-      GroupCommunicator communicator,
-      BackendDevice device,
-      Reducer reducer,
-      DataType wire,
-      boolean finite,
-      Map<String, String> alternatives) {
-    this.finite = finite;
-    this.group = group;
-    this.communicator = communicator;
-    this.device = device;
-    this.reducer = reducer;
-    observer = new Observer(device, reducer.name());
-    this.wire = wire;
-    this.alternatives = Collections.unmodifiableMap(alternatives);
-    shown = communicator;
-    communicator.comesAfter(this::awaitThread);
-  }
+  /** For the library, which has the only implementation. */
+  protected GradientSync() {}
 
   /**
    * A sync with nothing chosen by hand. Collective: every rank of the job creates its own at the
@@ -109,7 +55,12 @@ public final class GradientSync implements AutoCloseable {
    * @return a new builder
    */
   public static Builder builder() {
-    return new Builder();
+    try { // by name, so that this package depends on none of those that implement it
+      return (Builder) Class.forName(IMPLEMENTATION).getDeclaredConstructor().newInstance();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(
+          "gradient-sync-api is incomplete: class=" + IMPLEMENTATION + "; use the whole jar", e);
+    }
   }
 
   /**
@@ -121,10 +72,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws IllegalArgumentException if count is negative or larger than the device can address
    * @throws GradientSyncException if there is not enough memory
    */
-  public DeviceBuffer allocate(DataType type, long count) {
-    requireOpen();
-    return device.allocate(type, count);
-  }
+  public abstract DeviceBuffer allocate(DataType type, long count);
 
   /**
    * Makes host memory that someone else allocated usable as a buffer, in place. For ranks whose
@@ -137,17 +85,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws IllegalArgumentException if it is not such a buffer, not a whole number of elements, or
    *     this rank's device is not the host
    */
-  public DeviceBuffer wrap(DataType type, ByteBuffer memory) {
-    requireOpen();
-    if (device instanceof HostDevice host) {
-      return host.wrap(type, memory);
-    }
-    throw new IllegalArgumentException(
-        "host memory cannot be wrapped on this device: device="
-            + device.kind()
-            + ", rank="
-            + rank());
-  }
+  public abstract DeviceBuffer wrap(DataType type, ByteBuffer memory);
 
   /**
    * Makes each element the average over all ranks, in place. The same as {@link #allReduce} with
@@ -182,39 +120,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws NotFiniteException if {@link Builder#requireFinite} asks for it and a rank's elements
    *     are not finite
    */
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    Objects.requireNonNull(op, "op");
-    awaitBeside();
-    DeviceBuffer given = intercepted(buffer);
-    if (given != null) {
-      reduce(given, op);
-    }
-  }
-
-  private void reduce(DeviceBuffer buffer, ReduceOp op) {
-    synchronized (group) { // so that no other thread closes what has been checked
-      requireOwn(buffer);
-      op.requireDefinedFor(buffer.type());
-      lookForNotFinite(buffer);
-      Stream stream = device.streamOf(buffer);
-      Observer.Observation observation = observer.begin(buffer, stream, op, -1);
-      if (observation == null) {
-        reducer.allReduce(buffer, op);
-        return;
-      }
-      try {
-        observation.ready(stream);
-        observation.starts(stream);
-        reducer.allReduce(buffer, op);
-        observation.ends(stream);
-      } catch (RuntimeException | Error e) {
-        observation.forget();
-        throw e;
-      }
-      observation.complete();
-      observer.tell(stream);
-    }
-  }
+  public abstract void allReduce(DeviceBuffer buffer, ReduceOp op);
 
   /**
    * Copies one rank's elements to all ranks: initial weights, say. Ordered on the buffer's stream.
@@ -228,38 +134,7 @@ public final class GradientSync implements AutoCloseable {
    * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
    * @throws RankLostException if a rank does not come in time
    */
-  public void broadcast(DeviceBuffer buffer, int root) {
-    awaitBeside();
-    DeviceBuffer given = intercepted(buffer);
-    if (given != null) {
-      send(given, root);
-    }
-  }
-
-  /** One call of the program's for several buffers, at least one. */
-  void broadcast(List<? extends DeviceBuffer> buffers, int root) {
-    awaitBeside();
-    DeviceBuffer first = intercepted(buffers.get(0));
-    if (first == null) {
-      return;
-    }
-    send(first, root);
-    for (DeviceBuffer buffer : buffers.subList(1, buffers.size())) {
-      awaitBeside();
-      send(buffer, root);
-    }
-  }
-
-  private void send(DeviceBuffer buffer, int root) {
-    synchronized (group) {
-      requireOwn(buffer);
-      if (root < 0 || root >= size()) {
-        throw new IllegalArgumentException(
-            "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
-      }
-      reducer.broadcast(buffer, root);
-    }
-  }
+  public abstract void broadcast(DeviceBuffer buffer, int root);
 
   /**
    * Prepares a buffer for reductions, so that the first one is as fast as the others. Needed before
@@ -278,123 +153,80 @@ public final class GradientSync implements AutoCloseable {
    * @throws MismatchedCallException if the ranks' calls differ
    * @throws RankLostException if a rank does not come in time
    */
-  public void register(DeviceBuffer buffer) {
-    awaitBeside();
-    DeviceBuffer given = intercepted(buffer);
-    if (given != null) {
-      prepare(given);
-    }
-  }
-
-  /** {@link #register} as the library calls it. */
-  void prepare(DeviceBuffer buffer) {
-    awaitBeside();
-    synchronized (group) {
-      requireOwn(buffer);
-      reducer.register(buffer);
-    }
-  }
+  public abstract void register(DeviceBuffer buffer);
 
   /** Returns on each rank after every rank has called it. Does not wait for the device. */
-  public void barrier() {
-    requireOpen();
-    shown.barrier();
-  }
+  public abstract void barrier();
 
   /**
    * This rank's number.
    *
    * @return from 0 to size - 1
    */
-  public int rank() {
-    return communicator.rank();
-  }
+  public abstract int rank();
 
   /**
    * The number of ranks.
    *
    * @return 1 or more
    */
-  public int size() {
-    return communicator.size();
-  }
+  public abstract int size();
 
   /**
    * This rank's number among the ranks of its node.
    *
    * @return from 0 to localSize - 1
    */
-  public int localRank() {
-    return communicator.localRank();
-  }
+  public abstract int localRank();
 
   /**
    * The number of ranks on this rank's node.
    *
    * @return 1 or more
    */
-  public int localSize() {
-    return communicator.localSize();
-  }
+  public abstract int localSize();
 
   /**
    * This rank's device.
    *
    * @return where {@link #allocate} takes memory
    */
-  public Device device() {
-    return device;
-  }
+  public abstract Device device();
 
   /**
    * The name of the reducer that was chosen.
    *
    * @return for example {@code local}
    */
-  public String reducer() {
-    return reducer.name();
-  }
+  public abstract String reducer();
 
   /**
    * The reducers that were not chosen.
    *
    * @return the reason by the reducer's name, the fastest one first; the same on all ranks
    */
-  public Map<String, String> alternatives() {
-    return alternatives;
-  }
+  public abstract Map<String, String> alternatives();
 
   /**
    * What FLOAT32 sums and averages travel as; see {@link Builder#wire}.
    *
    * @return FLOAT16 or BFLOAT16, or empty if they travel as they are
    */
-  public Optional<DataType> wire() {
-    return Optional.ofNullable(wire);
-  }
+  public abstract Optional<DataType> wire();
 
   /**
    * The name of the launcher that brought the ranks together.
    *
    * @return {@code local} for threads of one JVM and for a process alone, {@code mpi} under mpirun
    */
-  public String launcher() {
-    return group.transport().name();
-  }
+  public abstract String launcher();
 
   /**
    * The ranks, for small exchanges of host memory. Shares its order of calls with this sync.
    *
    * @return a communicator that ends with this sync
    */
-  public Communicator communicator() {
-    return shown;
-  }
-
-  /** {@link #communicator} for the library's own calls. */
-  Communicator ownCommunicator() {
-    return communicator;
-  }
+  public abstract Communicator communicator();
 
   /**
    * Tells from now on what each reduction took, which costs a few microseconds each. Flight
@@ -409,11 +241,7 @@ public final class GradientSync implements AutoCloseable {
    *     comparing with events of one's own; ends with this sync
    * @throws IllegalStateException if this sync is closed
    */
-  public Event observe(Consumer<Synchronization> listener) {
-    Objects.requireNonNull(listener, "listener");
-    requireOpen();
-    return observer.listen(listener);
-  }
+  public abstract Event observe(Consumer<Synchronization> listener);
 
   /**
    * Gives everything back but the buffers, which cannot be used any more. Not collective; but what
@@ -421,153 +249,23 @@ public final class GradientSync implements AutoCloseable {
    * does nothing.
    */
   @Override
-  public void close() {
-    CommunicationThread running = thread;
-    if (running != null) {
-      running.close();
-    }
-    synchronized (group) {
-      if (closed) {
-        return;
-      }
-      closed = true;
-      Resources.closeAll(
-          reducer, // and with it all that has been enqueued
-          this::report,
-          communicator,
-          device);
-    }
-  }
-
-  /** One line for the job, as at the start. */
-  private void report() {
-    try {
-      observer.close();
-    } catch (RuntimeException e) {
-      log.debug("rank {}: the last times cannot be had", rank(), e); // the device has failed
-    }
-    String summary = observer.summary();
-    if (summary.isEmpty()) {
-      return;
-    } else if (rank() == 0) {
-      log.info("rank 0 of {}: {}", size(), summary);
-    } else {
-      log.debug("rank {} of {}: {}", rank(), size(), summary);
-    }
-  }
-
-  Observer observer() {
-    return observer;
-  }
-
-  BackendDevice backend() {
-    return device;
-  }
-
-  /** Numbers the sync's buckets, from 1; the same on all ranks, which build them together. */
-  int nextBuckets() {
-    synchronized (group) {
-      return ++bucketsBuilt;
-    }
-  }
-
-  boolean blocksHost() {
-    return reducer.blocksHost();
-  }
+  public abstract void close();
 
   /**
-   * What averages beside other work. The sync's own calls wait until it has nothing to do, so that
-   * all ranks keep one order.
+   * Makes a builder for {@link GradientBuckets#builder}.
+   *
+   * @param parameters at least one
+   * @return a builder
    */
-  CommunicationThread communicationThread() {
-    synchronized (group) {
-      requireOpen();
-      if (thread == null) {
-        thread = new CommunicationThread(rank());
-      }
-      return thread;
-    }
-  }
-
-  /** Comes before each call that all ranks make in one order. */
-  void awaitBeside() {
-    requireOpen();
-    awaitThread();
-  }
-
-  /** Refuses what a listener of {@link #observe} calls. */
-  void requireNoListener() {
-    observer.requireNoListener(rank());
-  }
-
-  private void awaitThread() {
-    requireNoListener();
-    CommunicationThread running = thread;
-    if (running != null) {
-      running.awaitAll();
-    }
-  }
-
-  /** {@link #average} in its turn, which the caller has to know. */
-  void averageBeside(DeviceBuffer buffer) {
-    DeviceBuffer given = intercepted(buffer);
-    if (given == null) {
-      return;
-    }
-    synchronized (group) {
-      requireOwn(given);
-      lookForNotFinite(given);
-      reducer.allReduce(given, ReduceOp.AVERAGE);
-    }
-  }
-
-  private void intercept(CallInterceptor newInterceptor) {
-    interceptor = newInterceptor;
-    shown = newInterceptor.around(communicator, this::awaitThread);
-    device.intercept(newInterceptor);
-  }
-
-  /** What a call of the program's is made with; null if it is to be left out. */
-  private DeviceBuffer intercepted(DeviceBuffer buffer) {
-    Objects.requireNonNull(buffer, "buffer");
-    return interceptor == null ? buffer : interceptor.beforeCall(buffer);
-  }
-
-  /** The ranks tell each other when they meet, so that all of them throw. */
-  private void lookForNotFinite(DeviceBuffer buffer) {
-    if (finite) {
-      group.found(device.firstNotFinite(buffer));
-    }
-  }
-
-  private void requireOpen() {
-    if (closed) {
-      throw new IllegalStateException("sync is closed: rank=" + rank());
-    }
-  }
-
-  private void requireOwn(DeviceBuffer buffer) {
-    Objects.requireNonNull(buffer, "buffer");
-    requireOpen();
-    if (buffer.device() != device) {
-      throw new IllegalArgumentException(
-          "buffer belongs to another sync: buffer=" + buffer + ", rank=" + rank());
-    }
-    if (((AbstractDeviceBuffer) buffer).isClosed()) {
-      throw new IllegalStateException("buffer is closed: buffer=" + buffer + ", rank=" + rank());
-    }
-  }
+  protected abstract GradientBuckets.Builder newBuckets(List<Parameter> parameters);
 
   /**
    * Chooses by hand what {@link GradientSync#create()} finds out. What is set here wins over system
    * properties.
    */
-  public static final class Builder {
-    private final Map<String, String> chosen = new LinkedHashMap<>();
-    private ProcessGroup world;
-    private Function<GradientSync, CallInterceptor> interceptor;
-
-    private Builder() {}
+  public abstract static class Builder {
+    /** For the library, which has the only implementation. */
+    protected Builder() {}
 
     /**
      * Asks for a reducer by name, instead of the fastest. System property {@code
@@ -703,35 +401,7 @@ public final class GradientSync implements AutoCloseable {
      * @param value its value
      * @return this builder
      */
-    public Builder set(String name, String value) {
-      Objects.requireNonNull(name, "name");
-      chosen.put(name, Objects.requireNonNull(value, name));
-      return this;
-    }
-
-    /**
-     * Shows an interceptor the calls that the program makes of the sync, and the copies of its
-     * buffers. For tests that inject faults.
-     *
-     * @param newInterceptor given the sync when it has been created; returns its interceptor
-     * @return this builder
-     */
-    public Builder interceptor(Function<GradientSync, CallInterceptor> newInterceptor) {
-      this.interceptor = Objects.requireNonNull(newInterceptor, "interceptor");
-      return this;
-    }
-
-    /**
-     * Joins the ranks of a job that the caller knows, instead of looking for a launcher. For
-     * backends.
-     *
-     * @param newWorld all ranks of the job; stays its owner's
-     * @return this builder
-     */
-    public Builder ranks(ProcessGroup newWorld) {
-      this.world = Objects.requireNonNull(newWorld, "world");
-      return this;
-    }
+    public abstract Builder set(String name, String value);
 
     /**
      * Builds the sync. Collective: every rank of the job does so at the same time, with the same
@@ -742,17 +412,6 @@ public final class GradientSync implements AutoCloseable {
      * @throws RankLostException if a rank does not come in time, or has ended; no sync can be
      *     created any more then
      */
-    public GradientSync create() {
-      GradientSync sync = new Selection(new Settings(chosen)).create(world);
-      if (interceptor != null) {
-        try {
-          sync.intercept(interceptor.apply(sync));
-        } catch (RuntimeException | Error e) {
-          Resources.closeAllAfter(e, sync);
-          throw e;
-        }
-      }
-      return sync;
-    }
+    public abstract GradientSync create();
   }
 }

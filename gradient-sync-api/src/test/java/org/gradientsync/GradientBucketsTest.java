@@ -12,6 +12,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.internal.buckets.BucketSync;
+import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -260,7 +262,7 @@ class GradientBucketsTest {
               GradientBuckets b = build(sync, true)) {
             step(a);
             step(b);
-            CommunicationThread.Lane lane = sync.communicationThread().lane();
+            CommunicationThread.Lane lane = ((BucketSync) sync).communicationThread().lane();
             lane.await(lane.hand(() -> note(threads)));
           }
         });

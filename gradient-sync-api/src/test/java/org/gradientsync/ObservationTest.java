@@ -20,10 +20,11 @@ import java.util.stream.Stream;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
+import org.gradientsync.internal.buckets.BucketSync;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Event;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -159,15 +160,15 @@ class ObservationTest {
     LocalRanks.run(
         ranks,
         sync -> {
-          Event before = sync.backend().createEvent(true);
-          Event after = sync.backend().createEvent(true);
-          before.record(sync.backend().stream());
+          Event before = ((BucketSync) sync).backend().createEvent(true);
+          Event after = ((BucketSync) sync).backend().createEvent(true);
+          before.record(((BucketSync) sync).backend().stream());
           List<Synchronization> heard = new ArrayList<>();
           Event origin = sync.observe(heard::add);
           for (int i = 0; i < 50; i++) {
             work(sync, overlap);
           }
-          after.record(sync.backend().stream());
+          after.record(((BucketSync) sync).backend().stream());
           assertTrue(before.millisecondsTo(origin) >= 0);
           double last = 0;
           for (Synchronization s : heard) {
@@ -196,7 +197,9 @@ class ObservationTest {
           try (GradientBuckets buckets = build(sync, true)) {
             buckets.ready(2);
             buckets.ready(1);
-            sync.communicationThread().awaitAll(); // the backward pass takes longer than these two
+            ((BucketSync) sync)
+                .communicationThread()
+                .awaitAll(); // the backward pass takes longer than these two
             if (sync.rank() == 1) {
               inFinish.await();
             }
@@ -206,7 +209,7 @@ class ObservationTest {
                 parameter -> {
                   if (seen[0]++ == 0) { // an update under which the rest is averaged
                     inFinish.countDown();
-                    sync.communicationThread().awaitAll();
+                    ((BucketSync) sync).communicationThread().awaitAll();
                   }
                 });
           }
@@ -375,11 +378,11 @@ class ObservationTest {
     LocalRanks.run(
         2,
         sync -> {
-          assertEquals("", sync.observer().summary());
+          assertEquals("", ((BucketSync) sync).observer().summary());
           work(sync, false);
           sync.observe(s -> {});
           work(sync, false);
-          String summary = sync.observer().summary();
+          String summary = ((BucketSync) sync).observer().summary();
           assertTrue(
               summary.matches(
                   "16 reductions of 0\\.000 GB by local; of 8 observed: \\d+\\.\\d{3} ms each"
@@ -470,7 +473,7 @@ class ObservationTest {
     LocalRanks.run(
         1,
         sync -> {
-          Observer observer = sync.observer();
+          Observer observer = ((BucketSync) sync).observer();
           try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 4)) {
             for (int i = 0; i < 50; i++) {
               begin(sync, buffer);
@@ -488,8 +491,11 @@ class ObservationTest {
   }
 
   private static void begin(GradientSync sync, DeviceBuffer buffer) {
-    assertNull(sync.observer().begin(buffer, sync.backend().stream(), ReduceOp.SUM, -1));
-    sync.observer().tell(sync.backend().stream());
+    assertNull(
+        ((BucketSync) sync)
+            .observer()
+            .begin(buffer, ((BucketSync) sync).backend().stream(), ReduceOp.SUM, -1));
+    ((BucketSync) sync).observer().deliver(((BucketSync) sync).backend().stream());
   }
 
   @Test
@@ -497,7 +503,7 @@ class ObservationTest {
     LocalRanks.run(
         1,
         sync -> {
-          BackendDevice device = sync.backend();
+          BackendDevice device = ((BucketSync) sync).backend();
           assertTrue(device instanceof HostDevice);
           sync.observe(s -> {});
           try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 4)) {
@@ -511,9 +517,11 @@ class ObservationTest {
 
   private static Observer.Observation observe(GradientSync sync, DeviceBuffer buffer) {
     Observer.Observation observation =
-        sync.observer().begin(buffer, sync.backend().stream(), ReduceOp.SUM, -1);
+        ((BucketSync) sync)
+            .observer()
+            .begin(buffer, ((BucketSync) sync).backend().stream(), ReduceOp.SUM, -1);
     observation.complete();
-    sync.observer().tell(sync.backend().stream());
+    ((BucketSync) sync).observer().deliver(((BucketSync) sync).backend().stream());
     return observation;
   }
 

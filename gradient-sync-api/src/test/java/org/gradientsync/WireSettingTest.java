@@ -9,6 +9,7 @@ import java.util.Optional;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
@@ -90,7 +91,7 @@ class WireSettingTest {
   @Test
   void reducersAreTold() {
     Settings settings = new Settings(Map.of("wire", "bfloat16"));
-    try (ProcessGroup group = LocalRanks.single();
+    try (ProcessGroup group = LocalWorld.single();
         HostDevice device = new HostDevice()) {
       SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
       assertEquals(Optional.of(DataType.BFLOAT16), context.wire());

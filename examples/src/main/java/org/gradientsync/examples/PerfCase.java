@@ -6,11 +6,11 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Stream;
 
 /**
  * One reducer at one size: what {@link AllReducePerf} measures, by itself or as a CUDA graph of

@@ -3,9 +3,9 @@ package org.gradientsync.examples;
 import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.Parameter;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Event;
 
 /**
  * An engine whose calls are timed by the device's clock, from {@link #start} on. All events are

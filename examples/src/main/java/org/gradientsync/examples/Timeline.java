@@ -8,11 +8,11 @@ import java.util.Comparator;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Event;
 
 /**
  * Takes the times of some steps on each rank, by its device's clock, and brings them together.

@@ -2,13 +2,11 @@ package org.gradientsync.local;
 
 import java.time.Duration;
 import java.util.Objects;
-import java.util.Optional;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.spi.LauncherVariables;
+import org.gradientsync.internal.launch.LauncherVariables;
+import org.gradientsync.internal.local.LocalWorld;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -29,8 +27,6 @@ public final class LocalRanks {
 
   private static final Duration GRACE = Duration.ofSeconds(10);
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
-  private static final ThreadLocal<ProcessGroup> CURRENT = new ThreadLocal<>();
-  private static final AtomicInteger RUNNING = new AtomicInteger();
 
   private LocalRanks() {}
 
@@ -72,7 +68,7 @@ public final class LocalRanks {
    *
    * @param ranks how many, from 1 to {@value #MAX_RANKS}
    * @param options sets what each rank's sync is built with; called once for each rank, on its
-   *     thread, where {@link #current} tells which one it is
+   *     thread
    * @param task what each rank does, on a thread of its own
    */
   public static void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
@@ -83,43 +79,7 @@ public final class LocalRanks {
           "number of ranks is out of range: ranks=" + ranks + ", from=1, to=" + MAX_RANKS);
     }
     warnIfLaunched(ranks);
-    RUNNING.incrementAndGet();
-    try {
-      new LocalRun(ranks, options, task, GRACE).run();
-    } finally {
-      RUNNING.decrementAndGet();
-    }
-  }
-
-  /** Makes the calling thread a rank's. */
-  static void enter(ProcessGroup world) {
-    CURRENT.set(world);
-  }
-
-  /**
-   * The ranks that the calling thread belongs to, so that {@link GradientSync#create()} on a rank's
-   * thread joins them, as it does in a process that a launcher started.
-   *
-   * @return all ranks of the run, or none if the thread is not a rank
-   */
-  public static Optional<ProcessGroup> current() {
-    return Optional.ofNullable(CURRENT.get());
-  }
-
-  /**
-   * All ranks of a job of one: a thread that belongs to no launcher.
-   *
-   * @return the group
-   */
-  public static ProcessGroup single() {
-    if (RUNNING.get() > 0) {
-      log.warn(
-          "a sync of one rank is made by thread \"{}\", which is not a rank's, while LocalRanks.run"
-              + " has ranks: it averages with nobody; make it on the rank's own thread, or use the"
-              + " sync that the task is given",
-          Thread.currentThread().getName());
-    }
-    return ProcessGroup.world(new LocalTransport(new LocalGroup(1), 0));
+    LocalWorld.duringRun(new LocalRun(ranks, options, task, GRACE)::run);
   }
 
   private static void warnIfLaunched(int ranks) {

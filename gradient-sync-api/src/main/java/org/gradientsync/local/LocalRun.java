@@ -8,7 +8,11 @@ import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalGroup;
+import org.gradientsync.internal.local.LocalTransport;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.ranks.WaitClock;
+import org.gradientsync.internal.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -138,8 +142,8 @@ final class LocalRun {
   }
 
   private GradientSync create(ProcessGroup world) {
-    LocalRanks.enter(world); // first, so that the options may ask which rank this is
-    return options.apply(GradientSync.builder()).ranks(world).create();
+    LocalWorld.enter(world); // first, so that the options may ask which rank this is
+    return SyncBuilder.of(options.apply(GradientSync.builder())).ranks(world).create();
   }
 
   private void endOthers() {

@@ -3,7 +3,9 @@ package org.gradientsync.spi;
 import java.util.List;
 import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 
 /** What reducers need of a device. Calls on one device are ordered by its stream. */
 public interface BackendDevice extends Device, AutoCloseable {

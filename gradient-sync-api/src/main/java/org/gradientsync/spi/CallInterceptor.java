@@ -1,7 +1,9 @@
 package org.gradientsync.spi;
 
+import java.util.function.Function;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 
 /**
  * Sees what a program asks of its sync before it is done, for tests that inject faults. The calls
@@ -35,4 +37,16 @@ public interface CallInterceptor {
    * @return what the program gets
    */
   Communicator around(Communicator communicator, Runnable turn);
+
+  /** Implemented by the builders that {@link GradientSync#builder} returns. */
+  interface Installer {
+    /**
+     * Shows an interceptor the calls that the program makes of the sync, and the copies of its
+     * buffers.
+     *
+     * @param interceptor given the sync when it has been created; returns its interceptor
+     * @return the builder
+     */
+    GradientSync.Builder interceptor(Function<GradientSync, CallInterceptor> interceptor);
+  }
 }

@@ -28,6 +28,7 @@ import org.gradientsync.Logged;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.local.LocalWorld;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -132,7 +133,7 @@ class LocalRanksTest {
   void optionsMayDifferByRank() {
     LocalRanks.run(
         3,
-        b -> b.timeout(Duration.ofMinutes(1 + LocalRanks.current().orElseThrow().rank())),
+        b -> b.timeout(Duration.ofMinutes(1 + LocalWorld.current().orElseThrow().rank())),
         sync -> assertEquals(Duration.ofMinutes(1 + sync.rank()), sync.communicator().timeout()));
   }
 

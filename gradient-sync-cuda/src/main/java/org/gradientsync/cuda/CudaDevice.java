@@ -15,11 +15,11 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Stream;
 
 /**
  * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries

@@ -1,9 +1,9 @@
 package org.gradientsync.cuda;
 
 import jcuda.driver.CUevent;
-import org.gradientsync.spi.Event;
+import org.gradientsync.Event;
+import org.gradientsync.Stream;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Stream;
 
 /**
  * A point in a stream that the host and other streams can wait for, and whose time can be taken.

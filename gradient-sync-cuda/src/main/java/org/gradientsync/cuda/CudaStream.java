@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
-import org.gradientsync.spi.Event;
+import org.gradientsync.Event;
+import org.gradientsync.Stream;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Stream;
 
 /**
  * A stream of work on one GPU. What is enqueued on a stream runs in order; the host does not wait

@@ -29,6 +29,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -302,7 +303,7 @@ class EveryCudaCallFailsTest {
   }
 
   private static void shares(GradientSync sync, Played played) {
-    ProcessGroup world = LocalRanks.current().orElseThrow();
+    ProcessGroup world = LocalWorld.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
         PeerMemory memory = PeerMemory.open(group, device, false, sync.rank());

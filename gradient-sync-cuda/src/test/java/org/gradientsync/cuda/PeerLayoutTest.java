@@ -21,6 +21,7 @@ import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -254,7 +255,7 @@ class PeerLayoutTest {
         2,
         b -> b.device("host"),
         sync -> {
-          ProcessGroup group = LocalRanks.current().orElseThrow();
+          ProcessGroup group = LocalWorld.current().orElseThrow();
           CudaDevice device = Mockito.mock(CudaDevice.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
           NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerLedger.BYTES);

@@ -8,6 +8,7 @@ import java.util.Random;
 import org.gradientsync.cuda.CudaDevice.Lent;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -25,7 +26,7 @@ class PeerLedgerTest {
         ranks,
         b -> b.device("host"),
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
             NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), PeerLedger.BYTES);
             PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());

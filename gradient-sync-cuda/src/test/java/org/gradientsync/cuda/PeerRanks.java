@@ -5,6 +5,7 @@ import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
@@ -45,7 +46,7 @@ final class PeerRanks {
         ranks,
         b -> b.device("host").reducer("local"),
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           FakeGpu gpu = new FakeGpu();
           try (ProcessGroup group = world.split(0, sync.rank(), TIMEOUTS);
               CudaDevice device = gpu.open(sync.rank() % GPUS)) {

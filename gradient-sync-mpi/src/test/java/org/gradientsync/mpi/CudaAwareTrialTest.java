@@ -16,6 +16,7 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -75,7 +76,7 @@ class CudaAwareTrialTest {
     LocalRanks.run(
         RANKS,
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           try (BackendDevice host = new HostDevice();
               ProcessGroup group = world.split(0, world.rank(), world.timeouts())) {
             BackendDevice device = mock(BackendDevice.class, delegatesTo(host));

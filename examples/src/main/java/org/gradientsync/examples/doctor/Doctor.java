@@ -6,7 +6,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.examples.Program;
-import org.gradientsync.spi.LauncherVariables;
+import org.gradientsync.internal.launch.LauncherVariables;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 

@@ -2,14 +2,14 @@ package org.gradientsync.internal.collectives;
 
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
-import org.gradientsync.spi.Stream;
 
 /**
  * Lets FLOAT32 sums and averages of another reducer travel as a 16-bit type: rounded into scratch

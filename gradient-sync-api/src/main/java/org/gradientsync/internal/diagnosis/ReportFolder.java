@@ -13,7 +13,6 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.function.Supplier;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.ranks.RankMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -165,7 +164,7 @@ public final class ReportFolder {
    * Leaves the summary to a rank, unless it has been left to one.
    *
    * @param teller the rank
-   * @param name what {@link ProcessGroup#name} calls it
+   * @param name what {@link org.gradientsync.spi.RankGroup#name} calls it
    * @return whether it is this rank's now; also where nothing can be written
    */
   boolean leaveSummaryTo(int teller, String name) {

@@ -9,13 +9,13 @@ import java.util.Map;
 import java.util.Objects;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
-import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

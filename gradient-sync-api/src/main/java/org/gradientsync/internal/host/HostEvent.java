@@ -1,7 +1,7 @@
 package org.gradientsync.internal.host;
 
-import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Stream;
+import org.gradientsync.Event;
+import org.gradientsync.Stream;
 
 /** The time of a call on the host. */
 public final class HostEvent implements Event {

@@ -1,7 +1,7 @@
 package org.gradientsync.internal.host;
 
-import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Stream;
+import org.gradientsync.Event;
+import org.gradientsync.Stream;
 
 /** The order of the host's calls: each is finished before the next begins. */
 public enum HostStream implements Stream {

@@ -5,7 +5,6 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.internal.diagnosis.PendingWait;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.RankMap;
@@ -100,7 +99,7 @@ public final class Arrivals implements AutoCloseable {
    * Whether this rank has come to the call that another one waits for. Once true, it stays so. With
    * the group's lock, or where one thread makes all calls.
    *
-   * @param number see {@link PendingWait}
+   * @param number of the collective, or the rounds of {@link Pairs}
    * @param worldRank that of the rank that waits
    */
   public boolean hasComeTo(WaitPhase phase, long number, int tag, int worldRank) {

@@ -3,7 +3,6 @@ package org.gradientsync.internal.ranks;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.Transport;
 
 /** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
@@ -78,13 +77,13 @@ public final class RankMap {
     return transport.placeOf(worldRanks[peer]);
   }
 
-  /** See {@link ProcessGroup#name}. */
+  /** See {@link org.gradientsync.spi.RankGroup#name}. */
   public String name(int peer) {
     String place = placeOf(peer);
     return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
   }
 
-  /** See {@link ProcessGroup#names}. */
+  /** See {@link org.gradientsync.spi.RankGroup#names}. */
   public String names(List<Integer> peers) {
     return peers.size() > MOST_NAMED
         ? "ranks " + peers

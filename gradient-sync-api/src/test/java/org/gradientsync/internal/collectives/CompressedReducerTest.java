@@ -24,17 +24,18 @@ import java.util.Map;
 import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
-import org.gradientsync.spi.Stream;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -87,7 +88,7 @@ class CompressedReducerTest {
     LocalRanks.run(
         ranks,
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           HostDevice device = new HostDevice();
           try (ProcessGroup group = world.split(0, sync.rank(), TIMEOUTS)) {
             task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));

@@ -14,6 +14,7 @@ import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.internal.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
@@ -43,7 +44,7 @@ class DeadlockDetectorTest {
         own -> {
           try (ProcessGroup world = ProcessGroup.world(new SlowMessages());
               GradientSync sync =
-                  GradientSync.builder().ranks(world).late(Duration.ofMillis(400)).create()) {
+                  new SyncBuilder().ranks(world).late(Duration.ofMillis(400)).create()) {
             sync.barrier();
             calls.make(sync.communicator());
           }

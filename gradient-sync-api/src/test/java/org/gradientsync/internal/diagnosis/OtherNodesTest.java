@@ -22,6 +22,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
@@ -95,7 +96,7 @@ class OtherNodesTest {
           Path place = folder.resolve(rank == dead ? "off" : "" + folderOf.applyAsInt(rank));
           try (ProcessGroup world = ProcessGroup.world(new Nodes(nodeOf, dead, made));
               GradientSync sync =
-                  GradientSync.builder()
+                  new SyncBuilder()
                       .ranks(world)
                       .timeout(Duration.ofMillis(1500))
                       .reports(rank == dead ? Path.of("off") : place)

@@ -8,6 +8,7 @@ import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.internal.group.OtherWorld;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Transport;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -62,6 +63,6 @@ class ProbeChannelTest {
   }
 
   private static Transport transport() {
-    return LocalRanks.current().orElseThrow().transport();
+    return LocalWorld.current().orElseThrow().transport();
   }
 }

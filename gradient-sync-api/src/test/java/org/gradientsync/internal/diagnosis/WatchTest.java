@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -49,7 +50,7 @@ class WatchTest {
     LocalRanks.run(
         2,
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           boolean watched = whole || sync.rank() == 0;
           Timeouts timeouts =
               new Timeouts(

@@ -11,6 +11,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Timeout;
@@ -39,7 +40,7 @@ class EndingTest {
         2,
         own -> {
           ProcessGroup world =
-              messages ? ProcessGroup.world(new OtherWorld()) : LocalRanks.current().orElseThrow();
+              messages ? ProcessGroup.world(new OtherWorld()) : LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             if (group.rank() == 1) {

@@ -1,6 +1,7 @@
 package org.gradientsync.internal.group;
 
 import java.nio.ByteBuffer;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
@@ -33,7 +34,7 @@ public class OtherWorld implements Transport {
 
   private static final int APART = 1 << 22; // from the tags of the ranks' own world
 
-  private final Transport inner = LocalRanks.current().orElseThrow().transport();
+  private final Transport inner = LocalWorld.current().orElseThrow().transport();
 
   @Override
   public String name() {

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
@@ -74,7 +75,7 @@ class ProcessGroupCloseTest {
     LocalRanks.run(
         3,
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           Set<Object> common = world.transport().common().orElseThrow().keySet();
           sync.barrier();
           Set<Object> before = Set.copyOf(common);

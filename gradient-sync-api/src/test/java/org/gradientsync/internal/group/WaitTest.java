@@ -12,6 +12,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.RankLostException;
+import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -28,7 +29,7 @@ class WaitTest {
     assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
     LocalRanks.run(
         PROCESSORS + 1,
-        sync -> assertTrue(sync.rank() != 0 || yieldsSoon(LocalRanks.current().orElseThrow())));
+        sync -> assertTrue(sync.rank() != 0 || yieldsSoon(LocalWorld.current().orElseThrow())));
   }
 
   @Test
@@ -37,7 +38,7 @@ class WaitTest {
     LocalRanks.run(
         Math.max(3, PROCESSORS + 1),
         sync -> {
-          ProcessGroup world = LocalRanks.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           int color = Math.min(sync.rank() / 2, 1); // ranks 0 and 1, and the others
           try (ProcessGroup group = world.split(color, 0, world.timeouts())) {
             assertTrue(sync.rank() != 0 || yieldsSoon(group));
@@ -49,7 +50,7 @@ class WaitTest {
   void ranksWithAProcessorEachDoNotYieldInAShortWait() {
     assumeTrue(PROCESSORS > 1);
     LocalRanks.run(
-        2, sync -> assertFalse(sync.rank() == 0 && yieldsSoon(LocalRanks.current().orElseThrow())));
+        2, sync -> assertFalse(sync.rank() == 0 && yieldsSoon(LocalWorld.current().orElseThrow())));
   }
 
   @Test
@@ -59,7 +60,7 @@ class WaitTest {
     LocalRanks.run(
         2,
         sync -> {
-          try (ProcessGroup group = LocalRanks.current().orElseThrow().split(0, 0, timeouts)) {
+          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts)) {
             if (sync.rank() == 1) {
               over.await();
               return;

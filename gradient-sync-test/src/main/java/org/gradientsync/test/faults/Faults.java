@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -68,7 +69,7 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
    * @return the builder
    */
   public GradientSync.Builder install(GradientSync.Builder builder) {
-    return builder.interceptor(this::calls);
+    return ((CallInterceptor.Installer) builder).interceptor(this::calls);
   }
 
   private RankCalls calls(GradientSync sync) {

@@ -1,0 +1,109 @@
+package org.gradientsync.internal.buckets;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.Parameter;
+
+/**
+ * Which gradient lies in which bucket, and where. A bucket holds gradients of one type, in the
+ * order in which they are expected to become ready, and is closed when it has reached its size.
+ * Buckets are in the order in which they become full.
+ */
+public final class BucketLayout {
+  /** Where a gradient begins: what matrix products want, and a whole line for the links. */
+  private static final int ALIGNMENT = 256;
+
+  /** One bucket. */
+  static final class Bucket {
+    final DataType type;
+    final List<Integer> parameters = new ArrayList<>();
+    long count;
+    private int last; // where in the order it becomes full
+
+    private Bucket(DataType type) {
+      this.type = type;
+    }
+
+    /** Makes room behind what is there. */
+    private long add(long elements) {
+      long at = count;
+      int step = ALIGNMENT / type.sizeInBytes();
+      count += (elements + step - 1) / step * step;
+      return at;
+    }
+
+    private long bytes() {
+      return count * type.sizeInBytes();
+    }
+  }
+
+  final List<Bucket> buckets = new ArrayList<>();
+  final int[] bucketOf;
+  final long[] offsetOf;
+
+  /** Where the first bucket has one element more, for ranks without data; or -1. */
+  final long flagOffset;
+
+  /**
+   * Lays gradients out.
+   *
+   * @param order the parameters' numbers, the one that is ready first at the front
+   * @param firstBytes when the first bucket is closed
+   * @param bytes when another bucket is closed
+   * @param flag whether the first bucket has one element more
+   */
+  BucketLayout(List<Parameter> parameters, int[] order, long firstBytes, long bytes, boolean flag) {
+    bucketOf = new int[order.length];
+    offsetOf = new long[order.length];
+    Map<DataType, Bucket> open = new EnumMap<>(DataType.class);
+    Bucket first = null;
+    for (int position = 0; position < order.length; position++) {
+      int parameter = order[position];
+      Bucket bucket = open.get(parameters.get(parameter).type());
+      if (bucket == null) {
+        bucket = new Bucket(parameters.get(parameter).type());
+        open.put(bucket.type, bucket);
+        buckets.add(bucket);
+      }
+      first = first == null ? bucket : first;
+      offsetOf[parameter] = bucket.add(parameters.get(parameter).count());
+      bucket.parameters.add(parameter);
+      bucket.last = position;
+      if (bucket.bytes() >= (bucket == first ? firstBytes : bytes)) {
+        open.remove(bucket.type);
+      }
+    }
+    buckets.sort(Comparator.comparingInt(bucket -> bucket.last));
+    for (int i = 0; i < buckets.size(); i++) {
+      for (int parameter : buckets.get(i).parameters) {
+        bucketOf[parameter] = i;
+      }
+    }
+    flagOffset = flag ? buckets.get(0).add(1) : -1;
+  }
+
+  /** Whether every gradient lies where it does in another one, of the same options. */
+  boolean isSameAs(BucketLayout other) {
+    return Arrays.equals(bucketOf, other.bucketOf) && Arrays.equals(offsetOf, other.offsetOf);
+  }
+
+  /**
+   * Which gradient's element lies somewhere in a bucket.
+   *
+   * @return for example {@code layer3[77]}, or an empty text where no gradient lies
+   */
+  String nameOf(int bucket, long element, List<Parameter> parameters) {
+    for (int parameter : buckets.get(bucket).parameters) {
+      long index = element - offsetOf[parameter];
+      if (index >= 0 && index < parameters.get(parameter).count()) {
+        return parameters.get(parameter).name() + "[" + index + "]";
+      }
+    }
+    return "";
+  }
+}

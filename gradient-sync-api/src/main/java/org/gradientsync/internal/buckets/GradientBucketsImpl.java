@@ -1,0 +1,459 @@
+package org.gradientsync.internal.buckets;
+
+import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.IntConsumer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Buckets of one sync, their averages, and the steps in which they happen. */
+final class GradientBucketsImpl extends GradientBuckets {
+
+  private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
+  private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
+  private static final int MOST_NAMES = 20; // in an error text
+  private static final int MANY_QUIET_STEPS = 500;
+
+  private final BucketSync sync;
+  private final BucketsBuilder options;
+  private final List<Parameter> parameters;
+  private final Stream compute;
+  private final CommunicationThread.Lane lane; // or null
+  private final int number; // of these buckets, among the sync's
+  private final IntConsumer nothing = parameter -> {};
+  private final Readiness readiness;
+  private BucketStreams streams;
+  private BucketSet set;
+  private long lastTicket;
+  private int started;
+  private int quiet;
+  private long quietSteps; // that have ended since noSync()
+  private boolean warnedOfQuiet;
+  private boolean joining;
+  private boolean finishing; // within finish(update)
+  private Throwable broken;
+  private boolean closed;
+
+  GradientBucketsImpl(BucketsBuilder options) {
+    this.options = options;
+    sync = options.sync;
+    parameters = options.parameters;
+    readiness = new Readiness(parameters.size());
+    sync.awaitTurn();
+    LayoutCheck.requireSame(
+        sync.ownCommunicator(),
+        parameters,
+        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
+        options.firstBytes,
+        options.bytes,
+        options.unevenSteps ? 1 : 0,
+        options.overlap ? 1 : 0);
+    LayoutCheck.requireDifferentNames(parameters, sync.rank());
+    number = sync.nextBuckets();
+    compute = options.compute == null ? sync.backend().stream() : options.compute;
+    boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
+    lane = needsThread ? sync.communicationThread().lane() : null;
+    try {
+      layOut();
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
+    }
+  }
+
+  private BucketLayout layout() {
+    return new BucketLayout(
+        parameters, readiness.order(), options.firstBytes, options.bytes, options.unevenSteps);
+  }
+
+  private void layOut() {
+    BucketLayout layout = layout();
+    if (layout.buckets.size() > MOST_BUCKETS) {
+      throw new IllegalArgumentException(
+          "too many buckets: buckets="
+              + layout.buckets.size()
+              + ", most="
+              + MOST_BUCKETS
+              + ", rank="
+              + sync.rank()
+              + "; raise bucketBytes");
+    }
+    String reason = "";
+    try {
+      if (streams == null) {
+        streams = new BucketStreams(sync.backend(), sync.blocksHost(), compute, options.overlap);
+      }
+      set = new BucketSet(sync, parameters, layout, compute, streams, number);
+    } catch (GradientSyncException | IllegalArgumentException e) {
+      reason = e.getMessage();
+    }
+    Agreement.requireAll(sync.ownCommunicator(), reason);
+    for (Bucket bucket : set.buckets) {
+      if (bucket.averaged.count() > 0) {
+        sync.prepare(bucket.averaged);
+      }
+    }
+    begin();
+  }
+
+  /** Forgets the last step. */
+  private void begin() {
+    readiness.begin();
+    started = 0;
+    set.begin();
+  }
+
+  @Override
+  public DeviceBuffer gradient(int parameter) {
+    return set.gradient(requireParameter(parameter));
+  }
+
+  @Override
+  public int size() {
+    return parameters.size();
+  }
+
+  @Override
+  public int bucketCount() {
+    return set.buckets.length;
+  }
+
+  @Override
+  public int bucketOf(int parameter) {
+    return set.layout.bucketOf[requireParameter(parameter)];
+  }
+
+  @Override
+  public synchronized void ready(int parameter) {
+    requireUsable();
+    requireParameter(parameter);
+    if (quiet > 0) {
+      readiness.keep(parameter);
+      return;
+    }
+    if (readiness.has(parameter)) {
+      throw new IllegalStateException(
+          "gradient is ready already: parameter="
+              + parameters.get(parameter)
+              + ", rank="
+              + sync.rank()
+              + "; call finish() at the end of each step, noSync() to add several steps up, and"
+              + " close() to give a step up");
+    }
+    readiness.add(parameter);
+    set.bucketOf(parameter).missing--;
+    if (options.overlap) {
+      startFull();
+    }
+  }
+
+  private void startFull() {
+    while (started < set.buckets.length && set.buckets[started].missing == 0) {
+      Bucket bucket = set.buckets[started++];
+      try {
+        if (started == 1 && set.flag != null && !joining) {
+          set.flag.raise();
+        }
+        bucket.ready.record(compute);
+        bucket.observation =
+            sync.observer().begin(bucket.averaged, compute, ReduceOp.AVERAGE, started - 1);
+        if (bucket.observation != null) {
+          bucket.observation.ready(compute);
+        }
+        if (lane != null) {
+          bucket.ticket = lane.hand(bucket.average);
+          lastTicket = bucket.ticket;
+        } else {
+          sync.awaitTurn(); // another model's averages, perhaps
+          bucket.average.run();
+        }
+      } catch (RuntimeException | Error e) {
+        broken = e;
+        if (lane == null) {
+          set.forgetObservations();
+        }
+        throw e;
+      }
+    }
+  }
+
+  @Override
+  public void finish() {
+    finish(nothing);
+  }
+
+  @Override
+  public void finish(IntConsumer averaged) {
+    Objects.requireNonNull(averaged, "averaged");
+    if (!endStep()) {
+      return;
+    }
+    finishing = true;
+    try {
+      for (Bucket bucket : set.buckets) {
+        await(bucket);
+        for (int parameter : bucket.parameters) {
+          averaged.accept(parameter);
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    } finally {
+      finishing = false;
+    }
+    begin(); // not before: what belongs between steps is refused in between
+    sync.observer().deliver(compute);
+  }
+
+  /** Starts what is left. Whether there are averages to wait for then. */
+  private synchronized boolean endStep() {
+    requireUsable();
+    if (finishing) {
+      throw new IllegalStateException(
+          "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
+    }
+    if (quiet > 0) {
+      if (++quietSteps == MANY_QUIET_STEPS && !warnedOfQuiet) {
+        warnedOfQuiet = true;
+        log.warn(
+            "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
+                + " forgotten to close it?",
+            sync.rank(),
+            quietSteps);
+      }
+      return false;
+    }
+    if (!readiness.isComplete()) {
+      settleMissing();
+    }
+    startFull();
+    readiness.ordered();
+    return true;
+  }
+
+  private void await(Bucket bucket) {
+    if (bucket.observation != null && options.overlap) {
+      bucket.observation.wanted(compute);
+    }
+    if (lane != null) {
+      awaitLane(bucket);
+    }
+    compute.waitFor(bucket.done);
+    if (bucket.observation != null) {
+      bucket.observation.complete();
+      bucket.observation = null;
+    }
+  }
+
+  private void awaitLane(Bucket bucket) {
+    try {
+      lane.await(bucket.ticket);
+    } catch (RuntimeException | Error e) {
+      set.forgetObservations(); // the thread has dropped the buckets after this one
+      throw e;
+    }
+  }
+
+  private void settleMissing() {
+    List<Parameter> missing = new ArrayList<>();
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!readiness.hasKept(i)) {
+        missing.add(parameters.get(i));
+      }
+    }
+    if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
+      String names =
+          missing.size() > MOST_NAMES
+              ? missing.subList(0, MOST_NAMES) + " and " + (missing.size() - MOST_NAMES) + " more"
+              : missing.toString();
+      if (missing.size() == parameters.size()) {
+        throw new IllegalStateException( // nothing has begun here, so nothing is broken
+            "no gradient is ready: missing="
+                + names
+                + ", rank="
+                + sync.rank()
+                + "; call finish() once in each step, after ready() for each parameter, or build with"
+                + " missing(Missing.ZERO)");
+      }
+      IllegalStateException e =
+          new IllegalStateException(
+              "gradients are not ready: missing="
+                  + names
+                  + ", rank="
+                  + sync.rank()
+                  + "; call ready() for each, or build with missing(Missing.ZERO)");
+      broken = e;
+      throw e;
+    }
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!readiness.has(i)) {
+        if (!readiness.hasKept(i)) {
+          set.gradient(i).fillZero();
+        }
+        ready(i);
+      }
+    }
+  }
+
+  @Override
+  public NoSync noSync() {
+    requireBetweenSteps("noSync");
+    if (quiet++ == 0) {
+      quietSteps = 0;
+    }
+    return new NoSync() {
+      private boolean ended;
+
+      @Override
+      public void close() {
+        quiet -= ended ? 0 : 1;
+        ended = true;
+      }
+    };
+  }
+
+  @Override
+  public void broadcast(List<? extends DeviceBuffer> values, int root) {
+    requireUsable();
+    Objects.requireNonNull(values, "values");
+    for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
+      if (i >= values.size()
+          || i >= parameters.size()
+          || values.get(i).type() != parameters.get(i).type()
+          || values.get(i).count() != parameters.get(i).count()) {
+        throw new IllegalArgumentException(
+            "not the model's parameters: index="
+                + i
+                + ", is="
+                + (i < values.size() ? values.get(i) : "none")
+                + ", expected="
+                + (i < parameters.size() ? parameters.get(i) : "none")
+                + ", rank="
+                + sync.rank());
+      }
+    }
+    sync.broadcast(values, root);
+  }
+
+  @Override
+  public boolean rebuild() {
+    requireBetweenSteps("rebuild");
+    requireLoud("rebuild");
+    if (!readiness.isOrdered()) {
+      throw new IllegalStateException(
+          "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
+    }
+    sync.awaitTurn();
+    sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0);
+    if (layout().isSameAs(set.layout)) {
+      return false;
+    }
+    try {
+      set.close();
+      layOut();
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    }
+    return true;
+  }
+
+  @Override
+  public long join(Runnable update) {
+    requireBetweenSteps("join");
+    requireLoud("join");
+    if (set.flag == null) {
+      throw new IllegalStateException(
+          "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
+    }
+    joining = true;
+    try {
+      for (long steps = 0; ; steps++) {
+        for (Bucket bucket : set.buckets) {
+          bucket.flat.fillZero();
+        }
+        for (int i = 0; i < parameters.size(); i++) {
+          ready(i);
+        }
+        finish(nothing);
+        if (!set.flag.isRaised()) {
+          return steps;
+        }
+        update.run();
+      }
+    } finally {
+      joining = false;
+    }
+  }
+
+  private int requireParameter(int parameter) {
+    if (parameter < 0 || parameter >= parameters.size()) {
+      throw new IndexOutOfBoundsException(
+          "no such parameter: parameter="
+              + parameter
+              + ", count="
+              + parameters.size()
+              + ", rank="
+              + sync.rank());
+    }
+    return parameter;
+  }
+
+  private void requireUsable() {
+    sync.requireNoListener();
+    if (closed) {
+      throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
+    }
+    if (broken != null) {
+      throw new IllegalStateException(
+          "buckets are broken by an earlier failure: rank=" + sync.rank(), broken);
+    }
+  }
+
+  private void requireBetweenSteps(String call) {
+    requireUsable();
+    if (!readiness.isEmpty()) {
+      throw new IllegalStateException(
+          call + "() in the middle of a step: rank=" + sync.rank() + "; call finish() first");
+    }
+  }
+
+  private void requireLoud(String call) {
+    if (quiet > 0) {
+      throw new IllegalStateException(
+          call + "() within noSync(): rank=" + sync.rank() + "; close that first");
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    if (quiet > 0) {
+      log.warn(
+          "rank {}: buckets are closed within noSync(), which nobody has closed: what was ready"
+              + " since then has not been averaged",
+          sync.rank());
+    }
+    if (lane != null && started > 0) {
+      lane.abandon(lastTicket);
+    }
+    if (set != null) {
+      set.forgetObservations();
+    }
+    Resources.closeAll(set, streams);
+  }
+}

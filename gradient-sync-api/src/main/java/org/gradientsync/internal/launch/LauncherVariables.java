@@ -1,0 +1,218 @@
+package org.gradientsync.internal.launch;
+
+import java.io.IOException;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.gradientsync.UnavailableException;
+
+/**
+ * The environment variables in which launchers say how many processes they have started. A process
+ * that does not find the others would train alone, without a word: {@link #requireSize} refuses
+ * that.
+ *
+ * <p>Immutable, so any thread may use it.
+ */
+public final class LauncherVariables {
+  private static final String OMPI_SIZE = "OMPI_COMM_WORLD_SIZE";
+
+  /** Launchers that set their variables anew for what they start, the innermost first. */
+  private static final List<Launched> INNERMOST =
+      List.of(
+          new Launched("torchrun", "WORLD_SIZE", "RANK", "TORCHELASTIC_RUN_ID"),
+          new Launched("mpirun", OMPI_SIZE, "OMPI_COMM_WORLD_RANK", OMPI_SIZE),
+          new Launched("an mpirun that is not Open MPI's", "PMI_SIZE", "PMI_RANK", "PMI_SIZE"));
+
+  /** Of these several may stand side by side. */
+  private static final List<Launched> OTHERS =
+      List.of(
+          new Launched("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PROCID"),
+          new Launched("torchrun, or another launcher,", "WORLD_SIZE", "RANK", "RANK"),
+          new Launched(
+              "an mpirun that is not Open MPI's",
+              "MPI_LOCALNRANKS", // those of this node only
+              "MPI_LOCALRANKID",
+              "MPI_LOCALNRANKS"));
+
+  private final Map<String, String> environment;
+
+  /**
+   * A launcher, and how to know that it started this process.
+   *
+   * @param size the variable with the number of processes
+   * @param rank the variable with the number of this one
+   * @param sign the variable without which {@code size} means nothing
+   */
+  private record Launched(String name, String size, String rank, String sign) {}
+
+  /**
+   * What a launcher says.
+   *
+   * @param launcher its name, for texts
+   * @param variable the environment variable that says it
+   * @param size how many processes it started, more than one
+   * @param rank the number of this one, as the launcher writes it
+   */
+  public record Job(String launcher, String variable, int size, String rank) {}
+
+  /**
+   * The variables of some process.
+   *
+   * @param environment names and values
+   */
+  public LauncherVariables(Map<String, String> environment) {
+    this.environment = Map.copyOf(environment);
+  }
+
+  /**
+   * The variables of this process.
+   *
+   * @return those of {@link #environment()}
+   * @throws UnavailableException as {@link #environment()}
+   */
+  public static LauncherVariables ofProcess() {
+    return new LauncherVariables(environment());
+  }
+
+  /**
+   * The environment of this process. Before version 18 Java reads it in the default charset: with
+   * {@code -Dfile.encoding=UTF-16} no variable has its name any more, so the system is asked then.
+   *
+   * @return names and values
+   * @throws UnavailableException if it cannot be read
+   */
+  public static Map<String, String> environment() {
+    return environment(System.getenv(), Charset.defaultCharset(), Path.of("/proc/self/environ"));
+  }
+
+  static Map<String, String> environment(Map<String, String> read, Charset charset, Path raw) {
+    byte[] ascii = OMPI_SIZE.getBytes(StandardCharsets.US_ASCII);
+    if (new String(ascii, charset).equals(OMPI_SIZE)) {
+      return read;
+    }
+    Map<String, String> environment = new HashMap<>();
+    try {
+      for (String line : new String(Files.readAllBytes(raw), StandardCharsets.UTF_8).split("\0")) {
+        int equals = line.indexOf('=');
+        if (equals > 0) {
+          environment.put(line.substring(0, equals), line.substring(equals + 1));
+        }
+      }
+    } catch (IOException e) {
+      throw new UnavailableException(
+          "the environment variables cannot be read, so nothing is known of other ranks: file.encoding="
+              + charset
+              + ", file="
+              + raw
+              + "; start java with -Dfile.encoding=UTF-8",
+          e);
+    }
+    return environment;
+  }
+
+  /**
+   * Whether Open MPI's mpirun, or another launcher by PMIx, started the process.
+   *
+   * @return true if MPI is the way to the other ranks
+   */
+  public boolean areForOpenMpi() {
+    return environment.containsKey(OMPI_SIZE) || environment.containsKey("PMIX_RANK");
+  }
+
+  /**
+   * Whether a launcher started several processes, of which this is one. Where launchers are nested,
+   * the innermost counts.
+   *
+   * @return what it says, or empty if the process is alone
+   */
+  public Optional<Job> job() {
+    return jobs().stream().findFirst();
+  }
+
+  private List<Job> jobs() {
+    for (Launched launched : INNERMOST) {
+      if (environment.containsKey(launched.sign)) {
+        return jobs(List.of(launched));
+      }
+    }
+    return jobs(OTHERS);
+  }
+
+  private List<Job> jobs(List<Launched> launchers) {
+    List<Job> jobs = new ArrayList<>();
+    for (Launched launched : launchers) {
+      int size = number(environment.get(launched.size));
+      if (size > 1 && environment.containsKey(launched.sign)) {
+        String rank = environment.getOrDefault(launched.rank, "(unknown)");
+        jobs.add(new Job(launched.name, launched.size, size, rank));
+      }
+    }
+    return jobs;
+  }
+
+  /** What is not a number says nothing. */
+  private static int number(String text) {
+    try {
+      return text == null ? 0 : Integer.parseInt(text.strip());
+    } catch (NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  /**
+   * Refuses a job that has not as many ranks as its launcher started.
+   *
+   * @param found how many ranks the job has, 1 or more
+   * @throws UnavailableException if a launcher says another number, more than one
+   */
+  public void requireSize(int found) {
+    List<Job> jobs = jobs();
+    if (jobs.isEmpty() || jobs.stream().anyMatch(job -> agrees(job, found))) {
+      return;
+    }
+    Job job = jobs.get(0);
+    throw new UnavailableException(
+        job.launcher
+            + " started "
+            + job.size
+            + " processes, but this one finds "
+            + (found == 1 ? "itself alone" : "another number of ranks")
+            + ": "
+            + job.variable
+            + "="
+            + job.size
+            + ", expected="
+            + job.size
+            + ", found="
+            + found
+            + ", rank="
+            + job.rank
+            + "; "
+            + remedy(job)
+            + "; to train alone on purpose, set gradientsync.launcher=none");
+  }
+
+  private static boolean agrees(Job job, int found) {
+    boolean ofNode = job.variable.equals("MPI_LOCALNRANKS");
+    return job.size == found || ofNode && found > job.size;
+  }
+
+  private static String remedy(Job job) {
+    String mpirun = "Open MPI's mpirun -np " + job.size;
+    return switch (job.variable) {
+      case OMPI_SIZE ->
+          "let each rank have all the variables that "
+              + mpirun
+              + " sets, OMPI_ and PMIX_: a container or a script may drop some";
+      case "SLURM_STEP_NUM_TASKS" ->
+          "start the job with srun --mpi=pmix, or with " + mpirun + " in the allocation";
+      default -> "start the job with " + mpirun + " instead";
+    };
+  }
+}

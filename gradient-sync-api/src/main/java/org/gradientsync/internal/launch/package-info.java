@@ -1,0 +1,2 @@
+/** What launchers leave in the environment of the processes that they start. */
+package org.gradientsync.internal.launch;

@@ -1,0 +1,65 @@
+package org.gradientsync.internal.local;
+
+import java.nio.ByteBuffer;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentMap;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
+
+/** Messages between threads of one JVM: a copy from memory to memory. */
+public final class LocalTransport implements Transport {
+  static final String NAME = "local";
+
+  private final LocalGroup group;
+  private final int rank;
+
+  public LocalTransport(LocalGroup group, int rank) {
+    this.group = group;
+    this.rank = rank;
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public int nodeOf(int other) {
+    return 0;
+  }
+
+  @Override
+  public String placeOf(int other) {
+    return "thread=rank-" + other;
+  }
+
+  @Override
+  public Optional<ConcurrentMap<Object, Object>> common() {
+    return Optional.of(group.common());
+  }
+
+  @Override
+  public Message sender(ByteBuffer memory, int peer, int tag) {
+    return group.mailbox(rank, peer).new Letter(memory, tag, true);
+  }
+
+  @Override
+  public Message receiver(ByteBuffer memory, int peer, int tag) {
+    return group.mailbox(peer, rank).new Letter(memory, tag, false);
+  }
+
+  @Override
+  public void close() {
+    // the mailboxes go with the last rank
+  }
+}

@@ -1,0 +1,52 @@
+package org.gradientsync.internal.local;
+
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The ranks that a thread of this JVM belongs to, where no launcher has started the process. */
+public final class LocalWorld {
+  private static final Logger log = LoggerFactory.getLogger("org.gradientsync.local.LocalRanks");
+  private static final ThreadLocal<ProcessGroup> CURRENT = new ThreadLocal<>();
+  private static final AtomicInteger RUNNING = new AtomicInteger();
+
+  private LocalWorld() {}
+
+  /** Does something that has threads as ranks. */
+  public static void duringRun(Runnable run) {
+    RUNNING.incrementAndGet();
+    try {
+      run.run();
+    } finally {
+      RUNNING.decrementAndGet();
+    }
+  }
+
+  /** Makes the calling thread a rank, so that a sync that it creates joins the others. */
+  public static void enter(ProcessGroup world) {
+    CURRENT.set(world);
+  }
+
+  /**
+   * The ranks that the calling thread belongs to.
+   *
+   * @return all ranks of the run, or none if the thread is not a rank
+   */
+  public static Optional<ProcessGroup> current() {
+    return Optional.ofNullable(CURRENT.get());
+  }
+
+  /** A job of one rank, for a thread that belongs to no launcher. */
+  public static ProcessGroup single() {
+    if (RUNNING.get() > 0) {
+      log.warn(
+          "a sync of one rank is made by thread \"{}\", which is not a rank's, while LocalRanks.run"
+              + " has ranks: it averages with nobody; make it on the rank's own thread, or use the"
+              + " sync that the task is given",
+          Thread.currentThread().getName());
+    }
+    return ProcessGroup.world(new LocalTransport(new LocalGroup(1), 0));
+  }
+}

@@ -1,0 +1,119 @@
+package org.gradientsync.internal.local;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Message;
+
+/**
+ * The started messages from one rank to another that wait for their counterpart, oldest first.
+ * Whoever starts second copies, so a message is finished as soon as both sides have started it.
+ */
+public final class Mailbox {
+  private final LocalGroup group;
+  private Letter first; // sends and receives: none of them fits another
+
+  Mailbox(LocalGroup group) {
+    this.group = group;
+  }
+
+  /**
+   * One prepared message; linked into its mailbox while it waits, so starting allocates nothing.
+   */
+  final class Letter implements Message {
+    private final ByteBuffer memory;
+    private final int tag;
+    private final boolean sends;
+    private Letter next;
+    private volatile boolean waiting;
+
+    Letter(ByteBuffer memory, int tag, boolean sends) {
+      this.memory = memory;
+      this.tag = tag;
+      this.sends = sends;
+    }
+
+    @Override
+    public void start() {
+      Letter counterpart;
+      synchronized (Mailbox.this) {
+        if (waiting) {
+          throw new IllegalStateException("message has been started already: tag=" + tag);
+        }
+        waiting = true;
+        counterpart = takeCounterpartOrAppend();
+        if (counterpart == null) {
+          return;
+        }
+      }
+      Letter send = sends ? this : counterpart;
+      Letter receive = sends ? counterpart : this;
+      if (send.memory.capacity() > receive.memory.capacity()) {
+        throw new GradientSyncException(
+            "message is longer than expected: sent="
+                + send.memory.capacity()
+                + ", expected="
+                + receive.memory.capacity()
+                + ", tag="
+                + tag);
+      }
+      receive.memory.put(0, send.memory, 0, send.memory.capacity());
+      counterpart.waiting = false;
+      waiting = false;
+    }
+
+    @Override
+    public boolean test() {
+      if (!waiting) {
+        return true;
+      }
+      group.requireAlive();
+      return false;
+    }
+
+    @Override
+    public void close() {
+      // What has been sent stays sent, as in a network: a goodbye is for those who look later.
+      if (!sends) {
+        synchronized (Mailbox.this) {
+          remove();
+        }
+      }
+    }
+
+    private Letter takeCounterpartOrAppend() {
+      Letter before = null;
+      for (Letter l = first; l != null; before = l, l = l.next) {
+        if (l.sends != sends && l.tag == tag) {
+          unlink(before, l);
+          return l;
+        }
+      }
+      if (before == null) {
+        first = this;
+      } else {
+        before.next = this;
+      }
+      return null;
+    }
+
+    private void remove() {
+      Letter before = null;
+      for (Letter l = first; l != null; before = l, l = l.next) {
+        if (l == this) {
+          unlink(before, l);
+          waiting = false;
+          return;
+        }
+      }
+    }
+  }
+
+  private void unlink(Letter before, Letter letter) {
+    if (before == null) {
+      first = letter.next;
+    } else {
+      before.next = letter.next;
+    }
+    letter.next = null;
+  }
+}

@@ -1,0 +1,312 @@
+package org.gradientsync.internal.observation;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
+import org.gradientsync.Synchronization;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Takes the times of reductions where somebody wants them: a listener, or Flight Recorder. A GPU's
+ * times are known later than the calls return, so they are told at a later call, or at the end.
+ */
+public final class Observer implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Observer.class);
+  private static final boolean FLIGHT_RECORDER =
+      ModuleLayer.boot().findModule("jdk.jfr").isPresent();
+
+  private final BackendDevice device;
+  private final String reducer;
+  private volatile Thread caller; // that calls listeners now, or null
+  private final List<Listener> listeners = new CopyOnWriteArrayList<>();
+  private final ArrayDeque<Observation> free = new ArrayDeque<>();
+  private final ArrayDeque<Observation> pending = new ArrayDeque<>();
+  private Event lastEnded; // of those that were told of, or null; closed with its observation
+  private boolean complained;
+  private long calls;
+  private long bytes;
+  private long observed;
+  private double totalDuration;
+  private double totalExposed;
+
+  public Observer(BackendDevice device, String reducer) {
+    this.device = device;
+    this.reducer = reducer;
+  }
+
+  /**
+   * Who wants to know.
+   *
+   * @param origin when it came
+   * @param after the calls that had been made then, of which it is not told
+   */
+  private record Listener(Consumer<Synchronization> consumer, Event origin, long after) {}
+
+  /** One reduction under way. */
+  public final class Observation {
+    private final Resources events = new Resources();
+    private final Event ready;
+    private final Event started;
+    private Event ended; // null if it is the last of all
+    private final Event wanted;
+    private long sequence;
+    private int bucket;
+    private ReduceOp op;
+    private DataType type;
+    private long size;
+    private boolean beside;
+    private boolean complete;
+
+    private Observation() {
+      try {
+        ready = events.add(device.createEvent(true));
+        started = events.add(device.createEvent(true));
+        ended = events.add(device.createEvent(true));
+        wanted = events.add(device.createEvent(true));
+      } catch (RuntimeException | Error e) {
+        events.closeAfter(e);
+        throw e;
+      }
+    }
+
+    /** The data is there, on the stream that computes. */
+    public void ready(Stream stream) {
+      ready.record(stream);
+    }
+
+    /** The next on this stream is the reduction. */
+    public void starts(Stream stream) {
+      started.record(stream);
+    }
+
+    /** The last on this stream was the reduction. */
+    public void ends(Stream stream) {
+      ended.record(stream);
+    }
+
+    /**
+     * From here on, the stream that computes waits for the reduction. Not called for reductions
+     * that are in that stream themselves.
+     */
+    public void wanted(Stream stream) {
+      wanted.record(stream);
+      beside = true;
+    }
+
+    /** All events have been recorded. */
+    public void complete() {
+      synchronized (Observer.this) {
+        complete = true;
+      }
+    }
+
+    /** It ended in an exception. */
+    public void forget() {
+      synchronized (Observer.this) {
+        pending.remove(this);
+        free.push(this);
+      }
+    }
+
+    private boolean isOver() {
+      return complete && ended.isDone() && (!beside || wanted.isDone());
+    }
+  }
+
+  /** Tells a listener of the calls from now on. */
+  public synchronized Event listen(Consumer<Synchronization> listener) {
+    Event origin = device.createEvent(true);
+    try {
+      origin.record(device.stream());
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, origin);
+      throw e;
+    }
+    listeners.add(new Listener(listener, origin, calls));
+    return origin;
+  }
+
+  /**
+   * Refuses calls by a listener: they would be told to listeners, too, without end.
+   *
+   * @param rank this rank
+   * @throws IllegalStateException if a listener makes this call
+   */
+  public void requireNoListener(int rank) {
+    if (caller == Thread.currentThread()) {
+      throw new IllegalStateException(
+          "a listener called the sync that it observes: rank="
+              + rank
+              + "; note what it hears, and call the sync after the observed call has returned");
+    }
+  }
+
+  /**
+   * Counts a call that is about to be made, and begins to observe it if somebody wants that.
+   *
+   * @param stream where the data is computed
+   * @return null if nobody does, or if the call is only noted for a graph, which has no time
+   */
+  public synchronized Observation begin(
+      DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
+    calls++;
+    bytes += buffer.sizeInBytes();
+    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isWanted())) {
+      return null;
+    }
+    if (stream.isCapturing()) {
+      return null;
+    }
+    Observation observation = free.isEmpty() ? new Observation() : again();
+    observation.sequence = calls;
+    observation.bucket = bucket;
+    observation.op = op;
+    observation.type = buffer.type();
+    observation.size = buffer.sizeInBytes();
+    observation.beside = false;
+    observation.complete = false;
+    pending.add(observation);
+    return observation;
+  }
+
+  private Observation again() {
+    Observation observation = free.peek();
+    if (observation.ended == null) {
+      observation.ended = observation.events.add(device.createEvent(true));
+    }
+    return free.pop();
+  }
+
+  /**
+   * Tells of those that are over. A stream that is being captured must not be asked, so nothing is
+   * told meanwhile.
+   */
+  public synchronized void deliver(Stream stream) {
+    if (!pending.isEmpty() && !stream.isCapturing()) {
+      deliver();
+    }
+  }
+
+  private void deliver() {
+    while (!pending.isEmpty() && pending.peek().isOver() && haveBegun()) {
+      Observation o = pending.remove();
+      try {
+        deliver(o);
+      } finally { // also if its times cannot be had
+        Event earlier = lastEnded;
+        lastEnded = o.ended;
+        o.ended = earlier;
+        free.push(o);
+      }
+    }
+  }
+
+  private void deliver(Observation o) {
+    observed++;
+    Event started = begun(o);
+    double duration = Math.max(0, started.millisecondsTo(o.ended));
+    double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+    double queued = Math.max(0, o.ready.millisecondsTo(started));
+    totalDuration += duration;
+    totalExposed += exposed;
+    for (Listener listener : listeners) {
+      if (o.sequence > listener.after) {
+        double startedAt = listener.origin.millisecondsTo(started);
+        deliver(listener, synchronization(o, startedAt, queued, duration, exposed));
+      }
+    }
+    if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
+      SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
+    }
+  }
+
+  /** Reductions follow one another, even where the next one is on the device already. */
+  private Event begun(Observation o) {
+    return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
+  }
+
+  /** Whether the listeners' times have begun: on another stream that may come late. */
+  private boolean haveBegun() {
+    for (Listener listener : listeners) {
+      if (!listener.origin.isDone()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static double within(double most, double value) {
+    return Math.max(0, Math.min(most, value));
+  }
+
+  private Synchronization synchronization(
+      Observation o, double startedAt, double queued, double duration, double exposed) {
+    return new Synchronization(
+        o.sequence, o.bucket, o.op, o.type, o.size, reducer, startedAt, queued, duration, exposed);
+  }
+
+  /** What a listener throws is its own affair: the other ranks are in the same call. */
+  private void deliver(Listener listener, Synchronization synchronization) {
+    caller = Thread.currentThread();
+    try {
+      listener.consumer.accept(synchronization);
+    } catch (RuntimeException | Error e) {
+      if (!complained) {
+        complained = true;
+        log.warn(
+            "a listener has thrown, and is told further on: {}; this is logged once for each sync",
+            synchronization,
+            e);
+      }
+    } finally {
+      caller = null;
+    }
+  }
+
+  /** What was done so far, in a line; empty if nothing was. */
+  public synchronized String summary() {
+    if (calls == 0) {
+      return "";
+    }
+    String text =
+        String.format(Locale.ROOT, "%d reductions of %.3f GB by %s", calls, bytes / 1e9, reducer);
+    return observed == 0
+        ? text
+        : text
+            + String.format(
+                Locale.ROOT,
+                "; of %d observed: %.3f ms each on the device, %.1f%% of it exposed",
+                observed,
+                totalDuration / observed,
+                totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
+  }
+
+  /** Tells of those that are over; the others are forgotten. */
+  @Override
+  public synchronized void close() {
+    List<AutoCloseable> all = new ArrayList<>();
+    all.add(this::deliver);
+    all.add(() -> pending.forEach(observation -> free.push(observation)));
+    all.add(
+        () -> Resources.closeAll(free.stream().map(observation -> observation.events).toList()));
+    all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));
+    try {
+      Resources.closeAll(all);
+    } finally {
+      pending.clear();
+      free.clear();
+      listeners.clear();
+    }
+  }
+}

@@ -1,0 +1,401 @@
+package org.gradientsync.internal.selection;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.StringJoiner;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSync;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.collectives.CompressedReducer;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.Denormals;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.host.HostDeviceProvider;
+import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.launch.LauncherVariables;
+import org.gradientsync.internal.local.LocalReducerProvider;
+import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.DeviceRequest;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Finds the launcher, then the device, then the reducer. The ranks tell each other what they can
+ * use, so all of them take the same or all of them throw.
+ */
+public final class Selection {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final String USABLE = "usable";
+
+  private final Settings settings;
+
+  /**
+   * A selection.
+   *
+   * @param settings what the user asked for
+   */
+  public Selection(Settings settings) {
+    this.settings = settings;
+  }
+
+  /**
+   * What has been found, for one rank.
+   *
+   * @param group the ranks
+   * @param communicator of the same ranks; closes the group
+   * @param wire what FLOAT32 travels as, or null where it travels as it is
+   * @param finite whether the sync has to look for elements that are not finite, because the
+   *     reducer does not
+   * @param alternatives the reducers that were not chosen, and why
+   */
+  public record Choice(
+      ProcessGroup group,
+      GroupCommunicator communicator,
+      BackendDevice device,
+      Reducer reducer,
+      DataType wire,
+      boolean finite,
+      Map<String, String> alternatives) {}
+
+  /**
+   * Finds them. Collective.
+   *
+   * @param given all ranks of the job, or null to look for a launcher
+   */
+  public Choice choose(ProcessGroup given) {
+    settings.meetsByMessages(); // a mistake in it is told at once
+    ProcessGroup world = given != null ? given : launch();
+    ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    BackendDevice device = null;
+    Reducer reducer = null;
+    try {
+      UnknownSettings.warn(settings, group.rank());
+      requireSame(communicator);
+      DataType wire = settings.wire().orElse(null);
+      Map<String, String> rejectedDevices = new LinkedHashMap<>();
+      device = device(communicator, rejectedDevices);
+      if (device.kind().equals(HostDevice.KIND)) {
+        requireDenormals(communicator);
+      }
+      Map<String, String> rejected = new LinkedHashMap<>();
+      Map<String, String> others = new LinkedHashMap<>();
+      reducer = reducer(communicator, group, device, rejected, others);
+      if (wire != null && !reducer.compresses()) {
+        reducer = new CompressedReducer(reducer, group, device, wire);
+      }
+      report(group, device, rejectedDevices, reducer, wire, rejected);
+      group.countFromHere();
+      group.addState(device::state);
+      group.addState(reducer::state);
+      boolean finite = settings.finite() && !reducer.checksFinite();
+      return new Choice(group, communicator, device, reducer, wire, finite, others);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, reducer, device, communicator);
+      throw e;
+    }
+  }
+
+  /** One line for the job; the other ranks' are for those who look closely. */
+  private static void report(
+      ProcessGroup group,
+      BackendDevice device,
+      Map<String, String> rejectedDevices,
+      Reducer reducer,
+      DataType wire,
+      Map<String, String> rejectedReducers) {
+    String line =
+        String.format(
+            "rank %d of %d: launcher=%s, device=%s%s, reducer=%s%s%s",
+            group.rank(),
+            group.size(),
+            group.transport().name(),
+            device.name(),
+            passedOver(rejectedDevices),
+            reducer.name(),
+            wire == null ? "" : ", wire=" + wire.name().toLowerCase(Locale.ROOT),
+            passedOver(rejectedReducers));
+    if (group.rank() == 0) {
+      log.info(line);
+    } else {
+      log.debug(line);
+    }
+  }
+
+  private static String passedOver(Map<String, String> rejected) {
+    return rejected.isEmpty() ? "" : ", faster ones not available: " + rejected;
+  }
+
+  private ProcessGroup launch() {
+    ProcessGroup threads = LocalWorld.current().orElse(null);
+    if (threads != null) {
+      return threads;
+    }
+    SharedFiles.deleteLeftovers(); // before a launcher or a buffer takes memory
+    if (settings.isAlone()) {
+      return LocalWorld.single();
+    }
+    LauncherVariables variables = LauncherVariables.ofProcess();
+    List<String> names = new ArrayList<>();
+    for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
+      if (launcher.launched()) {
+        ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
+        variables.requireSize(world.size());
+        return world;
+      }
+      names.add(launcher.name());
+    }
+    LauncherVariables.Job job = variables.job().orElse(null);
+    if (job != null && variables.areForOpenMpi() && !names.contains("mpi")) {
+      throw new UnavailableException(
+          "started by "
+              + job.launcher()
+              + " with "
+              + job.size()
+              + " ranks, but gradient-sync-mpi is not on the class path: each rank would average with itself"
+              + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
+    }
+    variables.requireSize(1);
+    return LocalWorld.single();
+  }
+
+  /**
+   * Ranks that round in different ways would have different weights after the first step, and those
+   * that do not look for what is not finite would be told of it by others only.
+   */
+  private void requireSame(GroupCommunicator communicator) {
+    String asked = "wire=" + settings.get("wire").orElse("(none)");
+    asked += ", finite=" + settings.get("finite").orElse("false");
+    Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+    int rank = 0;
+    for (String[] answer : Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT))) {
+      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank++);
+    }
+    if (ranks.size() > 1) {
+      StringJoiner causes = new StringJoiner("; ");
+      ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
+      throw new UnavailableException(
+          "the ranks ask for different ones: "
+              + causes
+              + "; rank="
+              + communicator.rank()
+              + "; give gradientsync.wire and gradientsync.finite alike on all ranks");
+    }
+  }
+
+  /** The host adds on the calling thread, whose shard of the sums would differ from the others'. */
+  private static void requireDenormals(GroupCommunicator communicator) {
+    if (communicator.size() == 1) {
+      return; // nothing is added
+    }
+    List<String[]> answers =
+        Answers.exchange(communicator, Denormals.areFlushed() ? "flushed" : "kept");
+    List<Integer> ranks =
+        IntStream.range(0, answers.size())
+            .filter(rank -> answers.get(rank)[0].equals("flushed"))
+            .boxed()
+            .toList();
+    if (!ranks.isEmpty()) {
+      throw new UnavailableException(
+          "the processor takes denormal numbers for zero on ranks "
+              + ranks
+              + ", rank="
+              + communicator.rank()
+              + "; "
+              + Denormals.ADVICE);
+    }
+  }
+
+  private BackendDevice device(GroupCommunicator communicator, Map<String, String> rejected) {
+    DeviceRequest request =
+        new DeviceRequest(
+            communicator.rank(), communicator.localRank(), communicator.localSize(), settings);
+    DeviceProvider provider =
+        choose(
+            communicator,
+            "device",
+            Providers.of(DeviceProvider.class, HostDeviceProvider.class, DeviceProvider::priority),
+            DeviceProvider::kind,
+            p -> p.availability(request),
+            rejected,
+            new LinkedHashMap<>());
+    return provider.open(request);
+  }
+
+  private Reducer reducer(
+      GroupCommunicator communicator,
+      ProcessGroup group,
+      BackendDevice device,
+      Map<String, String> rejected,
+      Map<String, String> others) {
+    SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
+    List<ReducerProvider> providers =
+        Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
+    Map<String, String> failed = new LinkedHashMap<>();
+    while (true) {
+      ReducerProvider provider =
+          choose(
+              communicator,
+              "reducer",
+              providers,
+              ReducerProvider::name,
+              p ->
+                  failed.containsKey(p.name())
+                      ? Availability.no(failed.get(p.name()))
+                      : p.availability(context),
+              rejected,
+              others);
+      try {
+        return provider.create(context);
+      } catch (UnavailableException e) {
+        // on every rank alike: building is a collective, and its outcome is agreed in it
+        failed.put(provider.name(), e.getMessage());
+      }
+    }
+  }
+
+  /**
+   * The provider of the highest priority that all ranks can use, or the one that the user named.
+   *
+   * @param others becomes why each other one was not taken
+   */
+  private <P> P choose(
+      GroupCommunicator communicator,
+      String what,
+      List<P> providers,
+      Function<P, String> name,
+      Function<P, Availability> availability,
+      Map<String, String> rejected,
+      Map<String, String> others) {
+    String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
+    Map<String, String> own = new LinkedHashMap<>();
+    for (P provider : providers) {
+      Availability available;
+      try {
+        available = availability.apply(provider);
+      } catch (RuntimeException | LinkageError e) {
+        available = Availability.no("finding out failed: " + e);
+      }
+      own.put(name.apply(provider), available.usable() ? USABLE : available.reason());
+    }
+    List<String[]> answers = exchange(communicator, asked, own);
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String other = answers.get(rank)[0];
+      if (!other.equals(asked == null ? "" : asked)) {
+        throw new UnavailableException(
+            "the ranks ask for different ones: "
+                + what
+                + "="
+                + (asked == null ? "(any)" : asked)
+                + " on rank "
+                + communicator.rank()
+                + ", "
+                + what
+                + "="
+                + (other.isEmpty() ? "(any)" : other)
+                + " on rank "
+                + rank);
+      }
+    }
+    for (P provider : providers) {
+      String candidate = name.apply(provider);
+      if (asked != null && !asked.equalsIgnoreCase(candidate)) {
+        continue;
+      }
+      String cause = causeAgainst(candidate, answers);
+      if (cause == null) {
+        others.clear(); // of an earlier choice, which could not be built
+        for (P each : providers) {
+          String other = name.apply(each);
+          if (!other.equals(candidate)) {
+            String against = causeAgainst(other, answers);
+            String beaten = asked == null ? "slower than " + candidate : "not asked for";
+            others.put(other, against == null ? USABLE + ", but " + beaten : against);
+          }
+        }
+        return provider;
+      }
+      boolean told = rejected.put(candidate, cause) != null; // as one was chosen and not built
+      List<Integer> able = ranksThatCanUse(candidate, answers);
+      // By a rank that can: rank 0 may not have it on its class path, and not come here.
+      if (asked == null && !told && !able.isEmpty() && able.get(0) == communicator.rank()) {
+        log.warn(
+            "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
+      }
+    }
+    if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
+      throw new UnavailableException(
+          "no such "
+              + what
+              + ": "
+              + what
+              + "="
+              + asked
+              + ", rank="
+              + communicator.rank()
+              + Providers.whereIs(what, asked)
+              + "; known here: "
+              + String.join(", ", own.keySet()));
+    }
+    StringBuilder causes = new StringBuilder();
+    rejected.forEach((k, v) -> causes.append("\n  ").append(k).append(": ").append(v));
+    throw new UnavailableException(
+        (asked != null ? what + " " + asked + " is not available" : "no " + what + " is available")
+            + ", rank="
+            + communicator.rank()
+            + ":"
+            + causes);
+  }
+
+  /** Null if all ranks can use it, or why the first one that cannot, cannot. */
+  static String causeAgainst(String candidate, List<String[]> answers) {
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String verdict = verdict(candidate, answers.get(rank));
+      if (!verdict.equals(USABLE)) {
+        return verdict + " (rank " + rank + ")";
+      }
+    }
+    return null;
+  }
+
+  private static List<Integer> ranksThatCanUse(String candidate, List<String[]> answers) {
+    return IntStream.range(0, answers.size())
+        .filter(rank -> verdict(candidate, answers.get(rank)).equals(USABLE))
+        .boxed()
+        .toList();
+  }
+
+  private static String verdict(String candidate, String[] answer) {
+    String verdict = "not on the class path";
+    for (int i = 1; i + 1 < answer.length; i += 2) {
+      if (answer[i].equals(candidate)) {
+        verdict = answer[i + 1];
+      }
+    }
+    return verdict;
+  }
+
+  /** Every rank's answer: what it was asked for, then names and verdicts by turns. */
+  private static List<String[]> exchange(
+      GroupCommunicator communicator, String asked, Map<String, String> own) {
+    StringBuilder text = new StringBuilder(asked == null ? "" : asked);
+    own.forEach((k, v) -> text.append('\0').append(k).append('\0').append(v));
+    return Answers.exchange(communicator, text.toString());
+  }
+}

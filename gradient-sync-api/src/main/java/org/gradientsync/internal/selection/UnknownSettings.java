@@ -1,0 +1,67 @@
+package org.gradientsync.internal.selection;
+
+import java.util.Locale;
+import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import org.gradientsync.GradientSync;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Settings;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Tells of settings that nobody reads, which are mistyped more often than not. */
+public final class UnknownSettings {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final String PREFIX = "gradientsync.";
+  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet(); // once in each process
+
+  private UnknownSettings() {}
+
+  static void warn(Settings settings, int rank) {
+    Set<String> known = new TreeSet<>(Settings.NAMES);
+    ServiceLoader.load(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
+    ServiceLoader.load(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
+    for (String name : settings.names()) {
+      if (!known.contains(name)) {
+        tell(PREFIX + name, settings.get(name).orElse(""), rank, known);
+      }
+    }
+    for (String property : System.getProperties().stringPropertyNames()) {
+      String letters = letters(property);
+      if (!property.startsWith(PREFIX)
+          && (letters.startsWith("gradientsync") || letters.startsWith("orggradientsync"))) {
+        tell(property, System.getProperty(property), rank, known);
+      }
+    }
+    Set<String> variables = new TreeSet<>();
+    known.forEach(name -> variables.add(letters(PREFIX + name)));
+    System.getenv()
+        .forEach(
+            (variable, value) -> {
+              if (variables.contains(letters(variable))) {
+                tell("environment variable " + variable, value, rank, known);
+              }
+            });
+  }
+
+  /** What is left of a name if neither case nor what is between the letters counts. */
+  private static String letters(String name) {
+    return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
+  }
+
+  private static void tell(String name, String value, int rank, Set<String> known) {
+    if (TOLD.add(name)) {
+      log.warn(
+          "no module here reads this setting: {}={}, rank={}; known, as system properties that begin"
+              + " with {} or with the builder: {}",
+          name,
+          value,
+          rank,
+          PREFIX,
+          String.join(", ", known));
+    }
+  }
+}

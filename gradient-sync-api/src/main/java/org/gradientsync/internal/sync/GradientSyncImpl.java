@@ -1,0 +1,384 @@
+package org.gradientsync.internal.sync;
+
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.Device;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
+import org.gradientsync.Synchronization;
+import org.gradientsync.internal.buckets.BucketSync;
+import org.gradientsync.internal.buckets.BucketsBuilder;
+import org.gradientsync.internal.buckets.CommunicationThread;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.observation.Observer;
+import org.gradientsync.internal.selection.Selection;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** One rank's sync: its calls in their order, handed to the reducer. */
+final class GradientSyncImpl extends GradientSync implements BucketSync {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+
+  private final GroupCommunicator communicator;
+  private final ProcessGroup group;
+  private final BackendDevice device;
+  private final Reducer reducer;
+  private final Observer observer;
+  private final DataType wire;
+  private final boolean finite;
+  private final Map<String, String> alternatives;
+  private CallInterceptor interceptor; // or null
+  private Communicator shown; // to the program
+  private volatile CommunicationThread thread;
+  private volatile boolean closed;
+  private int bucketsBuilt;
+
+  GradientSyncImpl(Selection.Choice choice) {
+    group = choice.group();
+    communicator = choice.communicator();
+    device = choice.device();
+    reducer = choice.reducer();
+    wire = choice.wire();
+    finite = choice.finite();
+    alternatives = Collections.unmodifiableMap(choice.alternatives());
+    observer = new Observer(device, reducer.name());
+    shown = communicator;
+    communicator.comesAfter(this::awaitThread);
+  }
+
+  @Override
+  public DeviceBuffer allocate(DataType type, long count) {
+    requireOpen();
+    return device.allocate(type, count);
+  }
+
+  @Override
+  public DeviceBuffer wrap(DataType type, ByteBuffer memory) {
+    requireOpen();
+    if (device instanceof HostDevice host) {
+      return host.wrap(type, memory);
+    }
+    throw new IllegalArgumentException(
+        "host memory cannot be wrapped on this device: device="
+            + device.kind()
+            + ", rank="
+            + rank());
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    Objects.requireNonNull(op, "op");
+    awaitTurn();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      reduce(given, op);
+    }
+  }
+
+  private void reduce(DeviceBuffer buffer, ReduceOp op) {
+    synchronized (group) { // so that no other thread closes what has been checked
+      requireOwn(buffer);
+      op.requireDefinedFor(buffer.type());
+      lookForNotFinite(buffer);
+      Stream stream = device.streamOf(buffer);
+      Observer.Observation observation = observer.begin(buffer, stream, op, -1);
+      if (observation == null) {
+        reducer.allReduce(buffer, op);
+        return;
+      }
+      try {
+        observation.ready(stream);
+        observation.starts(stream);
+        reducer.allReduce(buffer, op);
+        observation.ends(stream);
+      } catch (RuntimeException | Error e) {
+        observation.forget();
+        throw e;
+      }
+      observation.complete();
+      observer.deliver(stream);
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    awaitTurn();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      send(given, root);
+    }
+  }
+
+  @Override
+  public void broadcast(List<? extends DeviceBuffer> buffers, int root) {
+    awaitTurn();
+    DeviceBuffer first = intercepted(buffers.get(0));
+    if (first == null) {
+      return;
+    }
+    send(first, root);
+    for (DeviceBuffer buffer : buffers.subList(1, buffers.size())) {
+      awaitTurn();
+      send(buffer, root);
+    }
+  }
+
+  private void send(DeviceBuffer buffer, int root) {
+    synchronized (group) {
+      requireOwn(buffer);
+      if (root < 0 || root >= size()) {
+        throw new IllegalArgumentException(
+            "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
+      }
+      reducer.broadcast(buffer, root);
+    }
+  }
+
+  @Override
+  public void register(DeviceBuffer buffer) {
+    awaitTurn();
+    DeviceBuffer given = intercepted(buffer);
+    if (given != null) {
+      prepare(given);
+    }
+  }
+
+  @Override
+  public void prepare(DeviceBuffer buffer) {
+    awaitTurn();
+    synchronized (group) {
+      requireOwn(buffer);
+      reducer.register(buffer);
+    }
+  }
+
+  @Override
+  public void barrier() {
+    requireOpen();
+    shown.barrier();
+  }
+
+  @Override
+  public int rank() {
+    return communicator.rank();
+  }
+
+  @Override
+  public int size() {
+    return communicator.size();
+  }
+
+  @Override
+  public int localRank() {
+    return communicator.localRank();
+  }
+
+  @Override
+  public int localSize() {
+    return communicator.localSize();
+  }
+
+  @Override
+  public Device device() {
+    return device;
+  }
+
+  @Override
+  public String reducer() {
+    return reducer.name();
+  }
+
+  @Override
+  public Map<String, String> alternatives() {
+    return alternatives;
+  }
+
+  @Override
+  public Optional<DataType> wire() {
+    return Optional.ofNullable(wire);
+  }
+
+  @Override
+  public String launcher() {
+    return group.transport().name();
+  }
+
+  @Override
+  public Communicator communicator() {
+    return shown;
+  }
+
+  @Override
+  public Communicator ownCommunicator() {
+    return communicator;
+  }
+
+  @Override
+  public Event observe(Consumer<Synchronization> listener) {
+    Objects.requireNonNull(listener, "listener");
+    requireOpen();
+    return observer.listen(listener);
+  }
+
+  @Override
+  public void close() {
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.close();
+    }
+    synchronized (group) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      Resources.closeAll(
+          reducer, // and with it all that has been enqueued
+          this::report,
+          communicator,
+          device);
+    }
+  }
+
+  /** One line for the job, as at the start. */
+  private void report() {
+    try {
+      observer.close();
+    } catch (RuntimeException e) {
+      log.debug("rank {}: the last times cannot be had", rank(), e); // the device has failed
+    }
+    String summary = observer.summary();
+    if (summary.isEmpty()) {
+      return;
+    } else if (rank() == 0) {
+      log.info("rank 0 of {}: {}", size(), summary);
+    } else {
+      log.debug("rank {} of {}: {}", rank(), size(), summary);
+    }
+  }
+
+  @Override
+  public Observer observer() {
+    return observer;
+  }
+
+  @Override
+  public BackendDevice backend() {
+    return device;
+  }
+
+  @Override
+  public int nextBuckets() {
+    synchronized (group) {
+      return ++bucketsBuilt;
+    }
+  }
+
+  @Override
+  public boolean blocksHost() {
+    return reducer.blocksHost();
+  }
+
+  @Override
+  public CommunicationThread communicationThread() {
+    synchronized (group) {
+      requireOpen();
+      if (thread == null) {
+        thread = new CommunicationThread(rank());
+      }
+      return thread;
+    }
+  }
+
+  @Override
+  public void awaitTurn() {
+    requireOpen();
+    awaitThread();
+  }
+
+  @Override
+  public void requireNoListener() {
+    observer.requireNoListener(rank());
+  }
+
+  private void awaitThread() {
+    requireNoListener();
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.awaitAll();
+    }
+  }
+
+  @Override
+  public void averageInOrder(DeviceBuffer buffer) {
+    DeviceBuffer given = intercepted(buffer);
+    if (given == null) {
+      return;
+    }
+    synchronized (group) {
+      requireOwn(given);
+      lookForNotFinite(given);
+      reducer.allReduce(given, ReduceOp.AVERAGE);
+    }
+  }
+
+  void intercept(CallInterceptor newInterceptor) {
+    interceptor = newInterceptor;
+    shown = newInterceptor.around(communicator, this::awaitThread);
+    device.intercept(newInterceptor);
+  }
+
+  /** What a call of the program's is made with; null if it is to be left out. */
+  private DeviceBuffer intercepted(DeviceBuffer buffer) {
+    Objects.requireNonNull(buffer, "buffer");
+    return interceptor == null ? buffer : interceptor.beforeCall(buffer);
+  }
+
+  /** The ranks tell each other when they meet, so that all of them throw. */
+  private void lookForNotFinite(DeviceBuffer buffer) {
+    if (finite) {
+      group.found(device.firstNotFinite(buffer));
+    }
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("sync is closed: rank=" + rank());
+    }
+  }
+
+  private void requireOwn(DeviceBuffer buffer) {
+    Objects.requireNonNull(buffer, "buffer");
+    requireOpen();
+    if (buffer.device() != device) {
+      throw new IllegalArgumentException(
+          "buffer belongs to another sync: buffer=" + buffer + ", rank=" + rank());
+    }
+    if (((AbstractDeviceBuffer) buffer).isClosed()) {
+      throw new IllegalStateException("buffer is closed: buffer=" + buffer + ", rank=" + rank());
+    }
+  }
+
+  @Override
+  protected GradientBuckets.Builder newBuckets(List<Parameter> parameters) {
+    return new BucketsBuilder(this, parameters);
+  }
+}

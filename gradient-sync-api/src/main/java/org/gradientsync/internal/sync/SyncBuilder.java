@@ -1,0 +1,66 @@
+package org.gradientsync.internal.sync;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Function;
+import org.gradientsync.GradientSync;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.selection.Selection;
+import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+
+/** Builds syncs; found by its name, see {@link GradientSync#builder}. */
+public final class SyncBuilder extends GradientSync.Builder implements CallInterceptor.Installer {
+  private final Map<String, String> chosen = new LinkedHashMap<>();
+  private ProcessGroup world;
+  private Function<GradientSync, CallInterceptor> interceptor;
+
+  /** Nothing is chosen yet. */
+  public SyncBuilder() {}
+
+  /** The builder behind the public class, which has no other implementation. */
+  public static SyncBuilder of(GradientSync.Builder builder) {
+    return (SyncBuilder) builder;
+  }
+
+  @Override
+  public SyncBuilder set(String name, String value) {
+    Objects.requireNonNull(name, "name");
+    chosen.put(name, Objects.requireNonNull(value, name));
+    return this;
+  }
+
+  @Override
+  public SyncBuilder interceptor(Function<GradientSync, CallInterceptor> newInterceptor) {
+    this.interceptor = Objects.requireNonNull(newInterceptor, "interceptor");
+    return this;
+  }
+
+  /**
+   * Joins the ranks of a job that the caller knows, instead of looking for a launcher. For
+   * backends.
+   *
+   * @param newWorld all ranks of the job; stays its owner's
+   * @return this builder
+   */
+  public SyncBuilder ranks(ProcessGroup newWorld) {
+    this.world = Objects.requireNonNull(newWorld, "world");
+    return this;
+  }
+
+  @Override
+  public GradientSync create() {
+    GradientSyncImpl sync = new GradientSyncImpl(new Selection(new Settings(chosen)).choose(world));
+    if (interceptor != null) {
+      try {
+        sync.intercept(interceptor.apply(sync));
+      } catch (RuntimeException | Error e) {
+        Resources.closeAllAfter(e, sync);
+        throw e;
+      }
+    }
+    return sync;
+  }
+}
