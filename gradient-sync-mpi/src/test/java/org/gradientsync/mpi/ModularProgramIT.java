@@ -1,19 +1,25 @@
 package org.gradientsync.mpi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import com.sun.jna.NativeLibrary;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import javax.tools.ToolProvider;
 import org.gradientsync.GradientSync;
+import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.faults.Faults;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -75,6 +81,16 @@ class ModularProgramIT {
     Mpirun.Result result = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
     assertEquals(0, result.exitCode(), result.output());
     result.expect("rank 0 shared 0.5;").expect("rank 1 shared 0.5;");
+  }
+
+  @Test
+  void theTestKitIsAModule() throws Exception {
+    ModuleDescriptor kit =
+        ModuleFinder.of(place(Faults.class)).findAll().iterator().next().descriptor();
+    assertEquals("org.gradientsync.test", kit.name());
+    assertFalse(kit.isAutomatic());
+    assertEquals(
+        Set.of(Faults.class.getPackageName(), RankRunner.class.getPackageName()), kit.packages());
   }
 
   private List<String> java(List<String> options, Class<?>... modules) throws Exception {
