@@ -44,14 +44,14 @@ final class GpuProduct {
   }
 
   private double byBlas(CudaBuffer a, CudaBuffer b, CudaBuffer c, int rows, int columns) {
-    try (CudaBlas cublas = gpu.blas()) {
+    try (CudaBlas cublas = CudaBlas.create(gpu)) {
       return time(() -> cublas.multiply(gpu.stream(), a, b, c, rows, columns, columns));
     }
   }
 
   private double byKernel(CudaBuffer a, CudaBuffer b, CudaBuffer c, int rows, int columns) {
     Grid grid = Grid.of(tiles(columns), tiles(Math.max(1, rows)), TILE, TILE);
-    try (CudaModule module = gpu.loadModule(Kernels.ptx("multiply"))) {
+    try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("multiply"))) {
       return time(
           () -> module.kernel("multiply").launch(gpu.stream(), grid, a, b, c, rows, columns));
     }

@@ -66,7 +66,7 @@ interface GradientWork extends AutoCloseable {
       this.gradient = gradient;
       this.rank = rank;
       CudaDevice device = gradient.stream().device();
-      module = device.loadModule(Kernels.ptx("gradient"));
+      module = CudaModule.load(device, Kernels.ptx("gradient"));
       kernel = module.kernel("gradient_" + gradient.type());
       start = device.createEvent(true);
       end = device.createEvent(true);

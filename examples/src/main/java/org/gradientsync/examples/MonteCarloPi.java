@@ -94,7 +94,7 @@ public class MonteCarloPi extends Example {
     int streams = (int) Math.min(samples, MOST_STREAMS);
     print(sync, "Points drawn on the GPU (%s) by %d threads of each rank.", gpu.name(), streams);
     long[] hits = new long[streams];
-    try (CudaModule module = gpu.loadModule(Kernels.ptx("monte_carlo"));
+    try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("monte_carlo"));
         CudaBuffer counters = gpu.allocate(DataType.INT64, streams)) {
       module
           .kernel("count_hits")

@@ -70,8 +70,8 @@ public final class TrainOnGpus {
   }
 
   private double train(String ptx, int steps) {
-    try (CudaModule module = gpu.loadModule(ptx);
-        CudaBlas blas = gpu.blas();
+    try (CudaModule module = CudaModule.load(gpu, ptx);
+        CudaBlas blas = CudaBlas.create(gpu);
         CudaBuffer input = allocate(inputs.length);
         CudaBuffer target = allocate(targets.length);
         CudaBuffer w1 = allocate(PARAMETERS.get(0).count());

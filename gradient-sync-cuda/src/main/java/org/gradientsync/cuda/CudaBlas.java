@@ -12,7 +12,7 @@ import org.gradientsync.spi.Resources;
 
 /**
  * The few operations of cuBLAS that training in Java asks for first, on FLOAT32 and FLOAT64
- * buffers; made by {@link CudaDevice#blas()}.
+ * buffers; made by {@link #create}.
  *
  * <p>Each call is enqueued on the stream given, behind what was enqueued there before, and returns
  * at once; from a stream's second call on it allocates nothing. A buffer that belongs to another
@@ -41,6 +41,7 @@ public final class CudaBlas implements AutoCloseable {
   private static final int LEAST_WORKSPACE = 16 << 10;
 
   private final CudaDevice device;
+  private final Gpu gpu;
   private final BlasApi api;
   private final cublasHandle handle;
   private final Map<CudaStream, CudaBuffer> workspaces = new IdentityHashMap<>();
@@ -51,8 +52,21 @@ public final class CudaBlas implements AutoCloseable {
   CudaBlas(CudaDevice device, BlasApi api) {
     this.device = device;
     this.api = api;
-    device.makeCurrent();
+    gpu = DriverAccess.gpu(device);
+    gpu.makeCurrent();
     handle = api.create();
+  }
+
+  /**
+   * Starts cuBLAS on a GPU, where {@link #availability()} reports it.
+   *
+   * @param device the GPU
+   * @return a library context that the caller closes
+   * @throws UnavailableException if cuBLAS does not load here
+   */
+  public static CudaBlas create(CudaDevice device) {
+    DriverAccess.gpu(device).requireOpen();
+    return new CudaBlas(device, JCublasApi.load());
   }
 
   /**
@@ -79,7 +93,7 @@ public final class CudaBlas implements AutoCloseable {
   public synchronized void setMathMode(MathMode mode) {
     Objects.requireNonNull(mode, "mode");
     requireUsable();
-    device.makeCurrent();
+    gpu.makeCurrent();
     api.useTf32(handle, mode == MathMode.TF32);
     mathMode = mode;
   }
@@ -108,7 +122,7 @@ public final class CudaBlas implements AutoCloseable {
    */
   public synchronized void setWorkspace(CudaStream stream, CudaBuffer workspace) {
     requireUsable();
-    device.requireOwn(stream);
+    DriverAccess.streamOn(gpu, stream);
     requireOwn("workspace", workspace);
     if (workspace.sizeInBytes() < LEAST_WORKSPACE
         || workspace.address() % WORKSPACE_ALIGNMENT != 0) {
@@ -122,7 +136,7 @@ public final class CudaBlas implements AutoCloseable {
               + ", alignment="
               + WORKSPACE_ALIGNMENT);
     }
-    workspaces.keySet().removeIf(CudaStream::isClosed);
+    workspaces.keySet().removeIf(known -> DriverAccess.stream(known).isClosed());
     workspaces.put(stream, workspace);
     current = null; // the next call tells cuBLAS
   }
@@ -219,7 +233,7 @@ public final class CudaBlas implements AutoCloseable {
 
   private void timesBeta(CudaStream stream, double beta, CudaBuffer c) {
     if (beta == 0) {
-      device.api().fillZero(c.address(), c.sizeInBytes(), stream.handle());
+      gpu.api().fillZero(c.address(), c.sizeInBytes(), DriverAccess.stream(stream).handle());
     } else if (beta != 1) {
       scale(stream, beta, c);
     }
@@ -268,15 +282,15 @@ public final class CudaBlas implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      Resources.closeAll(device::makeCurrent, () -> api.destroy(handle));
+      Resources.closeAll(gpu::makeCurrent, () -> api.destroy(handle));
     }
   }
 
   private void begin(CudaStream stream) {
     requireUsable();
-    device.requireOwn(stream);
-    device.makeCurrent();
-    CUstream streamHandle = stream.handle();
+    GpuStream on = DriverAccess.streamOn(gpu, stream);
+    gpu.makeCurrent();
+    CUstream streamHandle = on.handle();
     CudaBuffer workspace = workspaces.get(stream);
     if (workspace != null) {
       workspace.requireOpen();

@@ -59,19 +59,20 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   @Override
   protected void zero() {
     if (count() > 0) {
-      device.makeCurrent();
-      device.api().fillZero(address, sizeInBytes(), stream.handle());
+      Gpu gpu = device.gpu();
+      gpu.makeCurrent();
+      gpu.api().fillZero(address, sizeInBytes(), stream.driver().handle());
     }
   }
 
   @Override
   protected void upload(Buffer source) {
-    device.staging().upload(source, this);
+    device.staging().upload(source, address, sizeInBytes(), stream.driver());
   }
 
   @Override
   protected void download(Buffer target) {
-    device.staging().download(this, target);
+    device.staging().download(address, sizeInBytes(), stream.driver(), target);
   }
 
   @Override

@@ -1,8 +1,6 @@
 package org.gradientsync.cuda;
 
-import jcuda.driver.CUevent;
 import org.gradientsync.spi.Event;
-import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;
 
 /**
@@ -10,11 +8,10 @@ import org.gradientsync.spi.Stream;
  */
 public final class CudaEvent implements Event {
   private final CudaDevice device;
-  private final CUevent event;
+  private final GpuEvent event;
   private final boolean timing;
-  private boolean closed;
 
-  CudaEvent(CudaDevice device, CUevent event, boolean timing) {
+  CudaEvent(CudaDevice device, GpuEvent event, boolean timing) {
     this.device = device;
     this.event = event;
     this.timing = timing;
@@ -27,8 +24,7 @@ public final class CudaEvent implements Event {
    */
   public void record(CudaStream stream) {
     device.requireOwn(stream);
-    device.makeCurrent();
-    device.api().record(handle(), stream.handle());
+    stream.driver().record(event);
   }
 
   @Override
@@ -39,7 +35,7 @@ public final class CudaEvent implements Event {
   /** Waits until the work before the event is done. */
   @Override
   public void await() {
-    device.await(null, handle());
+    event.await();
   }
 
   /**
@@ -49,8 +45,7 @@ public final class CudaEvent implements Event {
    */
   @Override
   public boolean isDone() {
-    device.makeCurrent();
-    return device.api().isDone(handle());
+    return event.isDone();
   }
 
   /**
@@ -64,8 +59,7 @@ public final class CudaEvent implements Event {
     if (!timing || !end.timing) {
       throw new IllegalStateException("event was made without timing: device=" + device.name());
     }
-    device.makeCurrent();
-    return device.api().milliseconds(handle(), end.handle());
+    return event.millisecondsTo(end.event);
   }
 
   @Override
@@ -73,19 +67,13 @@ public final class CudaEvent implements Event {
     return millisecondsTo((CudaEvent) later);
   }
 
-  CUevent handle() {
-    if (closed) {
-      throw new IllegalStateException("event is closed: device=" + device.name());
-    }
+  GpuEvent driver() {
     return event;
   }
 
   /** Destroys the event. A second call does nothing. */
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
-      Resources.closeAll(device::makeCurrent, () -> device.api().destroyEvent(event));
-    }
+    event.close();
   }
 }

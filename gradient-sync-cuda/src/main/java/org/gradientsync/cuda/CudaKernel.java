@@ -24,7 +24,7 @@ public final class CudaKernel {
     this.name = name;
     this.function = function;
     this.parameters = parameters;
-    own = new KernelArguments(module.device(), name, parameters);
+    own = new KernelArguments(module.device(), module.gpu().api(), name, parameters);
   }
 
   /**
@@ -63,8 +63,8 @@ public final class CudaKernel {
    * @throws CudaException if the driver refuses the launch
    */
   public void launch(CudaStream stream, Grid grid, Object... arguments) {
-    CudaDevice device = module.device();
-    device.requireOwn(stream);
+    Gpu gpu = module.gpu();
+    GpuStream on = DriverAccess.streamOn(gpu, stream);
     Objects.requireNonNull(grid, "grid");
     Objects.requireNonNull(arguments, "arguments");
     own.requireCount(arguments.length);
@@ -73,16 +73,15 @@ public final class CudaKernel {
       for (int i = 0; i < arguments.length; i++) {
         own.put(i, arguments[i]);
       }
-      device.makeCurrent();
+      gpu.makeCurrent();
       // The driver takes a copy of the arguments before it returns.
-      device
-          .api()
+      gpu.api()
           .launch(
               function,
               grid.blocks(),
               grid.threads(),
               grid.sharedBytes(),
-              stream.handle(),
+              on.handle(),
               own.pointers());
     }
   }
@@ -108,7 +107,7 @@ public final class CudaKernel {
       return new PreparedLaunch(
           module,
           function,
-          new KernelArguments(module.device(), name, parameters),
+          new KernelArguments(module.device(), module.gpu().api(), name, parameters),
           grid,
           arguments);
     }

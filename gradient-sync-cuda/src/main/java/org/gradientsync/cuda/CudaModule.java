@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import jcuda.driver.CUmodule;
@@ -14,7 +15,7 @@ import org.gradientsync.spi.Resources;
  *
  * <pre>{@code
  * CudaDevice device = (CudaDevice) sync.device();
- * try (CudaModule module = device.loadModule(ptx)) {
+ * try (CudaModule module = CudaModule.load(device, ptx)) {
  *   CudaKernel scale = module.kernel("scale");
  *   scale.launch(buffer.stream(), Grid.covering(buffer.count(), 256), buffer, 0.5f, buffer.count());
  *   sync.average(buffer); // ordered behind the kernel, on the buffer's stream
@@ -29,19 +30,54 @@ public final class CudaModule implements AutoCloseable {
   private static final int NOT_FOUND = 500;
 
   private final CudaDevice device;
+  private final Gpu gpu;
   private final CUmodule module;
   private final Map<String, List<KernelParameter>> kernels;
   private boolean closed;
 
-  CudaModule(CudaDevice device, String ptx) {
+  private CudaModule(CudaDevice device, String ptx) {
     this.device = device;
+    gpu = DriverAccess.gpu(device);
+    gpu.requireOpen();
     kernels = KernelParameter.ofKernels(ptx);
-    device.makeCurrent();
-    module = device.api().loadModule(ptx);
+    gpu.makeCurrent();
+    module = gpu.api().loadModule(ptx);
   }
 
   /**
-   * Whether {@link CudaDevice#compile} can be used here. Loading PTX needs nothing but the driver.
+   * Loads kernels.
+   *
+   * @param device the GPU that they are to run on
+   * @param ptx what {@code nvcc -ptx} or another compiler made; the driver compiles it for this GPU
+   * @return a module that the caller closes
+   * @throws CudaException if the driver does not take it; its log is in the message
+   */
+  public static CudaModule load(CudaDevice device, String ptx) {
+    Objects.requireNonNull(device, "device");
+    Objects.requireNonNull(ptx, "ptx");
+    return new CudaModule(device, ptx);
+  }
+
+  /**
+   * Compiles kernels and loads them, where {@link #compilerAvailability()} reports a compiler.
+   *
+   * @param device the GPU that they are to run on
+   * @param cudaSource CUDA C++; kernels are found by their names if they are {@code extern "C"}
+   * @param options NVRTC's; without {@code --gpu-architecture} it compiles for this GPU
+   * @return a module that the caller closes
+   * @throws CudaException if the source is wrong; the compiler's log is in the message
+   * @throws UnavailableException if NVRTC does not load here
+   */
+  public static CudaModule compile(CudaDevice device, String cudaSource, String... options) {
+    Objects.requireNonNull(cudaSource, "cudaSource");
+    Gpu gpu = DriverAccess.gpu(device);
+    gpu.requireOpen();
+    String ptx = Nvrtc.compile(cudaSource, Nvrtc.options(gpu.capability(), options));
+    return new CudaModule(device, ptx);
+  }
+
+  /**
+   * Whether {@link #compile} can be used here. Loading PTX needs nothing but the driver.
    *
    * @return usable, or one line that says what is missing
    */
@@ -74,8 +110,8 @@ public final class CudaModule implements AutoCloseable {
               + kernelNames(),
           NOT_FOUND);
     }
-    device.makeCurrent();
-    return new CudaKernel(this, name, device.api().function(module, name), parameters);
+    gpu.makeCurrent();
+    return new CudaKernel(this, name, gpu.api().function(module, name), parameters);
   }
 
   /**
@@ -96,6 +132,10 @@ public final class CudaModule implements AutoCloseable {
     return device;
   }
 
+  Gpu gpu() {
+    return gpu;
+  }
+
   void requireOpen() {
     if (closed || device.isClosed()) {
       throw new IllegalStateException("module is closed: device=" + device.name());
@@ -107,7 +147,7 @@ public final class CudaModule implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      Resources.closeAll(device::makeCurrent, () -> device.api().unloadModule(module));
+      Resources.closeAll(gpu::makeCurrent, () -> gpu.api().unloadModule(module));
     }
   }
 }

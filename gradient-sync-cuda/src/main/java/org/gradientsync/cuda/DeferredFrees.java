@@ -3,8 +3,8 @@ package org.gradientsync.cuda;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
-import org.gradientsync.cuda.CudaDevice.Lent;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -17,12 +17,13 @@ final class DeferredFrees {
   private static final Logger log = LoggerFactory.getLogger(DeferredFrees.class);
   private static final List<Leftover> leftovers = new ArrayList<>();
 
-  private record Leftover(CudaApi api, CUcontext context, long address, Lent terms) {}
+  private record Leftover(CudaApi api, CUcontext context, long address, BooleanSupplier unmapped) {}
 
   private DeferredFrees() {}
 
-  static synchronized void add(CudaApi api, CUcontext context, long address, Lent terms) {
-    leftovers.add(new Leftover(api, context, address, terms));
+  static synchronized void add(
+      CudaApi api, CUcontext context, long address, BooleanSupplier unmapped) {
+    leftovers.add(new Leftover(api, context, address, unmapped));
   }
 
   /** Frees what has been given back to one GPU, whose context is current. */
@@ -40,7 +41,7 @@ final class DeferredFrees {
     List<Leftover> back = new ArrayList<>();
     for (Iterator<Leftover> all = leftovers.iterator(); all.hasNext(); ) {
       Leftover l = all.next();
-      if (l.api == api && l.context.equals(context) && l.terms.isBack()) {
+      if (l.api == api && l.context.equals(context) && l.unmapped.getAsBoolean()) {
         back.add(l);
         all.remove();
       }

@@ -1,5 +1,7 @@
 package org.gradientsync.cuda;
 
+import jcuda.driver.CUstream;
+
 /** Who has kernels on a device that can wait in vain, and so looks when the host waits for it. */
 interface DeviceWatch {
   /**
@@ -11,12 +13,12 @@ interface DeviceWatch {
   default void whileWaiting(long nanos) {}
 
   /**
-   * Called when the host has waited for the device, but for {@link CudaDevice#awaitEnd}.
+   * Called when the host has waited for the device, but for {@link GpuWaits#awaitEnd}.
    *
    * @throws org.gradientsync.GradientSyncException if not all went well
    */
   default void afterWaiting() {}
 
   /** Called before a stream of the device is closed. */
-  default void closes(CudaStream stream) {}
+  default void closes(CUstream stream) {}
 }

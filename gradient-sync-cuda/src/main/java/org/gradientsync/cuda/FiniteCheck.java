@@ -18,7 +18,7 @@ final class FiniteCheck implements AutoCloseable {
   private static final int BYTES = 4 * Long.BYTES;
   private static final int ELEMENTS_PER_THREAD = 8;
 
-  private final CudaDevice device;
+  private final CudaApi api;
   private final CUfunction[] functions = new CUfunction[DataType.values().length];
   private final FlatLaunch kernel;
 
@@ -27,20 +27,19 @@ final class FiniteCheck implements AutoCloseable {
 
   private final Resources resources = new Resources();
 
-  FiniteCheck(CudaDevice device) {
-    this.device = device;
-    CudaApi api = device.api();
+  FiniteCheck(CudaApi api, int ordinal) {
+    this.api = api;
     try {
       api.pageLock(found);
       resources.add(() -> api.pageUnlock(found));
-      CUmodule module = KernelImages.load(device, "finite");
+      CUmodule module = KernelImages.load(api, ordinal, "finite");
       resources.add(() -> api.unloadModule(module));
       for (DataType type : DataType.values()) {
         if (type.isFloatingPoint()) {
           functions[type.ordinal()] = api.function(module, "finite_" + type.sizeInBytes());
         }
       }
-      kernel = new FlatLaunch(device, BYTES);
+      kernel = new FlatLaunch(api, ordinal, BYTES);
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
@@ -48,27 +47,24 @@ final class FiniteCheck implements AutoCloseable {
   }
 
   /**
-   * Looks at what has been enqueued on a buffer's stream so far. Allocates nothing.
+   * Looks at what has been enqueued on a buffer's stream so far; the GPU's context is current.
+   * Allocates nothing.
    *
    * @return the index of an element that is not finite, or -1; integers all are
    */
-  long first(CudaBuffer buffer) {
+  long first(DataType type, long address, long count, GpuStream stream) {
     found.putLong(0, 0);
-    CUfunction function = functions[buffer.type().ordinal()];
-    if (function != null && buffer.count() > 0) {
-      launch(function, buffer);
+    CUfunction function = functions[type.ordinal()];
+    if (function != null && count > 0) {
+      ByteBuffer struct = kernel.struct();
+      struct.putLong(0, address);
+      struct.putLong(COUNT, count);
+      struct.putLong(MASK, mask(type));
+      struct.putLong(FOUND, api.deviceAddress(found));
+      kernel.launch(function, count / ELEMENTS_PER_THREAD + 1, stream.handle());
     }
-    buffer.stream().await();
+    stream.await();
     return found.getLong(0) - 1;
-  }
-
-  private void launch(CUfunction function, CudaBuffer buffer) {
-    ByteBuffer struct = kernel.struct();
-    struct.putLong(0, buffer.address());
-    struct.putLong(COUNT, buffer.count());
-    struct.putLong(MASK, mask(buffer.type()));
-    struct.putLong(FOUND, device.api().deviceAddress(found));
-    kernel.launch(function, buffer.count() / ELEMENTS_PER_THREAD + 1, buffer.stream());
   }
 
   /** The exponent's bits. */

@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
+import jcuda.driver.CUstream;
 import org.gradientsync.host.HostBuffers;
 
 /**
@@ -13,18 +14,18 @@ final class FlatLaunch {
   private static final int THREADS = 512;
   private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
 
-  private final CudaDevice device;
+  private final CudaApi api;
   private final ByteBuffer struct;
   private final Pointer arguments;
   private final int mostBlocks;
   private final int[] grid = {1, 1, 1};
   private final int[] block = {THREADS, 1, 1};
 
-  FlatLaunch(CudaDevice device, int structBytes) {
-    this.device = device;
+  FlatLaunch(CudaApi api, int ordinal, int structBytes) {
+    this.api = api;
     struct = HostBuffers.allocate(structBytes);
-    arguments = device.api().arguments(struct, new int[] {0});
-    mostBlocks = device.api().multiprocessors(device.ordinal()) * BLOCKS_PER_MULTIPROCESSOR;
+    arguments = api.arguments(struct, new int[] {0});
+    mostBlocks = api.multiprocessors(ordinal) * BLOCKS_PER_MULTIPROCESSOR;
   }
 
   /** What the kernel is given; the driver takes a copy at the launch. */
@@ -37,9 +38,8 @@ final class FlatLaunch {
    *
    * @param threads that have something to do; it gets fewer if there are not so many
    */
-  void launch(CUfunction function, long threads, CudaStream stream) {
+  void launch(CUfunction function, long threads, CUstream stream) {
     grid[0] = (int) Math.max(1, Math.min(mostBlocks, (threads + THREADS - 1) / THREADS));
-    device.makeCurrent();
-    device.api().launch(function, grid, block, 0, stream.handle(), arguments);
+    api.launch(function, grid, block, 0, stream, arguments);
   }
 }

@@ -34,12 +34,11 @@ final class HostStagedReducer implements Reducer {
    * @param inner reduces buffers of the host device over the same group
    * @param node memory that all ranks share, or null if they cannot
    */
-  HostStagedReducer(
-      ProcessGroup group, CudaDevice device, HostDevice host, Reducer inner, NodeMemory node) {
+  HostStagedReducer(ProcessGroup group, Gpu gpu, HostDevice host, Reducer inner, NodeMemory node) {
     this.group = group;
-    onHost = new StagedOnHost(group, device, host, inner);
+    onHost = new StagedOnHost(group, gpu, host, inner);
     try {
-      onGpu = node == null ? null : new StagedOnGpu(group, device, node);
+      onGpu = node == null ? null : new StagedOnGpu(group, gpu, node);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, onHost);
       throw e;

@@ -53,7 +53,8 @@ public final class HostStagedReducerProvider implements ReducerProvider {
       try {
         reducer =
             parts.add(
-                new HostStagedReducer(group, (CudaDevice) context.device(), host, inner, node));
+                new HostStagedReducer(
+                    group, DriverAccess.gpu(context.device()), host, inner, node));
       } catch (CudaException e) {
         reason = e.getMessage();
       }

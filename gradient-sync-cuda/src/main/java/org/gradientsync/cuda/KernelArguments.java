@@ -14,7 +14,7 @@ final class KernelArguments {
   private final ByteBuffer memory;
   private final Pointer pointers;
 
-  KernelArguments(CudaDevice device, String kernel, List<KernelParameter> parameters) {
+  KernelArguments(CudaDevice device, CudaApi api, String kernel, List<KernelParameter> parameters) {
     this.device = device;
     this.kernel = kernel;
     this.parameters = parameters;
@@ -27,7 +27,7 @@ final class KernelArguments {
       end = offsets[i] + bytes;
     }
     memory = HostBuffers.allocate(Math.max(Long.BYTES, end));
-    pointers = offsets.length == 0 ? null : device.api().arguments(memory, offsets);
+    pointers = offsets.length == 0 ? null : api.arguments(memory, offsets);
   }
 
   /** As the driver takes them; null if there are none. */

@@ -25,11 +25,11 @@ final class KernelImages {
    *
    * @param module a name in {@code kernels.txt}
    */
-  static CUmodule load(CudaDevice device, String module) {
-    int capability = device.api().capability(device.ordinal());
+  static CUmodule load(CudaApi api, int ordinal, String module) {
+    int capability = api.capability(ordinal);
     String image = module + suffix(capability);
     try {
-      return device.api().loadImage(image, read(image));
+      return api.loadImage(image, read(image));
     } catch (CudaException e) {
       if (image.endsWith(PTX) && e.code() == CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
         throw new CudaException(

@@ -14,7 +14,7 @@ final class PeerAutotune {
   private static final int PER_ROUND = 10;
   private static final int ROUNDS = 5;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final GroupCommunicator communicator;
   private final PeerPlanner planner;
   private final PeerRegistration buffer;
@@ -26,11 +26,8 @@ final class PeerAutotune {
    *     mapping
    */
   PeerAutotune(
-      CudaDevice device,
-      GroupCommunicator communicator,
-      PeerPlanner planner,
-      PeerRegistration buffer) {
-    this.device = device;
+      Gpu gpu, GroupCommunicator communicator, PeerPlanner planner, PeerRegistration buffer) {
+    this.gpu = gpu;
     this.communicator = communicator;
     this.planner = planner;
     this.buffer = buffer;
@@ -64,19 +61,19 @@ final class PeerAutotune {
     double[] rounds = new double[ROUNDS];
     int tag = PeerTag.of(registration.number, ReduceOp.SUM);
     try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag);
-        CudaStream stream = device.createStream();
-        CudaEvent start = device.createEvent(true);
-        CudaEvent end = device.createEvent(true)) {
+        GpuStream stream = GpuStream.create(gpu);
+        GpuEvent start = GpuEvent.create(gpu, true);
+        GpuEvent end = GpuEvent.create(gpu, true)) {
       communicator.barrier(); // to make these can wait for kernels of a rank on the same GPU
       plan.enqueue(stream.handle());
       stream.await();
       for (int round = 0; round < ROUNDS; round++) {
         plan.enqueue(stream.handle()); // the ranks wait for each other in it
-        start.record(stream);
+        stream.record(start);
         for (int i = 0; i < PER_ROUND; i++) {
           plan.enqueue(stream.handle());
         }
-        end.record(stream);
+        stream.record(end);
         stream.await();
         rounds[round] = start.millisecondsTo(end);
       }

@@ -12,22 +12,22 @@ final class PeerFinite implements AutoCloseable {
   /** How many calls back a finding is kept, as in peer.cuh. */
   static final int FINDINGS = 4;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final PeerProgress progress;
   private final ByteBuffer found;
   private final long[] seen;
 
-  PeerFinite(CudaDevice device, PeerProgress progress, int ranks) {
-    this.device = device;
+  PeerFinite(Gpu gpu, PeerProgress progress, int ranks) {
+    this.gpu = gpu;
     this.progress = progress;
     found = progress.found();
     seen = new long[ranks];
-    device.api().pageLock(found);
+    gpu.api().pageLock(found);
   }
 
   /** Where this rank's kernels find the place for what they find. */
   long deviceAddress() {
-    return device.api().deviceAddress(found);
+    return gpu.api().deviceAddress(found);
   }
 
   /**
@@ -81,6 +81,6 @@ final class PeerFinite implements AutoCloseable {
 
   @Override
   public void close() {
-    device.api().pageUnlock(found);
+    gpu.api().pageUnlock(found);
   }
 }

@@ -15,14 +15,14 @@ import org.gradientsync.spi.Resources;
  * and one with those that look for what is not finite.
  */
 final class PeerKernels implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private CUmodule goodbye;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
   /** None are loaded yet. */
-  PeerKernels(CudaDevice device) {
-    this.device = device;
+  PeerKernels(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /**
@@ -35,7 +35,7 @@ final class PeerKernels implements AutoCloseable {
     String name = nameOf(way, format, op);
     String module = moduleOf(format, watched);
     return functions.computeIfAbsent(
-        module + " " + name, key -> device.api().function(module(module), name));
+        module + " " + name, key -> gpu.api().function(module(module), name));
   }
 
   /** As in peer.cuh. */
@@ -62,7 +62,7 @@ final class PeerKernels implements AutoCloseable {
   }
 
   private CUmodule module(String name) {
-    return modules.computeIfAbsent(name, n -> KernelImages.load(device, n));
+    return modules.computeIfAbsent(name, n -> KernelImages.load(gpu.api(), gpu.ordinal(), n));
   }
 
   /**
@@ -80,19 +80,19 @@ final class PeerKernels implements AutoCloseable {
    * would be waited for in vain.
    */
   int perProcessor(CUfunction function, PeerAlgorithm way) {
-    return device.api().blocksPerMultiprocessor(function, way.threads);
+    return gpu.api().blocksPerMultiprocessor(function, way.threads);
   }
 
   int processors() {
-    return device.api().multiprocessors(device.ordinal());
+    return gpu.multiprocessors();
   }
 
   /** The kernel that tells the others that this rank comes no more. */
   CUfunction goodbye() {
     if (goodbye == null) {
-      goodbye = KernelImages.load(device, "peer_goodbye");
+      goodbye = KernelImages.load(gpu.api(), gpu.ordinal(), "peer_goodbye");
     }
-    return functions.computeIfAbsent("goodbye", n -> device.api().function(goodbye, n));
+    return functions.computeIfAbsent("goodbye", n -> gpu.api().function(goodbye, n));
   }
 
   @Override
@@ -104,7 +104,7 @@ final class PeerKernels implements AutoCloseable {
     goodbye = null;
     modules.clear();
     functions.clear();
-    CudaApi api = device.api();
+    CudaApi api = gpu.api();
     Resources.closeAll(
         all.stream().<AutoCloseable>map(module -> () -> api.unloadModule(module)).toList());
   }

@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.function.BooleanSupplier;
 import org.gradientsync.collective.NodeMemory;
-import org.gradientsync.cuda.CudaDevice.Lent;
 
 /**
  * In which the ranks note which registrations they have ended, that is, whose memory they have
@@ -44,12 +44,12 @@ final class PeerLedger {
   }
 
   /** Whether all ranks have unmapped a registration's memory. */
-  Lent terms(int registration) {
+  BooleanSupplier isUnmapped(int registration) {
     return () -> all(word(registration), 1L << registration);
   }
 
   /** Whether all ranks have unmapped everything. */
-  Lent allClosed() {
+  BooleanSupplier allClosed() {
     return () -> all(CLOSED, 1);
   }
 

@@ -6,7 +6,7 @@ import org.gradientsync.spi.Resources;
 
 /** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
 final class PeerMailbox implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final PeerLedger ledger;
   private final PeerLayout layout;
   private final long own;
@@ -18,14 +18,14 @@ final class PeerMailbox implements AutoCloseable {
    * @param memory closed if this fails
    * @throws UnavailableException on all ranks if one of them cannot
    */
-  PeerMailbox(CudaDevice device, PeerMemory memory, PeerLedger ledger, PeerLayout layout) {
-    this.device = device;
+  PeerMailbox(GpuStream stream, PeerMemory memory, PeerLedger ledger, PeerLayout layout) {
+    gpu = stream.gpu();
     this.ledger = ledger;
     this.layout = layout;
     long address = 0;
     String reason = "";
     try {
-      address = device.allocateZeroed(layout.bytes());
+      address = stream.allocateZeroed(layout.bytes());
     } catch (CudaException e) {
       reason = e.getMessage();
     }
@@ -41,7 +41,7 @@ final class PeerMailbox implements AutoCloseable {
           e,
           memory, // which may have mapped some ranks' memory already
           ledger::closed,
-          own == 0 ? null : () -> device.giveBack(own, ledger.allClosed()));
+          own == 0 ? null : () -> gpu.memory().freeOnce(own, ledger.allClosed()));
       throw e;
     }
   }
@@ -58,6 +58,6 @@ final class PeerMailbox implements AutoCloseable {
   /** Frees this rank's, once the others have unmapped it; they are told by the ledger. */
   @Override
   public void close() {
-    device.giveBack(own, ledger.allClosed());
+    gpu.memory().freeOnce(own, ledger.allClosed());
   }
 }

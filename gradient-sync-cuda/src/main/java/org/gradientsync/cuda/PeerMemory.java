@@ -32,7 +32,7 @@ final class PeerMemory implements AutoCloseable {
   /** What {@link #offer} is made of: valid, process, first address, id, offset, and the handle. */
   private static final int OFFER = 5 + CudaApi.HANDLE_BYTES / Long.BYTES;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final GroupCommunicator communicator;
   private final long process;
   private final int sharers;
@@ -55,9 +55,8 @@ final class PeerMemory implements AutoCloseable {
   /** Another rank's memory as it is mapped here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerMemory(
-      CudaDevice device, GroupCommunicator communicator, long process, int sharers, int turn) {
-    this.device = device;
+  private PeerMemory(Gpu gpu, GroupCommunicator communicator, long process, int sharers, int turn) {
+    this.gpu = gpu;
     this.communicator = communicator;
     this.process = process;
     this.sharers = sharers;
@@ -71,17 +70,17 @@ final class PeerMemory implements AutoCloseable {
    *     and so does what one rank's thread asks of the GPU for another's kernel
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing) {
-    return open(group, device, sharing, PROCESS);
+  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharing) {
+    return open(group, gpu, sharing, PROCESS);
   }
 
-  /** As {@link #open(ProcessGroup, CudaDevice, boolean)}, in a process of this number. */
-  static PeerMemory open(ProcessGroup group, CudaDevice device, boolean sharing, long process) {
+  /** As {@link #open(ProcessGroup, Gpu, boolean)}, in a process of this number. */
+  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharing, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
-    byte[] pci = Arrays.copyOf(device.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
+    byte[] pci = Arrays.copyOf(gpu.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
     own.put(process);
-    own.put(1000L * device.api().multiprocessors(device.ordinal()) + capability(device));
+    own.put(1000L * gpu.multiprocessors() + gpu.capability());
     own.put(ByteBuffer.wrap(pci).asLongBuffer());
     long[] all = new long[FACTS * group.size()];
     communicator.allGather(own.flip(), LongBuffer.wrap(all));
@@ -90,7 +89,7 @@ final class PeerMemory implements AutoCloseable {
       if (peer != group.rank()) {
         reason =
             obstacle(
-                device,
+                gpu,
                 sharing,
                 Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS),
                 own.array());
@@ -102,7 +101,7 @@ final class PeerMemory implements AutoCloseable {
     for (int rank = 0; rank < group.size(); rank++) {
       most = Math.max(most, lowerWithSameGpu(all, rank) + 1);
     }
-    return new PeerMemory(device, communicator, process, most, lowerWithSameGpu(all, group.rank()));
+    return new PeerMemory(gpu, communicator, process, most, lowerWithSameGpu(all, group.rank()));
   }
 
   private static int lowerWithSameGpu(long[] all, int rank) {
@@ -117,12 +116,8 @@ final class PeerMemory implements AutoCloseable {
     return lower;
   }
 
-  private static int capability(CudaDevice device) {
-    return device.api().capability(device.ordinal());
-  }
-
-  private static String obstacle(CudaDevice device, boolean sharing, long[] theirs, long[] own) {
-    CudaApi api = device.api();
+  private static String obstacle(Gpu gpu, boolean sharing, long[] theirs, long[] own) {
+    CudaApi api = gpu.api();
     boolean sameProcess = theirs[0] == own[0];
     if (theirs[1] != own[1]) {
       return "their GPUs are of different kinds"; // and would divide the work differently
@@ -137,14 +132,14 @@ final class PeerMemory implements AutoCloseable {
       if (ordinal < 0) {
         return "this process is not shown the other rank's GPU (CUDA_VISIBLE_DEVICES)";
       }
-      if (!api.canAccessPeer(device.ordinal(), ordinal)) {
+      if (!api.canAccessPeer(gpu.ordinal(), ordinal)) {
         return "their GPUs have no peer access";
       }
-      if (!api.hasNativeLink(device.ordinal(), ordinal)) {
+      if (!api.hasNativeLink(gpu.ordinal(), ordinal)) {
         return "their GPUs are not joined by NVLink";
       }
       if (sameProcess) {
-        device.makeCurrent();
+        gpu.makeCurrent();
         api.enablePeerAccess(api.retainContext(ordinal));
       }
       return "";
@@ -227,8 +222,8 @@ final class PeerMemory implements AutoCloseable {
     List<AutoCloseable> all = new ArrayList<>();
     for (Mapping mapping : unused) {
       if (mapping.imported) {
-        all.add(device::makeCurrent);
-        all.add(() -> device.api().closeImport(mapping.address));
+        all.add(gpu::makeCurrent);
+        all.add(() -> gpu.api().closeImport(mapping.address));
       }
     }
     Resources.closeAll(all);
@@ -237,13 +232,13 @@ final class PeerMemory implements AutoCloseable {
   private long[] offer(long address) {
     long[] offer = new long[OFFER];
     try {
-      device.makeCurrent();
-      long base = device.api().allocationOf(address);
-      byte[] handle = device.api().exportMemory(base);
+      gpu.makeCurrent();
+      long base = gpu.api().allocationOf(address);
+      byte[] handle = gpu.api().exportMemory(base);
       offer[0] = 1;
       offer[1] = process;
       offer[2] = base;
-      offer[3] = device.api().allocationId(base);
+      offer[3] = gpu.api().allocationId(base);
       offer[4] = address - base;
       ByteBuffer.wrap(handle).asLongBuffer().get(offer, 5, handle.length / Long.BYTES);
     } catch (CudaException e) {
@@ -260,8 +255,8 @@ final class PeerMemory implements AutoCloseable {
         boolean here = theirs[1] == process;
         ByteBuffer handle = ByteBuffer.allocate(CudaApi.HANDLE_BYTES);
         handle.asLongBuffer().put(theirs, 5, CudaApi.HANDLE_BYTES / Long.BYTES);
-        device.makeCurrent();
-        mapping = new Mapping(here ? theirs[2] : device.api().importMemory(handle.array()), !here);
+        gpu.makeCurrent();
+        mapping = new Mapping(here ? theirs[2] : gpu.api().importMemory(handle.array()), !here);
         mappings.put(place, mapping);
       }
     } catch (CudaException e) {

@@ -9,25 +9,25 @@ import org.gradientsync.spi.Resources;
  * has a lock, but for {@link #isDone}. Nothing allocates.
  */
 final class PeerOrder implements AutoCloseable {
-  private final CudaDevice device;
-  private final CudaEvent ordered;
-  private volatile CudaStream last;
+  private final Gpu gpu;
+  private final GpuEvent ordered;
+  private volatile GpuStream last;
 
   /** Whether {@link #ordered} stands behind the last call on another stream. */
   private boolean left;
 
-  PeerOrder(CudaDevice device) {
-    this.device = device;
-    ordered = device.createEvent(false);
+  PeerOrder(Gpu gpu) {
+    this.gpu = gpu;
+    ordered = GpuEvent.create(gpu, false);
   }
 
   /** Lets a stream wait for the call before. */
-  void follow(CudaStream stream) {
+  void follow(GpuStream stream) {
     if (stream == last) {
       return;
     }
     if (last != null) {
-      ordered.record(last);
+      last.record(ordered);
       left = true;
     }
     if (left) {
@@ -37,9 +37,10 @@ final class PeerOrder implements AutoCloseable {
   }
 
   /** Keeps the order when a stream goes, which {@link #isDone} does not ask from then on. */
-  synchronized void streamCloses(CudaStream stream) {
-    if (stream == last) {
-      ordered.record(stream);
+  synchronized void streamCloses(CUstream closing) {
+    GpuStream stream = last;
+    if (stream != null && stream.hasHandle(closing)) {
+      stream.record(ordered);
       left = true;
       last = null;
     }
@@ -52,12 +53,12 @@ final class PeerOrder implements AutoCloseable {
    */
   void await() {
     Resources.closeAll(
-        device::makeCurrent,
+        gpu::makeCurrent,
         () -> {
           if (last != null) {
-            device.awaitEnd(last.handle(), null);
+            gpu.waits().awaitEnd(last.handle(), null);
           } else if (left) {
-            device.awaitEnd(null, ordered.handle());
+            gpu.waits().awaitEnd(null, ordered.handle());
           }
         });
   }
@@ -67,12 +68,12 @@ final class PeerOrder implements AutoCloseable {
    * streams.
    */
   synchronized boolean isDone() {
-    CudaStream asked = last;
+    GpuStream asked = last;
     if (asked == null || asked.isClosed()) {
       return false;
     }
     CUstream handle = asked.handle();
-    return !device.api().isCapturing(handle) && device.api().isDone(handle);
+    return !gpu.api().isCapturing(handle) && gpu.api().isDone(handle);
   }
 
   @Override

@@ -11,7 +11,7 @@ import org.gradientsync.spi.Resources;
  * kernel is launched.
  */
 final class PeerPlan implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final PeerLaunch[] launches;
   private final CUgraphExec graph;
 
@@ -20,11 +20,11 @@ final class PeerPlan implements AutoCloseable {
    *
    * @param capture a stream of the library's own, on which nothing runs
    */
-  PeerPlan(CudaDevice device, CudaStream capture, PeerLaunch... launches) {
-    this.device = device;
+  PeerPlan(Gpu gpu, GpuStream capture, PeerLaunch... launches) {
+    this.gpu = gpu;
     this.launches = launches;
-    CudaApi api = device.api();
-    device.makeCurrent();
+    CudaApi api = gpu.api();
+    gpu.makeCurrent();
     api.beginCapture(capture.handle());
     try {
       enqueueEach(capture.handle());
@@ -33,12 +33,12 @@ final class PeerPlan implements AutoCloseable {
       throw e;
     }
     CUgraph captured = api.endCapture(capture.handle());
-    graph = CudaGraph.instantiate(api, captured);
+    graph = gpu.instantiate(captured);
   }
 
   /** Enqueues it; the device's context is current. Allocates nothing. */
   void enqueue(CUstream stream) {
-    device.api().launch(graph, stream);
+    gpu.api().launch(graph, stream);
   }
 
   /** Enqueues it on a stream that is being captured, where graphs cannot be launched. */
@@ -50,6 +50,6 @@ final class PeerPlan implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(device::makeCurrent, () -> device.api().destroyGraph(graph));
+    Resources.closeAll(gpu::makeCurrent, () -> gpu.api().destroyGraph(graph));
   }
 }

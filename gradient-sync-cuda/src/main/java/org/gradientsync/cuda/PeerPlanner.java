@@ -10,12 +10,12 @@ import org.gradientsync.spi.Resources;
 
 /** Chooses the way that a buffer goes, by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final PeerMailbox mailbox;
   private final PeerReport report;
   private final PeerTuning tuning;
   private final PeerKernels kernels;
-  private final CudaStream capture;
+  private final GpuStream capture;
   private final DataType wire;
   private final long found;
   private final int rank;
@@ -30,7 +30,7 @@ final class PeerPlanner implements AutoCloseable {
    *     look
    */
   PeerPlanner(
-      CudaDevice device,
+      Gpu gpu,
       PeerMailbox mailbox,
       PeerReport report,
       PeerTuning tuning,
@@ -39,7 +39,7 @@ final class PeerPlanner implements AutoCloseable {
       int rank,
       int ranks,
       long timeoutNanos) {
-    this.device = device;
+    this.gpu = gpu;
     this.mailbox = mailbox;
     this.report = report;
     this.tuning = tuning;
@@ -48,8 +48,8 @@ final class PeerPlanner implements AutoCloseable {
     this.rank = rank;
     this.ranks = ranks;
     this.timeoutNanos = timeoutNanos;
-    kernels = new PeerKernels(device);
-    capture = device.createStream();
+    kernels = new PeerKernels(gpu);
+    capture = GpuStream.create(gpu);
   }
 
   /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
@@ -115,7 +115,7 @@ final class PeerPlanner implements AutoCloseable {
 
   /** What tells the others' kernels that this rank comes no more. */
   PeerLaunch goodbye() {
-    return new PeerLaunch(device.api(), kernels.goodbye(), PeerAlgorithm.BROADCAST, 1)
+    return new PeerLaunch(gpu.api(), kernels.goodbye(), PeerAlgorithm.BROADCAST, 1)
         .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
   }
 
@@ -154,14 +154,14 @@ final class PeerPlanner implements AutoCloseable {
         addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
       }
       launches.add(
-          new PeerLaunch(device.api(), function, way, blocks)
+          new PeerLaunch(gpu.api(), function, way, blocks)
               .mailboxes(mailbox, way, rank, ranks)
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
               .watching(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
-    return new PeerPlan(device, capture, launches.toArray(PeerLaunch[]::new));
+    return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));
   }
 
   /**

@@ -33,6 +33,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   private final ProcessGroup group;
   private final CudaDevice device;
+  private final Gpu gpu;
   private final GroupCommunicator communicator;
   private final PeerMemory memory;
   private final PeerLedger ledger;
@@ -75,6 +76,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       PeerFinite finite) {
     this.group = group;
     this.device = device;
+    gpu = DriverAccess.gpu(device);
     this.communicator = memory.communicator();
     this.memory = memory;
     this.ledger = ledger;
@@ -84,12 +86,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
     goodbye = group.size() > 1 ? planner.goodbye() : null;
-    order = new PeerOrder(device);
+    order = new PeerOrder(gpu);
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
     this.finite = finite;
-    watchdog = new PeerWatchdog(group, device, progress, report);
-    device.watch(this);
+    watchdog = new PeerWatchdog(group, gpu, progress, report);
+    gpu.waits().watch(this);
   }
 
   @Override
@@ -222,12 +224,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
    * with calls that CUDA then refuses. They touch nothing of what is captured.
    */
   private void prepare(Runnable making) {
-    device.makeCurrent();
-    int mode = device.api().captureMode(CudaApi.ANY_CALL);
+    gpu.makeCurrent();
+    int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
     try {
       making.run();
     } finally {
-      device.api().captureMode(mode);
+      gpu.api().captureMode(mode);
     }
   }
 
@@ -242,7 +244,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         if (all.mapped == null) {
           return null;
         }
-        return new PeerAutotune(device, communicator, planner, all).measure(layout);
+        return new PeerAutotune(gpu, communicator, planner, all).measure(layout);
       }
     }
   }
@@ -277,7 +279,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private PeerRegistration register(CudaBuffer own, boolean map) {
-    long[] number = {lastNumber, own.stream().isBeside() ? 0 : 1};
+    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
     communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
     lastNumber = (int) number[0] + 1;
     if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
@@ -295,7 +297,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       for (int peer = 0; peer < addresses.length; peer++) {
         addresses[peer] = mapped[peer].address();
       }
-      device.lend(device.api().allocationOf(own.address()), ledger.terms(lastNumber));
+      gpu.memory().keepUntil(gpu.api().allocationOf(own.address()), ledger.isUnmapped(lastNumber));
     }
     PeerRegistration registration =
         new PeerRegistration(
@@ -324,10 +326,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /** Allocates nothing. */
   private void enqueue(
       PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
-    CudaStream stream = buffer.stream();
+    GpuStream stream = DriverAccess.stream(buffer.stream());
     CUstream handle = stream.handle();
-    device.makeCurrent();
-    if (device.api().isCapturing(handle)) {
+    gpu.makeCurrent();
+    if (gpu.api().isCapturing(handle)) {
       plan.enqueueEach(handle);
       registration.captured = true;
       if (!stream.atReplay(new Captured(buffer, op))) {
@@ -343,7 +345,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /** A call in a graph of the caller's. */
-  private final class Captured implements CudaStream.Replay {
+  private final class Captured implements GpuStream.Replay {
     private final CudaBuffer buffer;
     private final ReduceOp op;
 
@@ -370,7 +372,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
 
     @Override
-    public void replays(CudaStream stream) {
+    public void replays(GpuStream stream) {
       count(buffer, op, ProcessGroup.NO_RANK);
       order.follow(stream);
     }
@@ -392,9 +394,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   @Override
-  public void closes(CudaStream stream) {
+  public void closes(CUstream closing) {
     synchronized (group) {
-      order.streamCloses(stream);
+      order.streamCloses(closing);
     }
   }
 
@@ -469,8 +471,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   private void sayGoodbye() {
     if (goodbye != null) {
-      goodbye.enqueue(device.stream().handle());
-      device.api().awaitStream(device.stream().handle());
+      CUstream stream = DriverAccess.stream(device.stream()).handle();
+      goodbye.enqueue(stream);
+      gpu.api().awaitStream(stream);
     }
     if (report.failure() != PeerReport.NONE && !told) {
       log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
@@ -481,7 +484,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void close() {
     synchronized (group) {
       closing = true;
-      device.unwatch(this);
+      gpu.waits().unwatch(this);
       watchdog.close();
       if (group.isBroken()) {
         report.stop(); // nobody comes any more

@@ -58,15 +58,17 @@ public final class PeerReducerProvider implements ReducerProvider {
   public Reducer create(SyncContext context) {
     ProcessGroup group = context.group();
     CudaDevice device = (CudaDevice) context.device();
+    Gpu gpu = DriverAccess.gpu(device);
     boolean sharing = context.settings().isOn("peer.sharing", false);
     boolean measures = context.settings().isOn("peer.tuning", true);
-    PeerMemory memory = PeerMemory.open(group, device, sharing);
+    PeerMemory memory = PeerMemory.open(group, gpu, sharing);
     NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
-    PeerMailbox mailbox = new PeerMailbox(device, memory, ledger, layout);
-    PeerBudget.Share share = PeerBudget.take(device.ordinal(), memory.turn());
+    PeerMailbox mailbox =
+        new PeerMailbox(DriverAccess.stream(device.stream()), memory, ledger, layout);
+    PeerBudget.Share share = PeerBudget.take(gpu.ordinal(), memory.turn());
     PeerReport report = null;
     PeerFinite finite = null;
     PeerPlanner planner = null;
@@ -80,12 +82,12 @@ public final class PeerReducerProvider implements ReducerProvider {
       requireSame(group, memory.communicator(), tuning, measures);
       String reason = "";
       try {
-        report = new PeerReport(device);
-        finite = context.finite() ? new PeerFinite(device, progress, group.size()) : null;
+        report = new PeerReport(gpu);
+        finite = context.finite() ? new PeerFinite(gpu, progress, group.size()) : null;
         long timeout = nanos(group);
         planner =
             new PeerPlanner(
-                device,
+                gpu,
                 mailbox,
                 report,
                 tuning,
@@ -110,15 +112,7 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(e, reducer);
       } else {
         Resources.closeAllAfter(
-            e,
-            device::makeCurrent,
-            planner,
-            finite,
-            report,
-            memory,
-            ledger::closed,
-            mailbox,
-            share);
+            e, gpu::makeCurrent, planner, finite, report, memory, ledger::closed, mailbox, share);
       }
       throw e;
     }
@@ -162,11 +156,11 @@ public final class PeerReducerProvider implements ReducerProvider {
     if (group.size() == 1 || tuning.isForced()) {
       return;
     }
-    CudaDevice device = (CudaDevice) context.device();
-    String gpu = device.name() + (tuning.sharesGpus() ? " shared" : "");
+    Gpu gpu = DriverAccess.gpu(context.device());
+    String name = gpu.name() + (tuning.sharesGpus() ? " shared" : "");
     PeerTuningCache cache =
         new PeerTuningCache(
-            context.settings(), gpu, device.api().driverVersion(), group.size(), place);
+            context.settings(), name, gpu.api().driverVersion(), group.size(), place);
     long[] sizes = group.rank() == 0 ? cache.read(layout) : null;
     long[] known = sizes == null ? new long[2] : sizes;
     communicator.allReduce(LongBuffer.wrap(known), ReduceOp.MAX);

@@ -19,16 +19,16 @@ final class PeerReport implements AutoCloseable {
   private static final int HEADERS = 40;
   private static final int BYTES = HEADERS + PeerLayout.MAX_RANKS * Long.BYTES;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final ByteBuffer memory = HostBuffers.allocate(BYTES);
 
-  PeerReport(CudaDevice device) {
-    this.device = device;
-    device.api().pageLock(memory);
+  PeerReport(Gpu gpu) {
+    this.gpu = gpu;
+    gpu.api().pageLock(memory);
   }
 
   long deviceAddress() {
-    return device.api().deviceAddress(memory);
+    return gpu.api().deviceAddress(memory);
   }
 
   /** Cheap: it is looked at in each call. */
@@ -62,6 +62,6 @@ final class PeerReport implements AutoCloseable {
 
   @Override
   public void close() {
-    device.api().pageUnlock(memory);
+    gpu.api().pageUnlock(memory);
   }
 }

@@ -19,7 +19,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(PeerWatchdog.class);
 
   private final ProcessGroup group;
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final PeerProgress progress;
   private final PeerReport report;
   private final Runnable onHost = this::whileWaitingOnHost;
@@ -27,13 +27,13 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private long warnedAt; // how many calls there were
   private volatile boolean thrown;
 
-  PeerWatchdog(ProcessGroup group, CudaDevice device, PeerProgress progress, PeerReport report) {
+  PeerWatchdog(ProcessGroup group, Gpu gpu, PeerProgress progress, PeerReport report) {
     this.group = group;
-    this.device = device;
+    this.gpu = gpu;
     this.progress = progress;
     this.report = report;
     group.addCheck(onHost);
-    device.watch(this);
+    gpu.waits().watch(this);
   }
 
   /** Whether what is wrong has been thrown, and the group is broken. */
@@ -124,6 +124,6 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   @Override
   public void close() {
     group.removeCheck(onHost);
-    device.unwatch(this);
+    gpu.waits().unwatch(this);
   }
 }

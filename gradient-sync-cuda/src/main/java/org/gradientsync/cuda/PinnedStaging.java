@@ -16,25 +16,25 @@ import org.gradientsync.spi.Resources;
 final class PinnedStaging implements AutoCloseable {
   private static final int PIECE_BYTES = 2 << 20;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private final Pointer[] pointers = new Pointer[2];
-  private final CudaEvent[] done = new CudaEvent[2];
+  private final GpuEvent[] done = new GpuEvent[2];
   private final Resources resources = new Resources();
 
   /** Where the next upload begins: not where the last one ended, which may still be copied. */
   private int next;
 
-  PinnedStaging(CudaDevice device) {
-    this.device = device;
+  PinnedStaging(Gpu gpu) {
+    this.gpu = gpu;
     try {
       for (int i = 0; i < 2; i++) {
         ByteBuffer piece = HostBuffers.allocate(PIECE_BYTES);
         pieces[i] = piece;
-        device.api().pageLock(piece);
-        resources.add(() -> device.api().pageUnlock(piece));
-        pointers[i] = device.api().pointer(piece, 0);
-        done[i] = resources.add(device.createEvent(false));
+        gpu.api().pageLock(piece);
+        resources.add(() -> gpu.api().pageUnlock(piece));
+        pointers[i] = gpu.api().pointer(piece, 0);
+        done[i] = resources.add(GpuEvent.create(gpu, false));
       }
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
@@ -42,9 +42,8 @@ final class PinnedStaging implements AutoCloseable {
     }
   }
 
-  synchronized void upload(Buffer source, CudaBuffer target) {
-    device.makeCurrent();
-    long bytes = target.sizeInBytes();
+  synchronized void upload(Buffer source, long address, long bytes, GpuStream stream) {
+    gpu.makeCurrent();
     int size = HostElement.of(source).size();
     for (long at = 0; at < bytes; at += PIECE_BYTES) {
       int slot = next;
@@ -58,34 +57,23 @@ final class PinnedStaging implements AutoCloseable {
           HostElement.of(source).view(piece),
           0,
           length / size);
-      device
-          .api()
-          .copyToDevice(
-              device.api().pointer(target.address() + at),
-              pointers[slot],
-              length,
-              target.stream().handle());
-      done[slot].record(target.stream());
+      gpu.api()
+          .copyToDevice(gpu.api().pointer(address + at), pointers[slot], length, stream.handle());
+      stream.record(done[slot]);
     }
   }
 
-  synchronized void download(CudaBuffer source, Buffer target) {
-    device.makeCurrent();
-    long bytes = source.sizeInBytes();
+  synchronized void download(long address, long bytes, GpuStream stream, Buffer target) {
+    gpu.makeCurrent();
     int size = HostElement.of(target).size();
     for (long at = 0; at < bytes + PIECE_BYTES; at += PIECE_BYTES) {
       if (at < bytes) {
         int slot = (int) (at / PIECE_BYTES & 1);
         done[slot].await();
         int length = (int) Math.min(PIECE_BYTES, bytes - at);
-        device
-            .api()
-            .copyToHost(
-                pointers[slot],
-                device.api().pointer(source.address() + at),
-                length,
-                source.stream().handle());
-        done[slot].record(source.stream());
+        gpu.api()
+            .copyToHost(pointers[slot], gpu.api().pointer(address + at), length, stream.handle());
+        stream.record(done[slot]);
       }
       long before = at - PIECE_BYTES; // the piece enqueued the time before
       if (before >= 0) {

@@ -134,8 +134,8 @@ public final class PreparedLaunch {
    * @throws CudaException if the driver refuses the launch
    */
   public void launch(CudaStream stream) {
-    CudaDevice device = module.device();
-    device.requireOwn(stream);
+    Gpu gpu = module.gpu();
+    GpuStream on = DriverAccess.streamOn(gpu, stream);
     synchronized (module) {
       module.requireOpen();
       for (CudaBuffer buffer : buffers) {
@@ -143,10 +143,8 @@ public final class PreparedLaunch {
           buffer.requireOpen();
         }
       }
-      device.makeCurrent();
-      device
-          .api()
-          .launch(function, blocks, threads, sharedBytes, stream.handle(), arguments.pointers());
+      gpu.makeCurrent();
+      gpu.api().launch(function, blocks, threads, sharedBytes, on.handle(), arguments.pointers());
     }
   }
 }

@@ -2,8 +2,8 @@ package org.gradientsync.cuda;
 
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
+import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
@@ -17,7 +17,7 @@ final class ReduceKernel implements AutoCloseable {
   private static final int RANKS = COUNT + Long.BYTES;
   private static final int BYTES = RANKS + Long.BYTES;
 
-  private final CudaDevice device;
+  private final CudaApi api;
   private final CUmodule module;
   private final CUfunction[][] functions =
       new CUfunction[DataType.values().length][ReduceOp.values().length];
@@ -25,20 +25,19 @@ final class ReduceKernel implements AutoCloseable {
   private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
   private final FlatLaunch kernel;
 
-  ReduceKernel(CudaDevice device) {
-    this.device = device;
-    CudaApi api = device.api();
-    module = KernelImages.load(device, "reduce");
+  ReduceKernel(CudaApi api, int ordinal) {
+    this.api = api;
+    module = KernelImages.load(api, ordinal, "reduce");
     try {
-      find(api);
-      kernel = new FlatLaunch(device, BYTES);
+      find();
+      kernel = new FlatLaunch(api, ordinal, BYTES);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
     }
   }
 
-  private void find(CudaApi api) {
+  private void find() {
     for (DataType type : DataType.values()) {
       for (ReduceOp op : ReduceOp.values()) {
         if (op.isDefinedFor(type)) {
@@ -53,38 +52,41 @@ final class ReduceKernel implements AutoCloseable {
     }
   }
 
-  /** Enqueues on a stream. */
-  synchronized void launch(
-      CudaStream stream, DeviceBuffer[] sources, CudaBuffer target, ReduceOp op) {
-    if (sources.length > MAX_RANKS) {
+  static void requireRanks(int ranks) {
+    if (ranks > MAX_RANKS) {
       throw new IllegalArgumentException(
-          "too many ranks for one kernel: ranks=" + sources.length + ", most=" + MAX_RANKS);
+          "too many ranks for one kernel: ranks=" + ranks + ", most=" + MAX_RANKS);
     }
-    for (int rank = 0; rank < sources.length; rank++) {
-      kernel.struct().putLong(rank * Long.BYTES, ((CudaBuffer) sources[rank]).address());
-    }
-    kernel.struct().putInt(RANKS, sources.length);
-    launch(functions[target.type().ordinal()][op.ordinal()], stream, target);
   }
 
-  /** Enqueues on the target's stream a copy that changes FLOAT32 to a 16-bit type, or back. */
-  synchronized void convert(CudaBuffer source, CudaBuffer target) {
-    boolean narrows = source.type() == DataType.FLOAT32;
-    kernel.struct().putLong(0, source.address());
-    launch(
-        narrows ? fromFloat[target.type().ordinal()] : toFloat[source.type().ordinal()],
-        target.stream(),
-        target);
+  /** Where a rank's elements lie for the next {@link #reduce}; its caller locks this object. */
+  void source(int rank, long address) {
+    kernel.struct().putLong(rank * Long.BYTES, address);
   }
 
-  private void launch(CUfunction function, CudaStream stream, CudaBuffer target) {
-    kernel.struct().putLong(TARGET, target.address());
-    kernel.struct().putLong(COUNT, target.count());
-    kernel.launch(function, target.count(), stream);
+  /** Enqueues the reduction of what {@link #source} has set. */
+  void reduce(int ranks, long target, long count, DataType type, ReduceOp op, CUstream stream) {
+    kernel.struct().putInt(RANKS, ranks);
+    launch(functions[type.ordinal()][op.ordinal()], target, count, stream);
+  }
+
+  /** Enqueues a copy that changes FLOAT32 to a 16-bit type, or back. */
+  synchronized void convert(
+      long source, DataType from, long target, DataType to, long count, CUstream stream) {
+    kernel.struct().putLong(0, source);
+    CUfunction function =
+        from == DataType.FLOAT32 ? fromFloat[to.ordinal()] : toFloat[from.ordinal()];
+    launch(function, target, count, stream);
+  }
+
+  private void launch(CUfunction function, long target, long count, CUstream stream) {
+    kernel.struct().putLong(TARGET, target);
+    kernel.struct().putLong(COUNT, count);
+    kernel.launch(function, count, stream);
   }
 
   @Override
   public void close() {
-    device.api().unloadModule(module);
+    api.unloadModule(module);
   }
 }

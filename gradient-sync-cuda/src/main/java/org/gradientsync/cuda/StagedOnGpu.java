@@ -1,18 +1,14 @@
 package org.gradientsync.cuda;
 
 import java.nio.ByteBuffer;
-import java.util.EnumMap;
-import java.util.Map;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.collective.Counter;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.collective.PlanCache;
 import org.gradientsync.collective.ProcessGroup;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -44,24 +40,25 @@ final class StagedOnGpu implements AutoCloseable {
   private static final int HEADER = 4096;
 
   private final ProcessGroup group;
-  private final CudaDevice device;
+  private final Gpu gpu;
+  private final ReduceKernel kernel;
   private final Resources resources = new Resources();
   private final int rank;
   private final int size;
-  private final CudaStream down;
-  private final CudaStream up;
-  private final CudaStream work;
-  private final CudaEvent ready;
-  private final CudaEvent finished;
-  private final CudaEvent[] copiedDown = new CudaEvent[SLOTS];
-  private final CudaEvent[] gathered = new CudaEvent[SLOTS];
-  private final CudaEvent[] reduced = new CudaEvent[SLOTS];
-  private final CudaEvent[] resultDown = new CudaEvent[SLOTS];
-  private final CudaEvent[] copiedUp = new CudaEvent[SLOTS];
+  private final GpuStream down;
+  private final GpuStream up;
+  private final GpuStream work;
+  private final GpuEvent ready;
+  private final GpuEvent finished;
+  private final GpuEvent[] copiedDown = new GpuEvent[SLOTS];
+  private final GpuEvent[] gathered = new GpuEvent[SLOTS];
+  private final GpuEvent[] reduced = new GpuEvent[SLOTS];
+  private final GpuEvent[] resultDown = new GpuEvent[SLOTS];
+  private final GpuEvent[] copiedUp = new GpuEvent[SLOTS];
   private final Pointer[][][] staging; // owner of the memory, slot, rank that the piece is for
   private final Counter[][] counters;
-  private final Map<DataType, CudaBuffer> scratch = new EnumMap<>(DataType.class);
   private final PlanCache<Plan> plans;
+  private long scratch; // on the GPU, for what others contribute; allocated when it is needed
   private long pieces; // in all calls before this one
 
   /** How much shared memory each rank needs. */
@@ -74,39 +71,39 @@ final class StagedOnGpu implements AutoCloseable {
     private final int count;
     private final CUdeviceptr[][] places;
     private final long[][] lengths;
-    private final DeviceBuffer[][] contributions;
+    private final long[][] contributions;
     private final CUdeviceptr[][] incoming;
 
     Plan(int count, int size) {
       this.count = count;
       this.places = new CUdeviceptr[count][size];
       this.lengths = new long[count][size];
-      this.contributions = new DeviceBuffer[count][];
+      this.contributions = new long[count][];
       this.incoming = new CUdeviceptr[count][size];
     }
   }
 
-  StagedOnGpu(ProcessGroup group, CudaDevice device, NodeMemory node) {
+  StagedOnGpu(ProcessGroup group, Gpu gpu, NodeMemory node) {
     this.group = group;
-    this.device = device;
+    this.gpu = gpu;
     rank = group.rank();
     size = group.size();
     staging = new Pointer[size][SLOTS][size];
     counters = new Counter[size][COUNTERS];
-    plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers and views
+    plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers
     try {
-      device.prepareToReduce(); // if it cannot be loaded, there may be another reducer yet
-      down = resources.add(device.createStream());
-      up = resources.add(device.createStream());
-      work = resources.add(device.createStream());
-      ready = resources.add(device.createEvent(false));
-      finished = resources.add(device.createEvent(false));
+      kernel = gpu.reduceKernel(); // if it cannot be loaded, there may be another reducer yet
+      down = resources.add(GpuStream.create(gpu));
+      up = resources.add(GpuStream.create(gpu));
+      work = resources.add(GpuStream.create(gpu));
+      ready = resources.add(GpuEvent.create(gpu, false));
+      finished = resources.add(GpuEvent.create(gpu, false));
       for (int slot = 0; slot < SLOTS; slot++) {
-        copiedDown[slot] = resources.add(device.createEvent(false));
-        gathered[slot] = resources.add(device.createEvent(false));
-        reduced[slot] = resources.add(device.createEvent(false));
-        resultDown[slot] = resources.add(device.createEvent(false));
-        copiedUp[slot] = resources.add(device.createEvent(false));
+        copiedDown[slot] = resources.add(GpuEvent.create(gpu, false));
+        gathered[slot] = resources.add(GpuEvent.create(gpu, false));
+        reduced[slot] = resources.add(GpuEvent.create(gpu, false));
+        resultDown[slot] = resources.add(GpuEvent.create(gpu, false));
+        copiedUp[slot] = resources.add(GpuEvent.create(gpu, false));
       }
       lockMemory(node);
     } catch (RuntimeException | Error e) {
@@ -118,12 +115,12 @@ final class StagedOnGpu implements AutoCloseable {
   private void lockMemory(NodeMemory node) {
     for (int owner = 0; owner < size; owner++) {
       ByteBuffer memory = node.of(owner);
-      device.api().pageLock(memory);
-      resources.add(() -> device.api().pageUnlock(memory));
+      gpu.api().pageLock(memory);
+      resources.add(() -> gpu.api().pageUnlock(memory));
       for (int slot = 0; slot < SLOTS; slot++) {
         for (int target = 0; target < size; target++) {
           staging[owner][slot][target] =
-              device.api().pointer(memory, HEADER + (slot * size + target) * LARGEST_PIECE);
+              gpu.api().pointer(memory, HEADER + (slot * size + target) * LARGEST_PIECE);
         }
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
@@ -134,8 +131,9 @@ final class StagedOnGpu implements AutoCloseable {
 
   void reduce(CudaBuffer buffer, ReduceOp op) {
     Plan plan = plan(buffer);
-    device.makeCurrent();
-    ready.record(buffer.stream());
+    gpu.makeCurrent();
+    GpuStream stream = DriverAccess.stream(buffer.stream());
+    stream.record(ready);
     down.waitFor(ready);
     up.waitFor(ready);
     work.waitFor(ready);
@@ -144,7 +142,7 @@ final class StagedOnGpu implements AutoCloseable {
         copyDown(plan, step);
       }
       if (step >= 1 && step - 1 < plan.count) {
-        reducePiece(plan, step - 1, op);
+        reducePiece(plan, step - 1, buffer.type(), op);
       }
       if (step >= 2 && step - 2 < plan.count) {
         copyUp(plan, step - 2);
@@ -156,10 +154,10 @@ final class StagedOnGpu implements AutoCloseable {
       }
     }
     pieces += plan.count;
-    finished.record(up); // the last step's copies are behind everything else
-    buffer.stream().waitFor(finished);
-    finished.record(down);
-    buffer.stream().waitFor(finished);
+    up.record(finished); // the last step's copies are behind everything else
+    stream.waitFor(finished);
+    down.record(finished);
+    stream.waitFor(finished);
   }
 
   private void copyDown(Plan plan, int piece) {
@@ -168,8 +166,7 @@ final class StagedOnGpu implements AutoCloseable {
     awaitAll(CONSUMED, pieces + piece + 1 - SLOTS);
     for (int target = 0; target < size; target++) {
       if (target != rank && plan.lengths[piece][target] > 0) {
-        device
-            .api()
+        gpu.api()
             .copyToHost(
                 staging[rank][slot][target],
                 plan.places[piece][target],
@@ -177,35 +174,42 @@ final class StagedOnGpu implements AutoCloseable {
                 down.handle());
       }
     }
-    copiedDown[slot].record(down);
+    down.record(copiedDown[slot]);
   }
 
-  private void reducePiece(Plan plan, int piece, ReduceOp op) {
+  private void reducePiece(Plan plan, int piece, DataType type, ReduceOp op) {
     int slot = slot(piece);
     copiedDown[slot].await();
     set(DOWN, pieces + piece + 1);
     awaitAll(DOWN, pieces + piece + 1);
-    DeviceBuffer[] sources = plan.contributions[piece];
+    long[] sources = plan.contributions[piece];
     if (sources != null) {
       long bytes = plan.lengths[piece][rank];
       for (int peer = 0; peer < size; peer++) {
         if (peer != rank) {
-          device
-              .api()
+          gpu.api()
               .copyToDevice(
                   plan.incoming[piece][peer], staging[peer][slot][rank], bytes, up.handle());
         }
       }
-      gathered[slot].record(up);
+      up.record(gathered[slot]);
       work.waitFor(gathered[slot]);
-      device.reduceOn(work, sources, sources[rank], op);
-      reduced[slot].record(work);
+      enqueueReduction(sources, bytes / type.sizeInBytes(), type, op);
+      work.record(reduced[slot]);
       down.waitFor(reduced[slot]);
-      device
-          .api()
+      gpu.api()
           .copyToHost(staging[rank][slot][rank], plan.places[piece][rank], bytes, down.handle());
     }
-    resultDown[slot].record(down);
+    down.record(resultDown[slot]);
+  }
+
+  private void enqueueReduction(long[] sources, long count, DataType type, ReduceOp op) {
+    synchronized (kernel) {
+      for (int peer = 0; peer < size; peer++) {
+        kernel.source(peer, sources[peer]);
+      }
+      kernel.reduce(size, sources[rank], count, type, op, work.handle());
+    }
   }
 
   private void copyUp(Plan plan, int piece) {
@@ -215,8 +219,7 @@ final class StagedOnGpu implements AutoCloseable {
     awaitAll(RESULT, pieces + piece + 1);
     for (int owner = 0; owner < size; owner++) {
       if (owner != rank && plan.lengths[piece][owner] > 0) {
-        device
-            .api()
+        gpu.api()
             .copyToDevice(
                 plan.places[piece][owner],
                 staging[owner][slot][owner],
@@ -224,7 +227,7 @@ final class StagedOnGpu implements AutoCloseable {
                 up.handle());
       }
     }
-    copiedUp[slot].record(up);
+    up.record(copiedUp[slot]);
   }
 
   private int slot(int piece) {
@@ -260,23 +263,26 @@ final class StagedOnGpu implements AutoCloseable {
         Math.min(most, Math.max(SMALLEST_PIECE / elementSize, (shard + PIECES - 1) / PIECES));
     int count = (int) ((shard + piece - 1) / piece);
     Plan plan = new Plan(count, size);
-    CudaBuffer room = scratch(buffer.type());
+    if (scratch == 0) {
+      scratch = work.allocateZeroed((long) SLOTS * size * LARGEST_PIECE);
+      resources.add(() -> gpu.api().free(scratch));
+    }
     for (int i = 0; i < count; i++) {
       for (int owner = 0; owner < size; owner++) {
         long end = Math.min(buffer.count(), (owner + 1) * shard);
         long first = Math.min(end, owner * shard + i * piece);
         long length = Math.min(piece, end - first);
-        plan.places[i][owner] = device.api().pointer(buffer.address() + first * elementSize);
+        plan.places[i][owner] = gpu.api().pointer(buffer.address() + first * elementSize);
         plan.lengths[i][owner] = length * elementSize;
         if (owner == rank && length > 0) {
-          plan.contributions[i] = new DeviceBuffer[size];
+          plan.contributions[i] = new long[size];
           for (int peer = 0; peer < size; peer++) {
-            AbstractDeviceBuffer place =
+            long place =
                 peer == rank
-                    ? buffer.slice(first, length)
-                    : room.slice((i % SLOTS * size + peer) * most, length);
+                    ? buffer.address() + first * elementSize
+                    : scratch + (long) (i % SLOTS * size + peer) * LARGEST_PIECE;
             plan.contributions[i][peer] = place;
-            plan.incoming[i][peer] = device.api().pointer(((CudaBuffer) place).address());
+            plan.incoming[i][peer] = gpu.api().pointer(place);
           }
         }
       }
@@ -284,19 +290,8 @@ final class StagedOnGpu implements AutoCloseable {
     return plan;
   }
 
-  private CudaBuffer scratch(DataType type) {
-    CudaBuffer room = scratch.get(type);
-    if (room == null) {
-      long elements = (long) SLOTS * size * LARGEST_PIECE / type.sizeInBytes();
-      room = resources.add(device.allocate(type, elements, work));
-      work.await(); // the zeros must be in before another stream copies something over them
-      scratch.put(type, room);
-    }
-    return room;
-  }
-
   @Override
   public void close() {
-    Resources.closeAll(device::makeCurrent, down::await, up::await, work::await, plans, resources);
+    Resources.closeAll(gpu::makeCurrent, down::await, up::await, work::await, plans, resources);
   }
 }

@@ -28,15 +28,15 @@ final class StagedOnHost implements AutoCloseable {
   private static final int SLOTS = 4;
 
   private final ProcessGroup group;
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final HostDevice host;
   private final Reducer inner;
-  private final CudaStream down;
-  private final CudaStream up;
-  private final CudaEvent ready;
-  private final CudaEvent finished;
-  private final CudaEvent[] arrived = new CudaEvent[SLOTS];
-  private final CudaEvent[] left = new CudaEvent[SLOTS];
+  private final GpuStream down;
+  private final GpuStream up;
+  private final GpuEvent ready;
+  private final GpuEvent finished;
+  private final GpuEvent[] arrived = new GpuEvent[SLOTS];
+  private final GpuEvent[] left = new GpuEvent[SLOTS];
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
   private final PlanCache<Plan> plans;
@@ -50,20 +50,20 @@ final class StagedOnHost implements AutoCloseable {
    *
    * @param inner reduces buffers of the host device over the same group
    */
-  StagedOnHost(ProcessGroup group, CudaDevice device, HostDevice host, Reducer inner) {
+  StagedOnHost(ProcessGroup group, Gpu gpu, HostDevice host, Reducer inner) {
     this.group = group;
-    this.device = device;
+    this.gpu = gpu;
     this.host = host;
     this.inner = inner;
     plans = new PlanCache<>(group, StagedOnHost::end);
     try {
-      down = resources.add(device.createStream());
-      up = resources.add(device.createStream());
-      ready = resources.add(device.createEvent(false));
-      finished = resources.add(device.createEvent(false));
+      down = resources.add(GpuStream.create(gpu));
+      up = resources.add(GpuStream.create(gpu));
+      ready = resources.add(GpuEvent.create(gpu, false));
+      finished = resources.add(GpuEvent.create(gpu, false));
       for (int slot = 0; slot < SLOTS; slot++) {
-        arrived[slot] = resources.add(device.createEvent(false));
-        left[slot] = resources.add(device.createEvent(false));
+        arrived[slot] = resources.add(GpuEvent.create(gpu, false));
+        left[slot] = resources.add(GpuEvent.create(gpu, false));
       }
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
@@ -81,12 +81,13 @@ final class StagedOnHost implements AutoCloseable {
 
   private void pipeline(CudaBuffer buffer, ReduceOp op, int root) {
     Plan plan = plan(buffer);
-    CudaApi api = device.api();
-    device.makeCurrent();
+    CudaApi api = gpu.api();
+    gpu.makeCurrent();
     int size = buffer.type().sizeInBytes();
     int chunk = CHUNK_BYTES / size;
     long chunks = (buffer.count() + chunk - 1) / chunk;
-    ready.record(buffer.stream());
+    GpuStream stream = DriverAccess.stream(buffer.stream());
+    stream.record(ready);
     down.waitFor(ready);
     for (long next = 0; next < chunks + SLOTS - 1; next++) {
       if (next < chunks) {
@@ -97,7 +98,7 @@ final class StagedOnHost implements AutoCloseable {
             plan.device[(int) next],
             length(buffer, next, chunk) * size,
             down.handle());
-        arrived[slot].record(down);
+        down.record(arrived[slot]);
       }
       long current = next - (SLOTS - 1);
       if (current >= 0) {
@@ -111,11 +112,11 @@ final class StagedOnHost implements AutoCloseable {
           inner.broadcast(piece, root);
         }
         api.copyToDevice(plan.device[(int) current], plan.host[slot], length * size, up.handle());
-        left[slot].record(up);
+        up.record(left[slot]);
       }
     }
-    finished.record(up);
-    buffer.stream().waitFor(finished);
+    up.record(finished);
+    stream.waitFor(finished);
   }
 
   private static long length(CudaBuffer buffer, long index, int chunk) {
@@ -134,12 +135,12 @@ final class StagedOnHost implements AutoCloseable {
               new DeviceBuffer[SLOTS],
               new DeviceBuffer[SLOTS]);
       for (int slot = 0; slot < SLOTS; slot++) {
-        plan.host[slot] = device.api().pointer(memory.nativeView((long) slot * chunk, chunk), 0);
+        plan.host[slot] = gpu.api().pointer(memory.nativeView((long) slot * chunk, chunk), 0);
         plan.full[slot] = memory.slice((long) slot * chunk, chunk);
         plan.last[slot] = memory.slice((long) slot * chunk, buffer.count() % chunk);
       }
       for (int i = 0; i < plan.device.length; i++) {
-        plan.device[i] = device.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
+        plan.device[i] = gpu.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
       }
       plans.put(buffer, plan);
     }
@@ -151,8 +152,8 @@ final class StagedOnHost implements AutoCloseable {
     if (memory == null) {
       memory = resources.add(host.allocate(type, (long) SLOTS * chunk));
       ByteBuffer view = memory.nativeView(0, memory.count());
-      device.api().pageLock(view);
-      resources.add(() -> device.api().pageUnlock(view));
+      gpu.api().pageLock(view);
+      resources.add(() -> gpu.api().pageUnlock(view));
       staging.put(type, memory);
     }
     return memory;
@@ -168,8 +169,7 @@ final class StagedOnHost implements AutoCloseable {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(
-          device::makeCurrent, down::await, up::await, plans, resources, inner, host);
+      Resources.closeAll(gpu::makeCurrent, down::await, up::await, plans, resources, inner, host);
     }
   }
 }

@@ -23,7 +23,7 @@ class CudaBlasOnGpu {
   void productsOfDoublesAreRight() {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas()) {
+        CudaBlas blas = CudaBlas.create(device)) {
       for (int[] size : new int[][] {{1, 1, 1}, {2, 3, 5}, {64, 33, 17}, {1, 100, 7}, {3, 0, 4}}) {
         int rows = size[0];
         int inner = size[1];
@@ -58,7 +58,7 @@ class CudaBlasOnGpu {
   void productsOfTransposedMatricesAreScaledAndAdded(DataType type) {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas()) {
+        CudaBlas blas = CudaBlas.create(device)) {
       double tolerance = type == DataType.FLOAT32 ? 1e-4 : 1e-12;
       for (int[] size : new int[][] {{1, 1, 1}, {2, 3, 5}, {64, 33, 17}, {1, 100, 7}, {3, 0, 4}}) {
         for (int transposes = 0; transposes < 4; transposes++) {
@@ -81,7 +81,7 @@ class CudaBlasOnGpu {
   void tf32IsChosenAndGivenUp() {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas()) {
+        CudaBlas blas = CudaBlas.create(device)) {
       Product product = new Product(new int[] {128, 256, 192}, false, true, 1, 0);
       double[] exact = product.expected();
       double[] first = product.on(blas, device, DataType.FLOAT32, 0);
@@ -89,7 +89,8 @@ class CudaBlasOnGpu {
       blas.setMathMode(CudaBlas.MathMode.TF32);
       double[] rounded = product.on(blas, device, DataType.FLOAT32, 0);
       assertArrayEquals(exact, rounded, 0.1);
-      if (device.api().capability(0) >= 80 && System.getenv("NVIDIA_TF32_OVERRIDE") == null) {
+      if (DriverAccess.gpu(device).api().capability(0) >= 80
+          && System.getenv("NVIDIA_TF32_OVERRIDE") == null) {
         assertFalse(Arrays.equals(first, rounded), "TF32 has rounded nothing");
       }
       assertArrayEquals(rounded, product.on(blas, device, DataType.FLOAT32, 0));
@@ -102,7 +103,7 @@ class CudaBlasOnGpu {
   void aWorkspaceOfItsOwnLetsProductsBeCaptured() {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas();
+        CudaBlas blas = CudaBlas.create(device);
         CudaBuffer workspace = device.allocate(DataType.FLOAT32, 8 << 20);
         CudaBuffer a = device.allocate(DataType.FLOAT32, 64 * 64);
         CudaBuffer c = device.allocate(DataType.FLOAT32, 64 * 64)) {
@@ -229,7 +230,7 @@ class CudaBlasOnGpu {
   void floatsAreMultipliedScaledAndAddedOnAStreamOfChoice() {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas();
+        CudaBlas blas = CudaBlas.create(device);
         CudaStream stream = device.createStream();
         CudaBuffer a = device.allocate(DataType.FLOAT32, 6, stream);
         CudaBuffer b = device.allocate(DataType.FLOAT32, 6, stream);
@@ -249,7 +250,7 @@ class CudaBlasOnGpu {
   void doublesAreScaledAndAdded() {
     requireBlas();
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        CudaBlas blas = device.blas();
+        CudaBlas blas = CudaBlas.create(device);
         CudaBuffer x = device.allocate(DataType.FLOAT64, 3);
         CudaBuffer y = device.allocate(DataType.FLOAT64, 3)) {
       x.copyFrom(new double[] {1, 2, 3});
@@ -267,7 +268,7 @@ class CudaBlasOnGpu {
     Assumptions.assumeFalse(HERE.usable(), "cuBLAS is installed");
     assertEquals(1, HERE.reason().lines().count());
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
-      assertThrows(UnavailableException.class, device::blas);
+      assertThrows(UnavailableException.class, () -> CudaBlas.create(device));
       device.allocate(DataType.FLOAT32, 1).close(); // the device is none the worse
     }
   }

@@ -342,7 +342,7 @@ class CudaBlasTest {
       assertTrue(blasHere.reason().startsWith("libcublas.so.12 is missing: "), blasHere::reason);
       assertEquals(1, blasHere.reason().lines().count());
       assertEquals(blasHere, CudaBlas.availability()); // asked again: the class cannot load again
-      assertThrows(UnavailableException.class, device::blas);
+      assertThrows(UnavailableException.class, () -> CudaBlas.create(device));
     }
     Availability compiler = CudaModule.compilerAvailability();
     if (!compiler.usable()) {
@@ -350,7 +350,9 @@ class CudaBlasTest {
       assertTrue(compiler.reason().endsWith("load PTX instead"), compiler::reason);
       assertEquals(compiler, CudaModule.compilerAvailability());
       UnavailableException e =
-          assertThrows(UnavailableException.class, () -> device.compile("__global__ void f() {}"));
+          assertThrows(
+              UnavailableException.class,
+              () -> CudaModule.compile(device, "__global__ void f() {}"));
       assertEquals(compiler.reason(), e.getMessage());
     }
   }

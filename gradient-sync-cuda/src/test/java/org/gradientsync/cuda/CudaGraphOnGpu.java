@@ -28,7 +28,7 @@ class CudaGraphOnGpu {
   void open() throws IOException {
     device = new CudaDevice(CudaLibrary.api(), 0);
     try (InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx")) {
-      module = device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+      module = CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
     }
     stream = device.createStream();
     buffer = device.allocate(DataType.INT32, COUNT, stream);

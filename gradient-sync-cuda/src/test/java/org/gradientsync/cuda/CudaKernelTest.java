@@ -66,7 +66,7 @@ class CudaKernelTest {
     when(api.loadModule(PTX)).thenReturn(handle);
     when(api.function(eq(handle), any())).thenReturn(function);
     when(api.arguments(any(), any())).thenReturn(new Pointer());
-    module = device.loadModule(PTX);
+    module = CudaModule.load(device, PTX);
   }
 
   private static Object[] right(CudaBuffer buffer) {
@@ -277,19 +277,19 @@ class CudaKernelTest {
     device.close();
     module.close();
     verify(api).unloadModule(handle); // the device has not given its context back
-    assertThrows(IllegalStateException.class, () -> device.loadModule(PTX));
-    assertThrows(IllegalStateException.class, () -> device.compile("source"));
-    assertThrows(IllegalStateException.class, device::blas);
+    assertThrows(IllegalStateException.class, () -> CudaModule.load(device, PTX));
+    assertThrows(IllegalStateException.class, () -> CudaModule.compile(device, "source"));
+    assertThrows(IllegalStateException.class, () -> CudaBlas.create(device));
   }
 
   @Test
   void whatTheDriverSaysOfPtxIsPassedOn() {
     when(api.loadModule(contains("nonsense")))
         .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (218), log=line 1", 218));
-    CudaException e = assertThrows(CudaException.class, () -> device.loadModule("nonsense"));
+    CudaException e = assertThrows(CudaException.class, () -> CudaModule.load(device, "nonsense"));
     assertTrue(e.getMessage().contains("log=line 1"), e.getMessage());
-    assertThrows(NullPointerException.class, () -> device.loadModule(null));
-    assertThrows(NullPointerException.class, () -> device.compile(null));
+    assertThrows(NullPointerException.class, () -> CudaModule.load(device, null));
+    assertThrows(NullPointerException.class, () -> CudaModule.compile(device, null));
   }
 
   @Test

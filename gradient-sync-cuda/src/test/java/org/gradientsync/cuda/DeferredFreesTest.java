@@ -68,8 +68,8 @@ class DeferredFreesTest {
     try (CudaDevice device = gpu.open(0)) {
       CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
       AtomicBoolean again = new AtomicBoolean();
-      device.lend(buffer.address(), back::get);
-      device.lend(buffer.address(), again::get);
+      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), back::get);
+      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), again::get);
       buffer.close();
       back.set(true);
       device.allocate(DataType.FLOAT32, 1).close();
@@ -85,7 +85,7 @@ class DeferredFreesTest {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
       CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
-      device.lend(buffer.address(), back::get);
+      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), back::get);
       back.set(true);
       long address = buffer.address();
       buffer.close();
@@ -99,7 +99,7 @@ class DeferredFreesTest {
     long address;
     try (CudaDevice device = gpu.open(0)) {
       address = device.allocate(DataType.FLOAT32, 10).address();
-      device.lend(address, back::get);
+      DriverAccess.gpu(device).memory().keepUntil(address, back::get);
     }
     verify(gpu.api, never()).free(anyLong());
     back.set(true);
@@ -116,14 +116,14 @@ class DeferredFreesTest {
       AtomicBoolean before = new AtomicBoolean();
       for (int i = 0; i < 100_000; i++) {
         AtomicBoolean loan = new AtomicBoolean();
-        device.lend(address, loan::get);
+        DriverAccess.gpu(device).memory().keepUntil(address, loan::get);
         before.set(true);
         before = loan;
       }
       buffer.close();
       verify(gpu.api, never()).free(address);
       before.set(true);
-      DeferredFrees.free(gpu.api, device.context());
+      DeferredFrees.free(gpu.api, DriverAccess.gpu(device).context());
       verify(gpu.api, times(1)).free(address);
     }
   }
@@ -132,7 +132,7 @@ class DeferredFreesTest {
   void memoryThatIsNotTheDevicesIsNotFreed() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
-      device.lend(ADDRESS, back::get);
+      DriverAccess.gpu(device).memory().keepUntil(ADDRESS, back::get);
       back.set(true);
     }
     verify(gpu.api, never()).free(anyLong());
@@ -146,7 +146,7 @@ class DeferredFreesTest {
           .when(gpu.api)
           .fillZero(anyLong(), anyLong(), any());
       try {
-        device.allocateZeroed(100);
+        DriverAccess.stream(device.stream()).allocateZeroed(100);
       } catch (CudaException e) {
         back.set(true);
       }

@@ -78,7 +78,7 @@ class EveryCudaCallFailsOnGpu {
     }
     for (int gpu = 0; gpu < ranks; gpu++) { // what others had mapped
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        DeferredFrees.free(faulty.api(), device.context());
+        DeferredFrees.free(faulty.api(), DriverAccess.gpu(device).context());
       }
     }
     return faulty;
@@ -116,7 +116,7 @@ class EveryCudaCallFailsOnGpu {
     long free = 0;
     for (int gpu = 0; gpu < gpus; gpu++) {
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        free += device.api().memoryInfo()[0];
+        free += DriverAccess.gpu(device).api().memoryInfo()[0];
       }
     }
     return free;

@@ -241,7 +241,7 @@ class EveryCudaCallFailsTest {
     try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("user.ptx");
         CudaDevice device = played.open();
         CudaModule module =
-            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+            CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
         CudaBuffer buffer = device.allocate(DataType.INT32, 10)) {
       CudaKernel kernel = module.kernel("slow");
       kernel.launch(device.stream(), Grid.of(1, 128), buffer, 10, 0L);
@@ -305,7 +305,7 @@ class EveryCudaCallFailsTest {
     ProcessGroup world = LocalRanks.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
-        PeerMemory memory = PeerMemory.open(group, device, false, sync.rank());
+        PeerMemory memory = PeerMemory.open(group, DriverAccess.gpu(device), false, sync.rank());
         CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
         CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
       PeerMemory.Mapped[] mapped = memory.share(one.address());

@@ -41,7 +41,7 @@ final class GpuRunner implements RankRunner {
    */
   static void requireLargestShare(GradientSync sync) {
     CudaDevice device = (CudaDevice) sync.device();
-    int turn = SIZE == null ? sync.rank() / device.api().deviceCount() : 0;
+    int turn = SIZE == null ? sync.rank() / DriverAccess.gpu(device).api().deviceCount() : 0;
     try (PeerBudget.Share next = PeerBudget.take(device.ordinal(), turn)) {
       assertEquals(1, next.place(), "the place of a second sync on this GPU");
     }

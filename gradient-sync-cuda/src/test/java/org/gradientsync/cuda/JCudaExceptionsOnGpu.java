@@ -44,13 +44,14 @@ class JCudaExceptionsOnGpu {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
         InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx");
         CudaModule module =
-            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+            CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
         CudaBuffer buffer = device.allocate(DataType.INT32, 100);
         CudaEvent event = device.createEvent(false)) {
       module.kernel("slow").launch(device.stream(), Grid.of(1, 128), buffer, 100, CLOCKS);
       event.record(device.stream());
       assertFalse(event.isDone());
-      assertFalse(device.api().isDone(device.stream().handle()));
+      assertFalse(
+          DriverAccess.gpu(device).api().isDone(DriverAccess.stream(device.stream()).handle()));
       event.await();
       assertTrue(event.isDone());
     }
@@ -76,7 +77,8 @@ class JCudaExceptionsOnGpu {
     JNvrtc.setExceptionsEnabled(true);
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
       CudaException e =
-          assertThrows(CudaException.class, () -> device.compile("__global__ void f() { x; }"));
+          assertThrows(
+              CudaException.class, () -> CudaModule.compile(device, "__global__ void f() { x; }"));
       assertTrue(e.getMessage().contains("\"x\" is undefined"), e.getMessage());
     } finally {
       JNvrtc.setExceptionsEnabled(false);

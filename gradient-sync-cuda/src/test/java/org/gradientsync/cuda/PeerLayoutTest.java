@@ -254,7 +254,7 @@ class PeerLayoutTest {
         b -> b.device("host"),
         sync -> {
           ProcessGroup group = LocalRanks.current().orElseThrow();
-          CudaDevice device = Mockito.mock(CudaDevice.class);
+          Gpu device = Mockito.mock(Gpu.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
           NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
@@ -305,7 +305,7 @@ class PeerLayoutTest {
   @Test
   void reportsAreReadWhereTheKernelsWriteThem() {
     ArgumentCaptor<ByteBuffer> captor = ArgumentCaptor.captor();
-    CudaDevice device = Mockito.mock(CudaDevice.class);
+    Gpu device = Mockito.mock(Gpu.class);
     CudaApi api = Mockito.mock(CudaApi.class);
     Mockito.when(device.api()).thenReturn(api);
     PeerReport report = new PeerReport(device);

@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.BitSet;
 import java.util.Random;
+import java.util.function.BooleanSupplier;
 import org.gradientsync.collective.NodeMemory;
 import org.gradientsync.collective.ProcessGroup;
-import org.gradientsync.cuda.CudaDevice.Lent;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -40,19 +40,19 @@ class PeerLedgerTest {
         3,
         (ledger, rank, barrier) -> {
           for (int registration : new int[] {1, 63, 64, 65, PeerTag.MAX_REGISTRATIONS}) {
-            Lent terms = ledger.terms(registration);
+            BooleanSupplier unmapped = ledger.isUnmapped(registration);
             for (int last = 0; last < 3; last++) {
-              assertFalse(terms.isBack(), registration + " is back before rank " + last);
+              assertFalse(unmapped.getAsBoolean(), registration + " is back before rank " + last);
               barrier.run();
               if (rank == last) {
                 ledger.ended(registration);
               }
               barrier.run();
             }
-            assertTrue(terms.isBack(), registration + " is not back");
-            assertFalse(ledger.terms(2).isBack());
-            assertFalse(ledger.terms(PeerTag.MAX_REGISTRATIONS - 1).isBack());
-            assertFalse(ledger.allClosed().isBack());
+            assertTrue(unmapped.getAsBoolean(), registration + " is not back");
+            assertFalse(ledger.isUnmapped(2).getAsBoolean());
+            assertFalse(ledger.isUnmapped(PeerTag.MAX_REGISTRATIONS - 1).getAsBoolean());
+            assertFalse(ledger.allClosed().getAsBoolean());
           }
         });
   }
@@ -68,22 +68,22 @@ class PeerLedgerTest {
             ledger.ended(5);
           }
           barrier.run();
-          assertFalse(ledger.terms(5).isBack());
+          assertFalse(ledger.isUnmapped(5).getAsBoolean());
           barrier.run();
           if (rank == 2) {
             ledger.ended(5);
           }
           barrier.run();
-          assertTrue(ledger.terms(5).isBack());
-          assertFalse(ledger.terms(6).isBack());
-          assertFalse(ledger.allClosed().isBack());
+          assertTrue(ledger.isUnmapped(5).getAsBoolean());
+          assertFalse(ledger.isUnmapped(6).getAsBoolean());
+          assertFalse(ledger.allClosed().getAsBoolean());
           barrier.run();
           if (rank != 0) {
             ledger.closed();
           }
           barrier.run();
-          assertTrue(ledger.terms(6).isBack());
-          assertTrue(ledger.allClosed().isBack());
+          assertTrue(ledger.isUnmapped(6).getAsBoolean());
+          assertTrue(ledger.allClosed().getAsBoolean());
         });
   }
 
@@ -105,7 +105,9 @@ class PeerLedgerTest {
           }
           barrier.run();
           for (int i = 1; i <= many; i++) {
-            assertTrue(ledger.terms(i).isBack() == (ended[0].get(i) && ended[1].get(i)), "" + i);
+            assertTrue(
+                ledger.isUnmapped(i).getAsBoolean() == (ended[0].get(i) && ended[1].get(i)),
+                "" + i);
           }
         });
   }

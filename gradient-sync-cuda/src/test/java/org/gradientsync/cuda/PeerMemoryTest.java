@@ -28,12 +28,13 @@ import org.junit.jupiter.api.Timeout;
 class PeerMemoryTest {
   /** As if every rank were a process. */
   private static PeerMemory openAsProcess(Rank rank) {
-    return PeerMemory.open(rank.group(), rank.device(), true, 1000 + rank.rank());
+    return PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true, 1000 + rank.rank());
   }
 
   private static String refusal(Rank rank) {
     return assertThrows(
-            UnavailableException.class, () -> PeerMemory.open(rank.group(), rank.device(), false))
+            UnavailableException.class,
+            () -> PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), false))
         .getMessage();
   }
 
@@ -117,7 +118,8 @@ class PeerMemoryTest {
     PeerRanks.run(
         3, // 0 and 2 on the same GPU
         rank -> {
-          try (PeerMemory memory = PeerMemory.open(rank.group(), rank.device(), true);
+          try (PeerMemory memory =
+                  PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             int others = rank.rank() == 1 ? 2 : 1;
             verify(rank.gpu().api, times(others)).enablePeerAccess(any());
@@ -206,7 +208,12 @@ class PeerMemoryTest {
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
-            () -> new PeerMailbox(rank.device(), memory, ledger, new PeerLayout(2)));
+            () ->
+                new PeerMailbox(
+                    DriverAccess.stream(rank.device().stream()),
+                    memory,
+                    ledger,
+                    new PeerLayout(2)));
     assertEquals(reason, e.getMessage());
     memory.communicator().barrier(); // by now all have given up
     rank.device().allocate(DataType.INT32, 1).close();
@@ -254,7 +261,8 @@ class PeerMemoryTest {
           PeerLedger ledger =
               new PeerLedger(NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), 2);
           PeerLayout layout = new PeerLayout(2);
-          PeerMailbox mailbox = new PeerMailbox(rank.device(), memory, ledger, layout);
+          PeerMailbox mailbox =
+              new PeerMailbox(DriverAccess.stream(rank.device().stream()), memory, ledger, layout);
           assertTrue(mailbox.of(0) != mailbox.of(1));
           verify(rank.gpu().api).fillZero(eq(mailbox.of(rank.rank())), eq(layout.bytes()), any());
           if (rank.rank() == 0) {

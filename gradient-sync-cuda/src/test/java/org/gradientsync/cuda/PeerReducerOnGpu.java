@@ -319,7 +319,8 @@ class PeerReducerOnGpu {
           Address pooled = new Address();
           try (CudaStream stream = device.createStream()) {
             Assumptions.assumeTrue(
-                JCudaDriver.cuMemAllocAsync(pooled, 4L * count, stream.handle())
+                JCudaDriver.cuMemAllocAsync(
+                        pooled, 4L * count, DriverAccess.stream(stream).handle())
                     == CUresult.CUDA_SUCCESS,
                 "this driver has no memory pools");
             try (CudaBuffer buffer = device.wrap(DataType.FLOAT32, pooled.value(), count, stream)) {
@@ -333,7 +334,7 @@ class PeerReducerOnGpu {
               sync.broadcast(buffer, ranks - 1);
               assertBits(Numbers.of(DataType.FLOAT32, ranks - 1, 0, count), buffer, "broadcast");
             }
-            JCudaDriver.cuMemFreeAsync(pooled, stream.handle());
+            JCudaDriver.cuMemFreeAsync(pooled, DriverAccess.stream(stream).handle());
           }
         });
   }
@@ -363,11 +364,11 @@ class PeerReducerOnGpu {
             sync.barrier();
             if (round == 2) {
               device.makeCurrent();
-              before = device.api().memoryInfo()[0];
+              before = DriverAccess.gpu(device).api().memoryInfo()[0];
             }
           }
           device.makeCurrent();
-          long lost = before - device.api().memoryInfo()[0];
+          long lost = before - DriverAccess.gpu(device).api().memoryInfo()[0];
           assertTrue(lost < 2 * bytes, "memory lost in 27 rounds: bytes=" + lost);
         });
   }

@@ -80,7 +80,7 @@ class PeerReducerTest {
             buffer.close();
           }
           rank.everybody().barrier();
-          DeferredFrees.free(rank.gpu().api, rank.device().context());
+          DeferredFrees.free(rank.gpu().api, DriverAccess.gpu(rank.device()).context());
           assertEquals(before, rank.gpu().holds());
         });
   }
@@ -257,11 +257,11 @@ class PeerReducerTest {
     CudaApi api = rank.gpu().api;
     CudaStream stream = buffer.stream();
     stream.beginCapture();
-    when(api.isCapturing(same(stream.handle()))).thenReturn(true);
+    when(api.isCapturing(same(DriverAccess.stream(stream).handle()))).thenReturn(true);
     reducer.allReduce(buffer, ReduceOp.AVERAGE);
     when(api.nodes(any())).thenReturn(1L);
     CudaGraph graph = stream.endCapture();
-    when(api.isCapturing(same(stream.handle()))).thenReturn(false);
+    when(api.isCapturing(same(DriverAccess.stream(stream).handle()))).thenReturn(false);
     return graph;
   }
 
@@ -279,13 +279,15 @@ class PeerReducerTest {
             reducer.allReduce(buffer, ReduceOp.SUM);
             assertEquals(3, rank.group().enqueued());
             InOrder order = inOrder(api);
-            order.verify(api).launch(any(), same(buffer.stream().handle()));
-            order.verify(api).record(any(), same(buffer.stream().handle()));
-            order.verify(api).streamWaitsFor(same(other.handle()), any());
-            order.verify(api).launch(any(), same(other.handle()));
-            order.verify(api).record(any(), same(other.handle()));
-            order.verify(api).streamWaitsFor(same(buffer.stream().handle()), any());
-            order.verify(api).launch(any(), same(buffer.stream().handle()));
+            order.verify(api).launch(any(), same(DriverAccess.stream(buffer.stream()).handle()));
+            order.verify(api).record(any(), same(DriverAccess.stream(buffer.stream()).handle()));
+            order.verify(api).streamWaitsFor(same(DriverAccess.stream(other).handle()), any());
+            order.verify(api).launch(any(), same(DriverAccess.stream(other).handle()));
+            order.verify(api).record(any(), same(DriverAccess.stream(other).handle()));
+            order
+                .verify(api)
+                .streamWaitsFor(same(DriverAccess.stream(buffer.stream()).handle()), any());
+            order.verify(api).launch(any(), same(DriverAccess.stream(buffer.stream()).handle()));
           }
           other.close();
         });
@@ -409,9 +411,11 @@ class PeerReducerTest {
           reducer.allReduce(buffer, ReduceOp.SUM);
           reducer.allReduce(other, ReduceOp.SUM);
           InOrder order = inOrder(api);
-          order.verify(api).record(any(), same(rank.device().stream().handle()));
-          order.verify(api).streamWaitsFor(same(stream.handle()), any());
-          order.verify(api).launch(any(), same(stream.handle()));
+          order
+              .verify(api)
+              .record(any(), same(DriverAccess.stream(rank.device().stream()).handle()));
+          order.verify(api).streamWaitsFor(same(DriverAccess.stream(stream).handle()), any());
+          order.verify(api).launch(any(), same(DriverAccess.stream(stream).handle()));
           other.close();
           stream.close();
           reducer.allReduce(buffer, ReduceOp.SUM); // the closed one is not asked any more
@@ -439,7 +443,7 @@ class PeerReducerTest {
             order.verify(api).exportMemory(large.address());
             order.verify(api, atLeastOnce()).beginCapture(any()); // of a plan
             order.verify(api).captureMode(1);
-            order.verify(api).launch(any(), same(large.stream().handle()));
+            order.verify(api).launch(any(), same(DriverAccess.stream(large.stream()).handle()));
             large.close();
           }
         });
@@ -495,14 +499,18 @@ class PeerReducerTest {
             reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
             reducer.allReduce(c, ReduceOp.AVERAGE);
             reducer.allReduce(buffer, ReduceOp.AVERAGE);
-            CUstream even = buckets.even.handle();
-            CUstream odd = buckets.odd.handle();
+            CUstream even = DriverAccess.stream(buckets.even).handle();
+            CUstream odd = DriverAccess.stream(buckets.odd).handle();
             InOrder order = inOrder(api);
             order.verify(api).launch(any(), same(even));
             verifyAfterTheEnd(order, api, even, odd);
             verifyAfterTheEnd(order, api, odd, even);
-            verifyAfterTheEnd(order, api, even, last.handle());
-            verifyAfterTheEnd(order, api, last.handle(), buffer.stream().handle());
+            verifyAfterTheEnd(order, api, even, DriverAccess.stream(last).handle());
+            verifyAfterTheEnd(
+                order,
+                api,
+                DriverAccess.stream(last).handle(),
+                DriverAccess.stream(buffer.stream()).handle());
             verify(api, times(4)).record(any(), any());
           }
           c.close();
@@ -550,15 +558,19 @@ class PeerReducerTest {
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
           reducer.allReduce(other, ReduceOp.SUM);
-          CUstream handle = stream.handle();
+          CUstream handle = DriverAccess.stream(stream).handle();
           stream.close();
           reducer.allReduce(buffer, ReduceOp.SUM);
           InOrder order = inOrder(api);
           order.verify(api).launch(any(), same(handle));
           order.verify(api).record(any(), same(handle));
           order.verify(api).destroyStream(same(handle));
-          order.verify(api).streamWaitsFor(same(rank.device().stream().handle()), any());
-          order.verify(api).launch(any(), same(rank.device().stream().handle()));
+          order
+              .verify(api)
+              .streamWaitsFor(same(DriverAccess.stream(rank.device().stream()).handle()), any());
+          order
+              .verify(api)
+              .launch(any(), same(DriverAccess.stream(rank.device().stream()).handle()));
           other.close(); // after its stream
         });
   }
@@ -575,7 +587,7 @@ class PeerReducerTest {
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
           reducer.allReduce(other, ReduceOp.SUM);
-          CUstream handle = stream.handle();
+          CUstream handle = DriverAccess.stream(stream).handle();
           Thread closer = new Thread(stream::close);
           AtomicReference<Boolean> destroyed = new AtomicReference<>();
           when(api.isDone(same(handle)))
@@ -602,7 +614,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
-          CUstream handle = rank.device().stream().handle();
+          CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5);
           reducer.register(other);
           reducer.allReduce(other, ReduceOp.SUM);
@@ -895,7 +907,7 @@ class PeerReducerTest {
           if (rank.rank() == 0) {
             rank.group().close();
           } else {
-            CUstream handle = rank.device().stream().handle();
+            CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
             long end = System.nanoTime() + 500_000_000; // in which is looked around some times
             when(rank.gpu().api.isDone(same(handle))).then(i -> System.nanoTime() - end > 0);
             rank.device().stream().await();
@@ -914,7 +926,7 @@ class PeerReducerTest {
           if (rank.rank() == 0) {
             rank.group().close();
           } else {
-            CUstream handle = rank.device().stream().handle();
+            CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
             reducer.allReduce(buffer, ReduceOp.SUM);
             when(rank.gpu().api.isDone(same(handle))).thenReturn(false);
             RankLostException e =

@@ -15,7 +15,7 @@ class PeerReportFuzzTest {
   private final ByteBuffer memory;
 
   PeerReportFuzzTest() {
-    CudaDevice device = Mockito.mock(CudaDevice.class);
+    Gpu device = Mockito.mock(Gpu.class);
     CudaApi api = Mockito.mock(CudaApi.class);
     Mockito.when(device.api()).thenReturn(api);
     ArgumentCaptor<ByteBuffer> captor = ArgumentCaptor.captor();

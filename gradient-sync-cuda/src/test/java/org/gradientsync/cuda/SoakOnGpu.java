@@ -45,7 +45,7 @@ class SoakOnGpu {
 
   /** On the rank's GPU, by all who use it. */
   private static long used(GradientSync sync) {
-    long[] freeAndTotal = ((CudaDevice) sync.device()).api().memoryInfo();
+    long[] freeAndTotal = DriverAccess.gpu((CudaDevice) sync.device()).api().memoryInfo();
     return freeAndTotal[1] - freeAndTotal[0];
   }
 }

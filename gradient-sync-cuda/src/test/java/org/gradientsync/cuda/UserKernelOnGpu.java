@@ -38,7 +38,7 @@ class UserKernelOnGpu {
 
   @Test
   void everyKindOfArgumentArrives() throws IOException {
-    try (CudaModule module = device.loadModule(resource("user.ptx"))) {
+    try (CudaModule module = CudaModule.load(device, resource("user.ptx"))) {
       assertEquals(Set.of("every", "nothing", "places", "slow"), module.kernelNames());
       runEvery(module);
     }
@@ -47,7 +47,7 @@ class UserKernelOnGpu {
   @Test
   void sourceIsCompiledHere() throws IOException {
     requireCompiler();
-    try (CudaModule module = device.compile(resource("user.cu"), "-fmad=false")) {
+    try (CudaModule module = CudaModule.compile(device, resource("user.cu"), "-fmad=false")) {
       assertEquals(Set.of("every", "nothing", "places", "slow"), module.kernelNames());
       runEvery(module);
     }
@@ -98,7 +98,7 @@ class UserKernelOnGpu {
 
   @Test
   void gridsHaveThreeDimensionsAndSharedMemory() throws IOException {
-    try (CudaModule module = device.loadModule(resource("user.ptx"))) {
+    try (CudaModule module = CudaModule.load(device, resource("user.ptx"))) {
       int threads = 4 * 3 * 2;
       int blocks = 2 * 3 * 5;
       try (CudaBuffer out = device.allocate(DataType.INT32, threads * blocks)) {
@@ -120,7 +120,7 @@ class UserKernelOnGpu {
   @Test
   void aLaunchIsEnqueuedOnItsStreamAlone() throws IOException {
     long cycles = 400_000_000L; // about a quarter of a second
-    try (CudaModule module = device.loadModule(resource("user.ptx"));
+    try (CudaModule module = CudaModule.load(device, resource("user.ptx"));
         CudaStream busy = device.createStream();
         CudaStream other = device.createStream();
         CudaEvent done = device.createEvent(false);
@@ -148,7 +148,7 @@ class UserKernelOnGpu {
   void threadsLaunchTheSameKernel() throws Exception {
     int threads = 4;
     int rounds = 500;
-    try (CudaModule module = device.loadModule(resource("user.ptx"));
+    try (CudaModule module = CudaModule.load(device, resource("user.ptx"));
         CudaBuffer counts = device.allocate(DataType.INT32, threads)) {
       CudaKernel slow = module.kernel("slow");
       Thread[] running = new Thread[threads];
@@ -176,9 +176,10 @@ class UserKernelOnGpu {
   void wrongPtxAndNamesAreExplained() throws IOException {
     CudaException e =
         assertThrows(
-            CudaException.class, () -> device.loadModule(".version 7.8\n.target sm_75\nnonsense"));
+            CudaException.class,
+            () -> CudaModule.load(device, ".version 7.8\n.target sm_75\nnonsense"));
     assertTrue(e.getMessage().contains("log="), e.getMessage());
-    try (CudaModule module = device.loadModule(resource("user.ptx"))) {
+    try (CudaModule module = CudaModule.load(device, resource("user.ptx"))) {
       e = assertThrows(CudaException.class, () -> module.kernel("missing"));
       assertTrue(
           e.getMessage().contains("name=missing, kernels=[every, nothing, places, slow]"),
@@ -204,11 +205,14 @@ class UserKernelOnGpu {
     CudaException e =
         assertThrows(
             CudaException.class,
-            () -> device.compile("extern \"C\" __global__ void f() { undeclared = 1; }"));
+            () ->
+                CudaModule.compile(device, "extern \"C\" __global__ void f() { undeclared = 1; }"));
     assertTrue(e.getMessage().startsWith("nvrtcCompileProgram failed: "), e.getMessage());
     assertTrue(e.getMessage().contains("undeclared"), e.getMessage());
     String fine = "extern \"C\" __global__ void f() {}";
-    e = assertThrows(CudaException.class, () -> device.compile(fine, "--no-such-option"));
+    e =
+        assertThrows(
+            CudaException.class, () -> CudaModule.compile(device, fine, "--no-such-option"));
     assertTrue(e.getMessage().contains("--no-such-option"), e.getMessage());
   }
 
