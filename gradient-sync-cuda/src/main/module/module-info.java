@@ -7,10 +7,11 @@ module org.gradientsync.cuda {
   requires org.slf4j;
 
   exports org.gradientsync.cuda;
+  exports org.gradientsync.cuda.compute;
 
   provides org.gradientsync.spi.DeviceProvider with
       org.gradientsync.cuda.CudaDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
-      org.gradientsync.cuda.HostStagedReducerProvider,
-      org.gradientsync.cuda.PeerReducerProvider;
+      org.gradientsync.cuda.internal.staged.HostStagedReducerProvider,
+      org.gradientsync.cuda.internal.peer.PeerReducerProvider;
 }

@@ -5,13 +5,13 @@ import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.Grid;
-import org.gradientsync.cuda.PreparedLaunch;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.spi.Resources;
 
 /**

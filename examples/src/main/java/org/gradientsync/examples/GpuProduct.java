@@ -2,13 +2,13 @@ package org.gradientsync.examples;
 
 import java.nio.FloatBuffer;
 import org.gradientsync.DataType;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 
 /** The product of matrices on a GPU: by cuBLAS, or by the kernel in multiply.cu. */
 final class GpuProduct {

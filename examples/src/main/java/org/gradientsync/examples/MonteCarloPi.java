@@ -9,8 +9,8 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaModule;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 

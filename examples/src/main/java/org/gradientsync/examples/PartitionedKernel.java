@@ -8,8 +8,8 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
-import org.gradientsync.cuda.CudaModule;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 

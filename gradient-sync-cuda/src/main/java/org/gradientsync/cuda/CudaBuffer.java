@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
+import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** A buffer in a GPU's memory. It belongs to a stream: all work on it is enqueued there. */

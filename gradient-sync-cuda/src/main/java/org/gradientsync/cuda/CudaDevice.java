@@ -7,6 +7,14 @@ import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.FiniteCheck;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuEvent;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.cuda.internal.driver.PinnedStaging;
+import org.gradientsync.cuda.internal.driver.ReduceKernel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
@@ -29,12 +37,12 @@ public final class CudaDevice implements BackendDevice {
     DriverAccess.set(
         new DriverAccess() {
           @Override
-          Gpu gpuOf(BackendDevice device) {
+          protected Gpu gpuOf(BackendDevice device) {
             return ((CudaDevice) device).gpu;
           }
 
           @Override
-          GpuStream streamOf(Stream stream) {
+          protected GpuStream streamOf(Stream stream) {
             return ((CudaStream) stream).driver();
           }
         });

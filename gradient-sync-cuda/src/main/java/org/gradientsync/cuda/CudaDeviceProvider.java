@@ -2,6 +2,8 @@ package org.gradientsync.cuda;
 
 import java.util.Set;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;

@@ -1,5 +1,6 @@
 package org.gradientsync.cuda;
 
+import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Stream;
 

@@ -6,6 +6,7 @@ import java.util.List;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**

@@ -2,6 +2,8 @@ package org.gradientsync.cuda;
 
 import java.util.List;
 import jcuda.driver.CUgraph;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Event;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Stream;

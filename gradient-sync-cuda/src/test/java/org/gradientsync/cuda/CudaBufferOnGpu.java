@@ -11,6 +11,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.contract.DeviceBufferContract;
 import org.gradientsync.contract.Numbers;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.gradientsync.spi.BackendDevice;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

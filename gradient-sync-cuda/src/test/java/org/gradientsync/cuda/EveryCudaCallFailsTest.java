@@ -29,6 +29,14 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaKernel;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.compute.TestBlas;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DeferredFrees;
+import org.gradientsync.cuda.internal.peer.PeerSharing;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -238,7 +246,7 @@ class EveryCudaCallFailsTest {
   }
 
   private static void kernels(Played played) throws IOException {
-    try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("user.ptx");
+    try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("compute/user.ptx");
         CudaDevice device = played.open();
         CudaModule module =
             CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
@@ -252,7 +260,7 @@ class EveryCudaCallFailsTest {
 
   private static void blas(Played played) {
     try (CudaDevice device = played.open();
-        CudaBlas blas = new CudaBlas(device, played.faulty().blas(played.gpu().blasApi()));
+        CudaBlas blas = TestBlas.on(device, played.faulty().blas(played.gpu().blasApi()));
         CudaStream stream = device.createStream();
         CudaBuffer workspace = device.allocate(DataType.INT32, 8192, stream);
         CudaBuffer a = device.allocate(DataType.FLOAT32, 4, stream);
@@ -304,15 +312,8 @@ class EveryCudaCallFailsTest {
   private static void shares(GradientSync sync, Played played) {
     ProcessGroup world = LocalRanks.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
-        CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
-        PeerMemory memory = PeerMemory.open(group, DriverAccess.gpu(device), false, sync.rank());
-        CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
-        CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
-      PeerMemory.Mapped[] mapped = memory.share(one.address());
-      memory.share(other.address());
-      if (mapped != null) {
-        memory.unmap(mapped);
-      }
+        CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank())) {
+      PeerSharing.share(group, device);
     }
   }
 

@@ -12,6 +12,8 @@ import java.util.TreeSet;
 import java.util.stream.IntStream;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUresult;
+import org.gradientsync.cuda.internal.driver.BlasApi;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
  * A driver around a driver, played or real, of which one call fails with a code of the test's. Also

@@ -15,6 +15,13 @@ import jcuda.jcublas.cublasHandle;
 import jcuda.nvrtc.JNvrtc;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.JCublasApi;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.AfterEach;
@@ -42,7 +49,7 @@ class JCudaExceptionsOnGpu {
   @Test
   void whatIsNotDoneIsNoError() throws IOException {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx");
+        InputStream in = CudaGraphOnGpu.class.getResourceAsStream("compute/user.ptx");
         CudaModule module =
             CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
         CudaBuffer buffer = device.allocate(DataType.INT32, 100);

@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import java.util.function.IntFunction;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;

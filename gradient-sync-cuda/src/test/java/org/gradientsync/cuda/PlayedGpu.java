@@ -24,6 +24,10 @@ import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.TestBlas;
+import org.gradientsync.cuda.internal.driver.BlasApi;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
  * A GPU that the test's own thread plays: memory in Java arrays, products as in a textbook, kernels
@@ -215,7 +219,7 @@ public final class PlayedGpu implements AutoCloseable {
 
   /** cuBLAS, played too. */
   public CudaBlas blas() {
-    return new CudaBlas(device, new Blas());
+    return TestBlas.on(device, new Blas());
   }
 
   /** Teaches it a kernel. */

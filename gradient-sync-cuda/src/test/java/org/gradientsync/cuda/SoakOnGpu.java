@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import org.gradientsync.GradientSync;
 import org.gradientsync.contract.RankRunner;
 import org.gradientsync.contract.SoakContract;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.junit.jupiter.api.Nested;
 
 /** Random calls on real GPUs, whose memory is watched, too. */
@@ -17,7 +18,7 @@ class SoakOnGpu {
 
     @Override
     protected RankRunner runner() {
-      return new GpuRunner(PeerReducer.NAME);
+      return new GpuRunner("peer");
     }
 
     @Override
@@ -34,7 +35,7 @@ class SoakOnGpu {
 
     @Override
     protected RankRunner runner() {
-      return new GpuRunner(HostStagedReducer.NAME);
+      return new GpuRunner("host-staged");
     }
 
     @Override

@@ -1,0 +1,114 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.KernelImages;
+import org.gradientsync.spi.Resources;
+
+/**
+ * The kernels of {@code peer.cuh} on one GPU, loaded when they are needed: for each type a module,
+ * and one with those that look for what is not finite.
+ */
+public final class PeerKernels implements AutoCloseable {
+  private final Gpu gpu;
+  private final Map<String, CUmodule> modules = new HashMap<>();
+  private CUmodule goodbye;
+  private final Map<String, CUfunction> functions = new HashMap<>();
+
+  /** None are loaded yet. */
+  PeerKernels(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  /**
+   * A kernel.
+   *
+   * @param op one that adds for {@link PeerAlgorithm#BROADCAST}
+   * @param watched whether it looks for what is not finite
+   */
+  CUfunction function(PeerAlgorithm way, PeerFormat format, ReduceOp op, boolean watched) {
+    String name = nameOf(way, format, op);
+    String module = moduleOf(format, watched);
+    return functions.computeIfAbsent(
+        module + " " + name, key -> gpu.api().function(module(module), name));
+  }
+
+  /** As in peer.cuh. */
+  static String nameOf(PeerAlgorithm way, PeerFormat format, ReduceOp op) {
+    String family = op.adds() ? "_ADDING" : "_OTHER";
+    return way.text() + "_" + format.text() + (way == PeerAlgorithm.BROADCAST ? "" : family);
+  }
+
+  /** As in kernels.txt. */
+  static String moduleOf(PeerFormat format, boolean watched) {
+    return "peer_" + format.text() + (watched ? "_watched" : "");
+  }
+
+  /** Those that there are kernels for. */
+  static List<PeerAlgorithm> ways(PeerFormat format, ReduceOp op, boolean watched) {
+    if (!op.isDefinedFor(format.type())
+        || (format.isNarrowed() && !op.adds())
+        || (watched && !format.type().isFloatingPoint())) {
+      return List.of();
+    }
+    return Arrays.stream(PeerAlgorithm.values())
+        .filter(way -> way.takes(format, op, watched))
+        .toList();
+  }
+
+  private CUmodule module(String name) {
+    return modules.computeIfAbsent(name, n -> KernelImages.load(gpu.api(), gpu.ordinal(), n));
+  }
+
+  /**
+   * Loads all kernels for an operation, which the driver otherwise does when each is first used.
+   */
+  void load(PeerFormat format, ReduceOp op, boolean watched) {
+    for (PeerAlgorithm way : ways(format, op, watched)) {
+      perProcessor(function(way, format, op, watched), way);
+    }
+  }
+
+  /**
+   * How many blocks of a kernel each of the GPU's processors holds at once. More than it has room
+   * for must not be launched: blocks wait for other GPUs' blocks, and those that have no room yet
+   * would be waited for in vain.
+   */
+  int perProcessor(CUfunction function, PeerAlgorithm way) {
+    return gpu.api().blocksPerMultiprocessor(function, way.threads);
+  }
+
+  int processors() {
+    return gpu.multiprocessors();
+  }
+
+  /** The kernel that tells the others that this rank comes no more. */
+  CUfunction goodbye() {
+    if (goodbye == null) {
+      goodbye = KernelImages.load(gpu.api(), gpu.ordinal(), "peer_goodbye");
+    }
+    return functions.computeIfAbsent("goodbye", n -> gpu.api().function(goodbye, n));
+  }
+
+  @Override
+  public void close() {
+    List<CUmodule> all = new ArrayList<>(modules.values());
+    if (goodbye != null) {
+      all.add(goodbye);
+    }
+    goodbye = null;
+    modules.clear();
+    functions.clear();
+    CudaApi api = gpu.api();
+    Resources.closeAll(
+        all.stream().<AutoCloseable>map(module -> () -> api.unloadModule(module)).toList());
+  }
+}

@@ -1,0 +1,111 @@
+package org.gradientsync.cuda.internal.peer;
+
+import org.gradientsync.DataType;
+
+/**
+ * What lies where in a mailbox, for a number of ranks; as in {@code peer.cuh}. Sizes are in bytes,
+ * strides in vectors of 16 bytes.
+ */
+final class PeerLayout {
+  /** As in peer.cuh. */
+  static final int MAX_RANKS = 16;
+
+  static final int MAX_BLOCKS = 512;
+  static final int VECTOR = 16;
+
+  /** What a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
+  static final int ROUND_VECTORS = 28;
+
+  private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
+  private static final int ROUND_STRIDE = 32; // with the flags
+  private static final int SLOTS = 4;
+  private static final long WORKERS = 480; // as in peer.cuh
+  private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
+  private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
+  private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer
+  private static final long STREAM_BYTES = 128 << 20; // of staging
+  private static final long CACHED_BYTES = 48 << 20; // a little less than an H200's L2 cache
+
+  private final int ranks;
+  private final long oneShotRounds;
+  private final long twoShotRounds;
+
+  PeerLayout(int ranks) {
+    this.ranks = ranks;
+    oneShotRounds = ONE_SHOT_BYTES / ranks / ROUND_BYTES;
+    twoShotRounds = TWO_SHOT_BYTES / ranks / ROUND_BYTES + 1;
+  }
+
+  /** All of a mailbox. */
+  long bytes() {
+    return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
+  }
+
+  /** Where a way's staging begins. */
+  long offset(PeerAlgorithm way) {
+    long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
+    return switch (way) {
+      case ONE_SHOT, BROADCAST -> HEAD;
+      case TWO_SHOT, AT_ONCE -> twoShot;
+      case STREAM, WIDE, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
+    };
+  }
+
+  /** From one sender's staging to the next one's. */
+  long stride(PeerAlgorithm way) {
+    return switch (way) {
+      case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
+      case TWO_SHOT, AT_ONCE -> twoShotRounds * ROUND_STRIDE;
+      case STREAM, WIDE -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
+      case STAGED -> stride(PeerAlgorithm.STREAM) / 2; // the other half is for results
+    };
+  }
+
+  /** The largest buffer that a way can take at once. */
+  long mostBytes(PeerAlgorithm way) {
+    return switch (way) {
+      case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
+      case TWO_SHOT, AT_ONCE -> TWO_SHOT_BYTES;
+      case STREAM, WIDE, STAGED -> Long.MAX_VALUE;
+    };
+  }
+
+  /** How many blocks have something to do, at most as many as given. */
+  int blocks(PeerAlgorithm way, DataType type, long count, int most) {
+    boolean all = way == PeerAlgorithm.ONE_SHOT || way == PeerAlgorithm.BROADCAST;
+    long vectors = all ? vectors(type, count) : shard(type, count);
+    long each = way.isChunked() ? WORKERS * way.batch(type) : way.threads / 32 * ROUND_VECTORS;
+    long needed = (vectors + each - 1) / each;
+    long room = way.isChunked() ? stride(way) / each : MAX_BLOCKS;
+    return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
+  }
+
+  /**
+   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} way sends before
+   * it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
+   * chunks, which must be small enough that what lies in the staging stays in the GPU's cache.
+   */
+  int batches(PeerAlgorithm way, DataType type, long count, int blocks) {
+    if (!way.isChunked()) {
+      return 1;
+    }
+    long batch = WORKERS * way.batch(type) * blocks;
+    long needed = (shard(type, count) + batch - 1) / batch;
+    long room = stride(way) / batch;
+    if (needed <= room) {
+      return (int) Math.max(1, needed);
+    }
+    int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
+    long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
+    return (int) Math.max(1, Math.min(room, cached));
+  }
+
+  private long shard(DataType type, long count) {
+    return (vectors(type, count) + ranks - 1) / ranks;
+  }
+
+  private static long vectors(DataType type, long count) {
+    int size = VECTOR / type.sizeInBytes();
+    return (count + size - 1) / size;
+  }
+}

@@ -1,0 +1,181 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import jcuda.driver.CUfunction;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.spi.Resources;
+
+/** Chooses the way that a buffer goes, by its size, and prepares the launches. */
+final class PeerPlanner implements AutoCloseable {
+  private final Gpu gpu;
+  private final PeerMailbox mailbox;
+  private final PeerReport report;
+  private final PeerTuning tuning;
+  private final PeerKernels kernels;
+  private final GpuStream capture;
+  private final DataType wire;
+  private final long found;
+  private final int rank;
+  private final int ranks;
+  private final long timeoutNanos;
+
+  /**
+   * A planner.
+   *
+   * @param wire what FLOAT32 gradients travel as, or null
+   * @param found where the GPU says what in this rank's gradients is not finite; 0 if it is not to
+   *     look
+   */
+  PeerPlanner(
+      Gpu gpu,
+      PeerMailbox mailbox,
+      PeerReport report,
+      PeerTuning tuning,
+      DataType wire,
+      long found,
+      int rank,
+      int ranks,
+      long timeoutNanos) {
+    this.gpu = gpu;
+    this.mailbox = mailbox;
+    this.report = report;
+    this.tuning = tuning;
+    this.wire = wire;
+    this.found = found;
+    this.rank = rank;
+    this.ranks = ranks;
+    this.timeoutNanos = timeoutNanos;
+    kernels = new PeerKernels(gpu);
+    capture = GpuStream.create(gpu);
+  }
+
+  /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
+  boolean needsMapping(DataType type, long count) {
+    PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
+    return way(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
+  }
+
+  private PeerAlgorithm way(PeerFormat format, long count, ReduceOp op) {
+    PeerAlgorithm way = tuning.way(count * format.wire().sizeInBytes());
+    if (way == PeerAlgorithm.STREAM && format.isNarrowed()) {
+      way =
+          tuning.takesWholeProcessors()
+              ? PeerAlgorithm.STAGED
+              : PeerAlgorithm.TWO_SHOT; // in pieces
+    }
+    return way.takes(format, op, isWatched(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
+  }
+
+  /**
+   * Whether nothing may be planned while a kernel of any rank runs. That is so where ranks share a
+   * GPU: to load kernels, or to make a graph, the driver may wait there for another rank's kernels,
+   * which wait for this one's.
+   */
+  boolean plansAhead() {
+    return tuning.sharesGpus();
+  }
+
+  /**
+   * The operations that are planned before a buffer's first call; the others, if not all, when they
+   * are asked for.
+   */
+  List<ReduceOp> plannedFirst(DataType type) {
+    if (!plansAhead()) {
+      return List.of(type.isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
+    }
+    return Arrays.stream(ReduceOp.values()).filter(op -> op.isDefinedFor(type)).toList();
+  }
+
+  PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
+    PeerFormat format = PeerFormat.of(registration.type, op, wire);
+    PeerAlgorithm way = way(format, registration.count, op);
+    if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
+      way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
+    } else if (way == PeerAlgorithm.STREAM
+        && registration.beside
+        && tuning.takesWholeProcessors()) {
+      way = PeerAlgorithm.WIDE;
+    }
+    int tag = PeerTag.of(registration.number, op);
+    return plan(registration, format, way, op, tag, 0, isWatched(registration.type));
+  }
+
+  PeerPlan broadcast(PeerRegistration registration, int root) {
+    int tag = PeerTag.ofBroadcast(registration.number);
+    PeerFormat format = PeerFormat.plain(registration.type);
+    return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
+  }
+
+  private boolean isWatched(DataType type) {
+    return found != 0 && type.isFloatingPoint();
+  }
+
+  /** What tells the others' kernels that this rank comes no more. */
+  PeerLaunch goodbye() {
+    return new PeerLaunch(gpu.api(), kernels.goodbye(), PeerAlgorithm.BROADCAST, 1)
+        .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
+  }
+
+  /** As {@link #reduction}, but by a way that is chosen, uncompressed and not watched. */
+  PeerPlan plan(PeerRegistration registration, PeerAlgorithm way, ReduceOp op, int tag) {
+    return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0, false);
+  }
+
+  private PeerPlan plan(
+      PeerRegistration registration,
+      PeerFormat format,
+      PeerAlgorithm chosen,
+      ReduceOp op,
+      int tag,
+      int root,
+      boolean watched) {
+    kernels.load(format, op, watched);
+    boolean atOnce =
+        chosen == PeerAlgorithm.TWO_SHOT
+            && PeerAlgorithm.AT_ONCE.takes(format, op, watched)
+            && goesAtOnce(registration, format);
+    PeerAlgorithm way = atOnce ? PeerAlgorithm.AT_ONCE : chosen;
+    CUfunction function = kernels.function(way, format, op, watched);
+    int most =
+        tuning.mostBlocks(
+            kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
+    PeerLayout layout = mailbox.layout();
+    DataType wire = format.wire();
+    long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
+    List<PeerLaunch> launches = new ArrayList<>();
+    for (long first = 0; first < registration.count; first += piece) {
+      long count = Math.min(piece, registration.count - first);
+      int blocks = layout.blocks(way, wire, count, most);
+      long[] addresses = registration.addresses.clone();
+      for (int peer = 0; peer < ranks; peer++) {
+        addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
+      }
+      launches.add(
+          new PeerLaunch(gpu.api(), function, way, blocks)
+              .mailboxes(mailbox, way, rank, ranks)
+              .elements(addresses, count)
+              .waiting(report, timeoutNanos)
+              .watching(found, first)
+              .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
+    }
+    return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));
+  }
+
+  /**
+   * Whether all vectors are whole. Each rank decides for itself: the kernels send the same lines.
+   */
+  private boolean goesAtOnce(PeerRegistration registration, PeerFormat format) {
+    return registration.addresses[rank] % PeerLayout.VECTOR == 0
+        && registration.count % (PeerLayout.VECTOR / format.wire().sizeInBytes()) == 0;
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(capture, kernels);
+  }
+}

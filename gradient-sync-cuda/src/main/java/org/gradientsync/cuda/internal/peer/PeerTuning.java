@@ -1,0 +1,142 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
+import org.gradientsync.spi.Settings;
+
+/** Where one way ends and the next begins, and how much of a GPU they may take. */
+final class PeerTuning {
+  private static final Set<PeerAlgorithm> CHOICES =
+      EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
+  private static final int BESIDE_PROCESSORS = 24;
+  private static final int MANY_RANKS = 5; // measured: 24 for 2 and for 4 ranks, 48 for 8
+
+  private final PeerLayout layout;
+  private final int place;
+  private final PeerAlgorithm forced;
+  private final int besideProcessors;
+  private final int sharers;
+  private long oneShotMost;
+  private long twoShotMost = 8 << 20;
+
+  /**
+   * The built-in numbers.
+   *
+   * @param sharers how many ranks share a GPU, at most
+   * @param place the sync's share of the GPU, see {@link PeerBudget}
+   */
+  PeerTuning(PeerLayout layout, int ranks, int sharers, int place, Settings settings) {
+    this.layout = layout;
+    this.sharers = sharers;
+    this.place = place;
+    forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
+    besideProcessors = besideProcessors(settings, ranks);
+    // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
+    // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
+    oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
+  }
+
+  private static int besideProcessors(Settings settings, int ranks) {
+    String text = settings.get("peer.processors").orElse(null);
+    try {
+      int usual = ranks < MANY_RANKS ? BESIDE_PROCESSORS : 2 * BESIDE_PROCESSORS;
+      int processors = text == null ? usual : Integer.parseInt(text);
+      if (processors >= 1 && processors <= PeerLayout.MAX_BLOCKS) {
+        return processors;
+      }
+    } catch (NumberFormatException e) {
+      // said below
+    }
+    throw new IllegalArgumentException(
+        "not a number of a GPU's processors: gradientsync.peer.processors="
+            + text
+            + "; give 1 to "
+            + PeerLayout.MAX_BLOCKS);
+  }
+
+  private static PeerAlgorithm parse(String way) {
+    Optional<PeerAlgorithm> found =
+        Arrays.stream(PeerAlgorithm.values())
+            .filter(w -> CHOICES.contains(w) && w.text().equals(way.toLowerCase(Locale.ROOT)))
+            .findFirst();
+    return found.orElseThrow(
+        () ->
+            new IllegalArgumentException(
+                "no such way: gradientsync.peer.way="
+                    + way
+                    + "; give one_shot, two_shot or stream"));
+  }
+
+  /** Takes what was measured here instead of the built-in numbers, in bytes. */
+  void set(long newOneShotMost, long newTwoShotMost) {
+    oneShotMost = newOneShotMost;
+    twoShotMost = newTwoShotMost;
+  }
+
+  /** A number for what was asked for by settings. */
+  int choice() {
+    return besideProcessors * (PeerAlgorithm.values().length + 1)
+        + (forced == null ? 0 : forced.ordinal() + 1);
+  }
+
+  boolean isForced() {
+    return forced != null;
+  }
+
+  PeerAlgorithm way(long bytes) {
+    PeerAlgorithm way = forced;
+    if (way == null) {
+      way =
+          bytes <= oneShotMost
+              ? PeerAlgorithm.ONE_SHOT
+              : bytes <= twoShotMost ? PeerAlgorithm.TWO_SHOT : PeerAlgorithm.STREAM;
+    }
+    if (way == PeerAlgorithm.ONE_SHOT && bytes > layout.mostBytes(way)) {
+      way = PeerAlgorithm.TWO_SHOT;
+    }
+    if (way == PeerAlgorithm.TWO_SHOT && bytes > layout.mostBytes(way)) {
+      way = PeerAlgorithm.STREAM;
+    }
+    return way;
+  }
+
+  /** Whether several ranks may have the same GPU. */
+  boolean sharesGpus() {
+    return sharers > 1;
+  }
+
+  /** Whether kernels may be launched of which a processor holds one block only. */
+  boolean takesWholeProcessors() {
+    return PeerBudget.takesWhole(place);
+  }
+
+  /**
+   * How many blocks a launch may have.
+   *
+   * @param perProcessor how many one of the GPU's processors holds at once
+   * @param ofGpu how many of those the GPU has
+   * @param way how the elements go; those that are converted take twice the processors, for half
+   *     the time
+   * @param beside whether most of the GPU is to be left to other work
+   */
+  int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean beside) {
+    int processors = ofGpu / sharers;
+    int most = PeerBudget.blocks(place, perProcessor, processors);
+    if (way.isChunked()) {
+      most = Math.min(most, processors); // that is enough for the links
+    }
+    int taken = way == PeerAlgorithm.STAGED ? 2 * besideProcessors : besideProcessors;
+    taken = Math.min(taken, processors * 3 / 8); // measured: more is no faster
+    return beside ? Math.min(most, perProcessor * taken) : most;
+  }
+
+  @Override
+  public String toString() {
+    return forced != null
+        ? forced.text() + " always"
+        : "one_shot to " + oneShotMost + " bytes, two_shot to " + twoShotMost + ", then stream";
+  }
+}

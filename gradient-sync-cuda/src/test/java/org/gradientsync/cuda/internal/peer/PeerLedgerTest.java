@@ -1,0 +1,114 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.BitSet;
+import java.util.Random;
+import java.util.function.BooleanSupplier;
+import org.gradientsync.collective.NodeMemory;
+import org.gradientsync.collective.ProcessGroup;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Who has unmapped what, in memory that the ranks share. */
+@Timeout(60)
+class PeerLedgerTest {
+  private interface Body {
+    void run(PeerLedger ledger, int rank, Runnable barrier);
+  }
+
+  private static void run(int ranks, Body body) {
+    LocalRanks.run(
+        ranks,
+        b -> b.device("host"),
+        sync -> {
+          ProcessGroup world = LocalRanks.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
+            NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
+            PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
+            body.run(ledger, group.rank(), sync::barrier);
+            sync.barrier();
+          }
+        });
+  }
+
+  @Test
+  void isBackWhenTheLastRankHasEndedIt() {
+    run(
+        3,
+        (ledger, rank, barrier) -> {
+          for (int registration : new int[] {1, 63, 64, 65, PeerTag.MAX_REGISTRATIONS}) {
+            BooleanSupplier unmapped = ledger.isUnmapped(registration);
+            for (int last = 0; last < 3; last++) {
+              assertFalse(unmapped.getAsBoolean(), registration + " is back before rank " + last);
+              barrier.run();
+              if (rank == last) {
+                ledger.ended(registration);
+              }
+              barrier.run();
+            }
+            assertTrue(unmapped.getAsBoolean(), registration + " is not back");
+            assertFalse(ledger.isUnmapped(2).getAsBoolean());
+            assertFalse(ledger.isUnmapped(PeerTag.MAX_REGISTRATIONS - 1).getAsBoolean());
+            assertFalse(ledger.allClosed().getAsBoolean());
+          }
+        });
+  }
+
+  @Test
+  void aClosedRankHasEndedEverything() {
+    run(
+        3,
+        (ledger, rank, barrier) -> {
+          if (rank == 0) {
+            ledger.closed();
+          } else if (rank == 1) {
+            ledger.ended(5);
+          }
+          barrier.run();
+          assertFalse(ledger.isUnmapped(5).getAsBoolean());
+          barrier.run();
+          if (rank == 2) {
+            ledger.ended(5);
+          }
+          barrier.run();
+          assertTrue(ledger.isUnmapped(5).getAsBoolean());
+          assertFalse(ledger.isUnmapped(6).getAsBoolean());
+          assertFalse(ledger.allClosed().getAsBoolean());
+          barrier.run();
+          if (rank != 0) {
+            ledger.closed();
+          }
+          barrier.run();
+          assertTrue(ledger.isUnmapped(6).getAsBoolean());
+          assertTrue(ledger.allClosed().getAsBoolean());
+        });
+  }
+
+  @Test
+  void manyInAnyOrder() {
+    int many = 1000;
+    run(
+        2,
+        (ledger, rank, barrier) -> {
+          BitSet[] ended = {new BitSet(), new BitSet()};
+          Random random = new Random(1);
+          for (int i = 0; i < 1500; i++) {
+            int registration = 1 + random.nextInt(many);
+            int who = random.nextInt(2);
+            ended[who].set(registration);
+            if (who == rank) {
+              ledger.ended(registration);
+            }
+          }
+          barrier.run();
+          for (int i = 1; i <= many; i++) {
+            assertTrue(
+                ledger.isUnmapped(i).getAsBoolean() == (ended[0].get(i) && ended[1].get(i)),
+                "" + i);
+          }
+        });
+  }
+}

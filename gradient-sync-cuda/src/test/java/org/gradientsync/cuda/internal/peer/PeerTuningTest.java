@@ -1,0 +1,135 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import org.gradientsync.spi.Settings;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which way a buffer goes. */
+class PeerTuningTest {
+  private static final long MIB = 1 << 20;
+
+  private static PeerTuning tuning(int ranks, String way) {
+    Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
+    return new PeerTuning(new PeerLayout(ranks), ranks, 1, 0, settings);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 655360", "3, 735000", "4, 326666", "8, 93333", "16, 37333"})
+  void smallBuffersGoInOneShotAndLargeOnesStream(int ranks, long oneShot) {
+    PeerTuning tuning = tuning(ranks, null);
+    assertFalse(tuning.isForced());
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(0));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(4));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(oneShot));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(oneShot + 1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(Long.MAX_VALUE));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+  void noBufferGoesAWayThatIsTooSmallForIt(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    PeerTuning measured = tuning(ranks, null);
+    measured.set(Long.MAX_VALUE, Long.MAX_VALUE);
+    PeerTuning[] tunings = {
+      tuning(ranks, null), measured, tuning(ranks, "one_shot"), tuning(ranks, "two_shot")
+    };
+    for (long bytes = 1; bytes < 64 * MIB; bytes = bytes * 3 / 2 + 1) {
+      for (PeerTuning tuning : tunings) {
+        assertTrue(bytes <= layout.mostBytes(tuning.way(bytes)), tuning + ": " + bytes);
+      }
+    }
+  }
+
+  @Test
+  void whatWasMeasuredReplacesTheBuiltInNumbers() {
+    PeerTuning tuning = tuning(4, null);
+    tuning.set(1000, 5000);
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(1000));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(1001));
+    assertEquals(PeerAlgorithm.STREAM, tuning.way(5001));
+    assertEquals("one_shot to 1000 bytes, two_shot to 5000, then stream", tuning.toString());
+  }
+
+  @Test
+  void aWayCanBeForcedAsFarAsItGoes() {
+    PeerLayout layout = new PeerLayout(4);
+    PeerTuning oneShot = tuning(4, "one_shot");
+    assertTrue(oneShot.isForced());
+    assertEquals("one_shot always", oneShot.toString());
+    long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
+    assertEquals(PeerAlgorithm.ONE_SHOT, oneShot.way(most));
+    assertEquals(PeerAlgorithm.TWO_SHOT, oneShot.way(most + 1));
+    assertEquals(PeerAlgorithm.STREAM, oneShot.way(8 * MIB + 1));
+    PeerTuning twoShot = tuning(4, "Two_Shot");
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, twoShot.way(8 * MIB + 1));
+    PeerTuning stream = tuning(4, "stream");
+    assertEquals(PeerAlgorithm.STREAM, stream.way(1));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"oneshot", "broadcast", "BROADCAST", "one_shot,two_shot", "auto"})
+  void waysThatDoNotExistAreRefused(String way) {
+    IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> tuning(4, way));
+    assertEquals(
+        "no such way: gradientsync.peer.way=" + way + "; give one_shot, two_shot or stream",
+        e.getMessage());
+  }
+
+  @Test
+  void aLaunchTakesItsShareAndAtLeastOneBlock() {
+    PeerLayout layout = new PeerLayout(2);
+    Settings none = new Settings(Map.of());
+    PeerTuning first = new PeerTuning(layout, 2, 1, 0, none);
+    assertEquals(198, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.AT_ONCE, false));
+    assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+    assertEquals(66, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, false));
+    assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
+    assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
+    PeerTuning many = new PeerTuning(layout, 8, 1, 0, none);
+    assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
+    assertTrue(first.takesWholeProcessors());
+    PeerTuning second = new PeerTuning(layout, 2, 1, 1, none);
+    assertEquals(33, second.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(33, second.mostBlocks(2, 132, PeerAlgorithm.STREAM, true));
+    assertFalse(second.takesWholeProcessors());
+    PeerTuning shared = new PeerTuning(layout, 2, 2, 0, none); // two ranks with half of a GPU
+    assertEquals(99, shared.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
+    assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
+    assertTrue(shared.takesWholeProcessors());
+    assertEquals(
+        1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
+    assertEquals(
+        1,
+        new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
+    Settings few = new Settings(Map.of("peer.processors", "5"));
+    assertEquals(
+        5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(
+        132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+    for (String wrong : new String[] {"0", "-1", "513", "many"}) {
+      Settings settings = new Settings(Map.of("peer.processors", wrong));
+      IllegalArgumentException e =
+          assertThrows(
+              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 1, 0, settings));
+      assertTrue(e.getMessage().contains("peer.processors=" + wrong), e.getMessage());
+    }
+  }
+}
