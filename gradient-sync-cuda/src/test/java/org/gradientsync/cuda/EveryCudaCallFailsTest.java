@@ -36,7 +36,7 @@ import org.gradientsync.cuda.compute.Grid;
 import org.gradientsync.cuda.compute.TestBlas;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
-import org.gradientsync.cuda.internal.peer.PeerSharing;
+import org.gradientsync.cuda.internal.peer.ProcessMemory;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -313,7 +313,7 @@ class EveryCudaCallFailsTest {
     ProcessGroup world = LocalRanks.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
         CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank())) {
-      PeerSharing.share(group, device);
+      ProcessMemory.share(group, device);
     }
   }
 

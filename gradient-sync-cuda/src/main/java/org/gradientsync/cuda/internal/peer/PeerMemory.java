@@ -38,8 +38,7 @@ final class PeerMemory implements AutoCloseable {
   private final Gpu gpu;
   private final GroupCommunicator communicator;
   private final long process;
-  private final int sharers;
-  private final int turn;
+  private final PeerSharing sharing;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
   private record Place(int rank, long process, long allocation) {}
@@ -58,27 +57,25 @@ final class PeerMemory implements AutoCloseable {
   /** Another rank's memory as it is mapped here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerMemory(Gpu gpu, GroupCommunicator communicator, long process, int sharers, int turn) {
+  private PeerMemory(Gpu gpu, GroupCommunicator communicator, long process, PeerSharing sharing) {
     this.gpu = gpu;
     this.communicator = communicator;
     this.process = process;
-    this.sharers = sharers;
-    this.turn = turn;
+    this.sharing = sharing;
   }
 
   /**
    * Finds out whether each rank can reach each other one's GPU. Collective.
    *
-   * @param sharing whether ranks of one process may share a GPU: their kernels wait for each other,
-   *     and so does what one rank's thread asks of the GPU for another's kernel
+   * @param sharingAllowed whether ranks of one process may share a GPU, see {@link PeerSharing}
    * @throws UnavailableException on all ranks, with the same reason, if not
    */
-  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharing) {
-    return open(group, gpu, sharing, PROCESS);
+  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharingAllowed) {
+    return open(group, gpu, sharingAllowed, PROCESS);
   }
 
   /** As {@link #open(ProcessGroup, Gpu, boolean)}, in a process of this number. */
-  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharing, long process) {
+  static PeerMemory open(ProcessGroup group, Gpu gpu, boolean sharingAllowed, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(gpu.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
@@ -93,33 +90,21 @@ final class PeerMemory implements AutoCloseable {
         reason =
             obstacle(
                 gpu,
-                sharing,
+                sharingAllowed,
                 Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS),
                 own.array());
         reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
       }
     }
     Agreement.requireAll(communicator, reason);
-    int most = 0;
+    List<List<Long>> gpus = new ArrayList<>();
     for (int rank = 0; rank < group.size(); rank++) {
-      most = Math.max(most, lowerWithSameGpu(all, rank) + 1);
+      gpus.add(Arrays.stream(all, FACTS * rank, FACTS * rank + FACTS).boxed().toList());
     }
-    return new PeerMemory(gpu, communicator, process, most, lowerWithSameGpu(all, group.rank()));
+    return new PeerMemory(gpu, communicator, process, new PeerSharing(gpus, group.rank()));
   }
 
-  private static int lowerWithSameGpu(long[] all, int rank) {
-    int lower = 0;
-    for (int peer = 0; peer < rank; peer++) {
-      boolean same = true;
-      for (int fact = 0; fact < FACTS; fact++) {
-        same &= all[FACTS * peer + fact] == all[FACTS * rank + fact];
-      }
-      lower += same ? 1 : 0;
-    }
-    return lower;
-  }
-
-  private static String obstacle(Gpu gpu, boolean sharing, long[] theirs, long[] own) {
+  private static String obstacle(Gpu gpu, boolean sharingAllowed, long[] theirs, long[] own) {
     CudaApi api = gpu.api();
     boolean sameProcess = theirs[0] == own[0];
     if (theirs[1] != own[1]) {
@@ -127,7 +112,7 @@ final class PeerMemory implements AutoCloseable {
     }
     try {
       if (theirs[2] == own[2] && theirs[3] == own[3]) {
-        return sameProcess && sharing ? "" : "they share a GPU";
+        return PeerSharing.obstacle(sharingAllowed, sameProcess);
       }
       byte[] pci = new byte[16];
       ByteBuffer.wrap(pci).putLong(theirs[2]).putLong(theirs[3]);
@@ -164,14 +149,9 @@ final class PeerMemory implements AutoCloseable {
     return communicator;
   }
 
-  /** How many ranks share a GPU, at most; 1 if each has its own. The same on all ranks. */
-  int sharers() {
-    return sharers;
-  }
-
-  /** How many lower ranks have this rank's GPU. */
-  int turn() {
-    return turn;
+  /** Who shares a GPU with whom. */
+  PeerSharing sharing() {
+    return sharing;
   }
 
   /**

@@ -1,7 +1,6 @@
 package org.gradientsync.cuda.internal.peer;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import jcuda.driver.CUfunction;
 import org.gradientsync.DataType;
@@ -69,26 +68,6 @@ final class PeerPlanner implements AutoCloseable {
               : PeerAlgorithm.TWO_SHOT; // in pieces
     }
     return way.takes(format, op, isWatched(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
-  }
-
-  /**
-   * Whether nothing may be planned while a kernel of any rank runs. That is so where ranks share a
-   * GPU: to load kernels, or to make a graph, the driver may wait there for another rank's kernels,
-   * which wait for this one's.
-   */
-  boolean plansAhead() {
-    return tuning.sharesGpus();
-  }
-
-  /**
-   * The operations that are planned before a buffer's first call; the others, if not all, when they
-   * are asked for.
-   */
-  List<ReduceOp> plannedFirst(DataType type) {
-    if (!plansAhead()) {
-      return List.of(type.isFloatingPoint() ? ReduceOp.AVERAGE : ReduceOp.SUM);
-    }
-    return Arrays.stream(ReduceOp.values()).filter(op -> op.isDefinedFor(type)).toList();
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {

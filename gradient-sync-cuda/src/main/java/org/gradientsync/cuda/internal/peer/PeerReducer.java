@@ -167,9 +167,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       PeerRegistration registration = registrations.get(own);
       if (registration.broadcast(root) == null) {
         prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
-        if (planner.plansAhead()) {
-          Agreement.requireAll(communicator, ""); // nobody's kernel runs before
-        }
+        memory.sharing().planned(communicator);
       }
       enqueue(registration, registration.broadcast(root), own, null, root);
     }
@@ -314,7 +312,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     // others.
     String reason = "";
     try {
-      for (ReduceOp op : planner.plannedFirst(own.type())) {
+      for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
         plan(registration, op);
       }
     } catch (CudaException e) {

@@ -39,7 +39,7 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of("cache", "peer.processors", "peer.sharing", "peer.tuning", "peer.way");
+    return Set.of("cache", "peer.processors", PeerSharing.SWITCH, "peer.tuning", "peer.way");
   }
 
   @Override
@@ -63,16 +63,15 @@ public final class PeerReducerProvider implements ReducerProvider {
     ProcessGroup group = context.group();
     CudaDevice device = (CudaDevice) context.device();
     Gpu gpu = DriverAccess.gpu(device);
-    boolean sharing = context.settings().isOn("peer.sharing", false);
     boolean measures = context.settings().isOn("peer.tuning", true);
-    PeerMemory memory = PeerMemory.open(group, gpu, sharing);
+    PeerMemory memory = PeerMemory.open(group, gpu, PeerSharing.isAllowed(context.settings()));
     NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
     PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
     PeerMailbox mailbox =
         new PeerMailbox(DriverAccess.stream(device.stream()), memory, ledger, layout);
-    PeerBudget.Share share = PeerBudget.take(gpu.ordinal(), memory.turn());
+    PeerBudget.Share share = PeerBudget.take(gpu.ordinal(), memory.sharing().turn());
     PeerReport report = null;
     PeerFinite finite = null;
     PeerPlanner planner = null;
@@ -82,7 +81,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       memory.communicator().allReduce(LongBuffer.wrap(places), ReduceOp.MAX);
       int place = (int) places[0]; // the smallest share of any rank
       PeerTuning tuning =
-          new PeerTuning(layout, group.size(), memory.sharers(), place, context.settings());
+          new PeerTuning(layout, group.size(), memory.sharing(), place, context.settings());
       requireSame(group, memory.communicator(), tuning, measures);
       String reason = "";
       try {
@@ -161,7 +160,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       return;
     }
     Gpu gpu = DriverAccess.gpu(context.device());
-    String name = gpu.name() + (tuning.sharesGpus() ? " shared" : "");
+    String name = tuning.sharing().nameOf(gpu.name());
     PeerTuningCache cache =
         new PeerTuningCache(
             context.settings(), name, gpu.api().driverVersion(), group.size(), place);

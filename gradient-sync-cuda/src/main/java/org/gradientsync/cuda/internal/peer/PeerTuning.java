@@ -18,19 +18,19 @@ final class PeerTuning {
   private final int place;
   private final PeerAlgorithm forced;
   private final int besideProcessors;
-  private final int sharers;
+  private final PeerSharing sharing;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
 
   /**
    * The built-in numbers.
    *
-   * @param sharers how many ranks share a GPU, at most
+   * @param sharing which part of its GPU each rank has
    * @param place the sync's share of the GPU, see {@link PeerBudget}
    */
-  PeerTuning(PeerLayout layout, int ranks, int sharers, int place, Settings settings) {
+  PeerTuning(PeerLayout layout, int ranks, PeerSharing sharing, int place, Settings settings) {
     this.layout = layout;
-    this.sharers = sharers;
+    this.sharing = sharing;
     this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
     besideProcessors = besideProcessors(settings, ranks);
@@ -103,9 +103,8 @@ final class PeerTuning {
     return way;
   }
 
-  /** Whether several ranks may have the same GPU. */
-  boolean sharesGpus() {
-    return sharers > 1;
+  PeerSharing sharing() {
+    return sharing;
   }
 
   /** Whether kernels may be launched of which a processor holds one block only. */
@@ -123,7 +122,7 @@ final class PeerTuning {
    * @param beside whether most of the GPU is to be left to other work
    */
   int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean beside) {
-    int processors = ofGpu / sharers;
+    int processors = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perProcessor, processors);
     if (way.isChunked()) {
       most = Math.min(most, processors); // that is enough for the links

@@ -9,11 +9,14 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.spi.Settings;
 
 /** Any content of the cache's file, and any text as a setting. */
 class PeerTuningFuzzTest {
+  private static final PeerSharing ALONE = new PeerSharing(List.of(7), 0);
+
   private static final String KEY = "gpu.1.2-ranks.share-1=";
 
   private final PeerLayout layout = new PeerLayout(2);
@@ -50,7 +53,7 @@ class PeerTuningFuzzTest {
     String name = data.pickValue(new String[] {"peer.way", "peer.processors"});
     String text = data.consumeRemainingAsString();
     try {
-      PeerTuning tuning = new PeerTuning(layout, 2, 1, 1, new Settings(Map.of(name, text)));
+      PeerTuning tuning = new PeerTuning(layout, 2, ALONE, 1, new Settings(Map.of(name, text)));
       for (long bytes : new long[] {0, 1, 1 << 20, Long.MAX_VALUE}) {
         PeerAlgorithm way = tuning.way(bytes);
         int most = tuning.mostBlocks(2, 132, way, true);

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
@@ -14,11 +15,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which way a buffer goes. */
 class PeerTuningTest {
+  private static final PeerSharing ALONE = new PeerSharing(List.of(7), 0);
+
   private static final long MIB = 1 << 20;
 
   private static PeerTuning tuning(int ranks, String way) {
     Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
-    return new PeerTuning(new PeerLayout(ranks), ranks, 1, 0, settings);
+    return new PeerTuning(new PeerLayout(ranks), ranks, ALONE, 0, settings);
   }
 
   @ParameterizedTest
@@ -92,7 +95,7 @@ class PeerTuningTest {
   void aLaunchTakesItsShareAndAtLeastOneBlock() {
     PeerLayout layout = new PeerLayout(2);
     Settings none = new Settings(Map.of());
-    PeerTuning first = new PeerTuning(layout, 2, 1, 0, none);
+    PeerTuning first = new PeerTuning(layout, 2, ALONE, 0, none);
     assertEquals(198, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.AT_ONCE, false));
     assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
@@ -100,35 +103,40 @@ class PeerTuningTest {
     assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
     assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
-    PeerTuning many = new PeerTuning(layout, 8, 1, 0, none);
+    PeerTuning many = new PeerTuning(layout, 8, ALONE, 0, none);
     assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(first.takesWholeProcessors());
-    PeerTuning second = new PeerTuning(layout, 2, 1, 1, none);
+    PeerTuning second = new PeerTuning(layout, 2, ALONE, 1, none);
     assertEquals(33, second.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(33, second.mostBlocks(2, 132, PeerAlgorithm.STREAM, true));
     assertFalse(second.takesWholeProcessors());
-    PeerTuning shared = new PeerTuning(layout, 2, 2, 0, none); // two ranks with half of a GPU
+    PeerTuning shared =
+        new PeerTuning(
+            layout, 2, new PeerSharing(List.of(7, 7), 0), 0, none); // two ranks with half of a GPU
     assertEquals(99, shared.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(shared.takesWholeProcessors());
     assertEquals(
-        1, new PeerTuning(layout, 2, 1, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
+        1,
+        new PeerTuning(layout, 2, ALONE, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     assertEquals(
         1,
-        new PeerTuning(layout, 2, 1, 1000, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
+        new PeerTuning(layout, 2, ALONE, 1000, none)
+            .mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
     assertEquals(
-        5, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+        5, new PeerTuning(layout, 2, ALONE, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
     assertEquals(
-        132, new PeerTuning(layout, 2, 1, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
+        132,
+        new PeerTuning(layout, 2, ALONE, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
       Settings settings = new Settings(Map.of("peer.processors", wrong));
       IllegalArgumentException e =
           assertThrows(
-              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, 1, 0, settings));
+              IllegalArgumentException.class, () -> new PeerTuning(layout, 2, ALONE, 0, settings));
       assertTrue(e.getMessage().contains("peer.processors=" + wrong), e.getMessage());
     }
   }

@@ -7,8 +7,8 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 
 /** Shares memory as ranks in processes of their own do. */
-public final class PeerSharing {
-  private PeerSharing() {}
+public final class ProcessMemory {
+  private ProcessMemory() {}
 
   public static void share(ProcessGroup group, CudaDevice device) {
     try (PeerMemory memory = PeerMemory.open(group, DriverAccess.gpu(device), false, group.rank());
