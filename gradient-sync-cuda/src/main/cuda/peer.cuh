@@ -4,7 +4,7 @@
 //
 //   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
 //   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
-//   at_once   as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
+//   two_shot_unrolled   as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
 //   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
@@ -12,7 +12,7 @@
 //
 // And broadcast, in which one rank sends all its elements to all others.
 //
-// one_shot, two_shot and at_once send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data
+// one_shot, two_shot and two_shot_unrolled send lines of 128 bytes, 112 of data and 16 that say which call they are of, so data
 // needs no fence and no flag of its own. A line is written by eight threads of a warp with one instruction and read in the
 // same way, which NVLink carries as a whole (NCCL's protocol LL128 rests on the same).
 //
@@ -829,7 +829,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two
   by_shards<F, FAMILY, WATCHED, 1>(a);
 }
 // For buffers of whole vectors that begin where vectors do. Sends the same lines as two_shot, so each rank may choose.
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void at_once(const Arguments& a) {
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot_unrolled(const Arguments& a) {
   by_shards<F, FAMILY, WATCHED, 4>(a);
 }
 
@@ -1142,13 +1142,13 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
 #define ALL_WAYS(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, format, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, format, ADDING, watched) \
-  KERNEL(at_once, 256, 2, type, format, ADDING, watched) \
+  KERNEL(two_shot_unrolled, 256, 2, type, format, ADDING, watched) \
   KERNEL(stream, 512, 2, type, format, ADDING, watched) \
   KERNEL(wide, 512, 1, type, format, ADDING, watched)
 #define NARROWED(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
-  KERNEL(at_once, 256, 2, type, Narrowed<format>, ADDING, watched) \
+  KERNEL(two_shot_unrolled, 256, 2, type, Narrowed<format>, ADDING, watched) \
   KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING, watched)
 #define BROADCAST(type, format) \
   extern "C" __global__ void __launch_bounds__(256, 3) broadcast_##type(const __grid_constant__ Arguments a) { \

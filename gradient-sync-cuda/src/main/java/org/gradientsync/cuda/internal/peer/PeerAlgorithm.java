@@ -11,7 +11,7 @@ public enum PeerAlgorithm {
   /** Shards to their owners, results to everybody, in such lines. */
   TWO_SHOT(256),
   /** The same for buffers of whole vectors. */
-  AT_ONCE(256),
+  TWO_SHOT_UNROLLED(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
   /** As stream, with fewer blocks that have more in flight: beside other work. */
@@ -38,7 +38,7 @@ public enum PeerAlgorithm {
     boolean hasMore = op.adds() && type.isFloatingPoint() && !(watched && type == DataType.FLOAT64);
     return switch (this) {
       case TWO_SHOT -> true;
-      case ONE_SHOT, AT_ONCE -> hasMore;
+      case ONE_SHOT, TWO_SHOT_UNROLLED -> hasMore;
       case STREAM, WIDE -> hasMore && !format.isNarrowed();
       case STAGED -> hasMore && format.isNarrowed();
       case BROADCAST -> op.adds() && !watched && !format.isNarrowed();

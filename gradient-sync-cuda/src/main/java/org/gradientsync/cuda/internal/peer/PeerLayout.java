@@ -46,7 +46,7 @@ final class PeerLayout {
     long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
     return switch (way) {
       case ONE_SHOT, BROADCAST -> HEAD;
-      case TWO_SHOT, AT_ONCE -> twoShot;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShot;
       case STREAM, WIDE, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
     };
   }
@@ -55,7 +55,7 @@ final class PeerLayout {
   long stride(PeerAlgorithm way) {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
-      case TWO_SHOT, AT_ONCE -> twoShotRounds * ROUND_STRIDE;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShotRounds * ROUND_STRIDE;
       case STREAM, WIDE -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
       case STAGED -> stride(PeerAlgorithm.STREAM) / 2; // the other half is for results
     };
@@ -65,7 +65,7 @@ final class PeerLayout {
   long mostBytes(PeerAlgorithm way) {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
-      case TWO_SHOT, AT_ONCE -> TWO_SHOT_BYTES;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> TWO_SHOT_BYTES;
       case STREAM, WIDE, STAGED -> Long.MAX_VALUE;
     };
   }

@@ -114,11 +114,11 @@ final class PeerPlanner implements AutoCloseable {
       int root,
       boolean watched) {
     kernels.load(format, op, watched);
-    boolean atOnce =
+    boolean unrolled =
         chosen == PeerAlgorithm.TWO_SHOT
-            && PeerAlgorithm.AT_ONCE.takes(format, op, watched)
-            && goesAtOnce(registration, format);
-    PeerAlgorithm way = atOnce ? PeerAlgorithm.AT_ONCE : chosen;
+            && PeerAlgorithm.TWO_SHOT_UNROLLED.takes(format, op, watched)
+            && goesUnrolled(registration, format);
+    PeerAlgorithm way = unrolled ? PeerAlgorithm.TWO_SHOT_UNROLLED : chosen;
     CUfunction function = kernels.function(way, format, op, watched);
     int most =
         tuning.mostBlocks(
@@ -148,7 +148,7 @@ final class PeerPlanner implements AutoCloseable {
   /**
    * Whether all vectors are whole. Each rank decides for itself: the kernels send the same lines.
    */
-  private boolean goesAtOnce(PeerRegistration registration, PeerFormat format) {
+  private boolean goesUnrolled(PeerRegistration registration, PeerFormat format) {
     return registration.addresses[rank] % PeerLayout.VECTOR == 0
         && registration.count % (PeerLayout.VECTOR / format.wire().sizeInBytes()) == 0;
   }

@@ -30,7 +30,7 @@ class PeerBudgetTest {
   /** Parts of a processor that a kernel's block takes, of {@link #WHOLE}. */
   private enum Kernel {
     TWO_SHOT(2),
-    AT_ONCE(3),
+    TWO_SHOT_UNROLLED(3),
     STAGED(6);
 
     private final int parts;

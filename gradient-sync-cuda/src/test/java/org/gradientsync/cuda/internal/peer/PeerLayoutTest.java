@@ -110,7 +110,7 @@ class PeerLayoutTest {
     long stride = layout.stride(way);
     long parts =
         switch (way) {
-          case ONE_SHOT, BROADCAST, TWO_SHOT, AT_ONCE ->
+          case ONE_SHOT, BROADCAST, TWO_SHOT, TWO_SHOT_UNROLLED ->
               2L * ranks; // both parities, or both halves
           case STREAM, WIDE -> (long) SLOTS * (ranks - 1);
           case STAGED -> 2L * SLOTS * (ranks - 1); // contributions and results
@@ -159,7 +159,7 @@ class PeerLayoutTest {
   void kernelsAreLaunchedWithTheThreadsThatTheyAreBoundTo() {
     Matcher kernels =
         Pattern.compile(
-                "KERNEL\\((one_shot|two_shot|at_once|stream|wide|staged), (\\d+), \\d+, type")
+                "KERNEL\\((one_shot|two_shot|two_shot_unrolled|stream|wide|staged), (\\d+), \\d+, type")
             .matcher(SOURCE);
     List<String> bounds = new ArrayList<>();
     while (kernels.find()) {
@@ -339,9 +339,13 @@ class PeerLayoutTest {
     assertEquals(head(), layout.offset(PeerAlgorithm.ONE_SHOT));
     assertEquals(layout.offset(PeerAlgorithm.ONE_SHOT), layout.offset(PeerAlgorithm.BROADCAST));
     assertEquals(layout.stride(PeerAlgorithm.ONE_SHOT), layout.stride(PeerAlgorithm.BROADCAST));
-    assertEquals(layout.offset(PeerAlgorithm.TWO_SHOT), layout.offset(PeerAlgorithm.AT_ONCE));
-    assertEquals(layout.stride(PeerAlgorithm.TWO_SHOT), layout.stride(PeerAlgorithm.AT_ONCE));
-    assertEquals(layout.mostBytes(PeerAlgorithm.TWO_SHOT), layout.mostBytes(PeerAlgorithm.AT_ONCE));
+    assertEquals(
+        layout.offset(PeerAlgorithm.TWO_SHOT), layout.offset(PeerAlgorithm.TWO_SHOT_UNROLLED));
+    assertEquals(
+        layout.stride(PeerAlgorithm.TWO_SHOT), layout.stride(PeerAlgorithm.TWO_SHOT_UNROLLED));
+    assertEquals(
+        layout.mostBytes(PeerAlgorithm.TWO_SHOT),
+        layout.mostBytes(PeerAlgorithm.TWO_SHOT_UNROLLED));
     assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.STAGED));
     assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.WIDE));
     assertEquals(layout.stride(PeerAlgorithm.STREAM), layout.stride(PeerAlgorithm.WIDE));

@@ -727,7 +727,7 @@ class PeerReducerTest {
 
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4})
-  void buffersOfWholeVectorsGoAtOnce(int ranks) {
+  void buffersOfWholeVectorsGoUnrolled(int ranks) {
     int count = 1 << 18; // 1 MiB: more than goes in one shot
     int most = 1 << 21; // as much as goes in lines
     run(
@@ -735,11 +735,11 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaBuffer all = rank.device().allocate(DataType.FLOAT32, most);
           Map<CudaBuffer, String> ways = new LinkedHashMap<>();
-          ways.put((CudaBuffer) all.slice(0, count), "at_once");
-          ways.put((CudaBuffer) all.slice(4, count), "at_once");
+          ways.put((CudaBuffer) all.slice(0, count), "two_shot_unrolled");
+          ways.put((CudaBuffer) all.slice(4, count), "two_shot_unrolled");
           ways.put((CudaBuffer) all.slice(1, count), "two_shot");
           ways.put((CudaBuffer) all.slice(0, count + 1), "two_shot");
-          ways.put((CudaBuffer) all.slice(0, most), "at_once");
+          ways.put((CudaBuffer) all.slice(0, most), "two_shot_unrolled");
           ways.put((CudaBuffer) all.slice(0, 4), "one_shot");
           ways.forEach(
               (slice, way) -> {
@@ -751,7 +751,7 @@ class PeerReducerTest {
           rank.gpu().launched.clear();
           boolean odd = rank.rank() == 1; // each decides for itself
           reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
-          String way = odd ? "two_shot" : "at_once";
+          String way = odd ? "two_shot" : "two_shot_unrolled";
           assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), adding(rank));
           all.close();
         });
@@ -829,7 +829,8 @@ class PeerReducerTest {
           rank.gpu().launched.clear();
           CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
           reducer.allReduce(large, ReduceOp.AVERAGE);
-          assertEquals(3, Collections.frequency(rank.gpu().launched, "at_once_FLOAT32_ADDING"));
+          assertEquals(
+              3, Collections.frequency(rank.gpu().launched, "two_shot_unrolled_FLOAT32_ADDING"));
           assertFalse(rank.gpu().launched.contains("stream_FLOAT32_ADDING"));
           assertEquals(1, graphs(rank));
           long address = large.address();

@@ -97,7 +97,7 @@ class PeerTuningTest {
     Settings none = new Settings(Map.of());
     PeerTuning first = new PeerTuning(layout, 2, ALONE, 0, none);
     assertEquals(198, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
-    assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.AT_ONCE, false));
+    assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.TWO_SHOT_UNROLLED, false));
     assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(66, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, false));
     assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
