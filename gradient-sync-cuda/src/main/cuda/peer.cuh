@@ -7,8 +7,8 @@
 //   two_shot_unrolled   as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
 //   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
 //
-//   wide      as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
-//   staged    as wide, but results go through the staging, too: for elements that travel in another type than they lie in.
+//   stream_few_ctas   as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
+//   staged    as stream_few_ctas, but results go through the staging, too: for elements that travel in another type than they lie in.
 //
 // And broadcast, in which one rank sends all its elements to all others.
 //
@@ -35,11 +35,11 @@ constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which
 constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
 
-// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. In wide and staged half
+// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. In stream_few_ctas and staged half
 // as many of types of 16 bits, which are added up in twice the registers.
 constexpr int STREAM_BATCH = 2;
-constexpr int WIDE_BATCH = 8;
-template <class F> constexpr int WIDE_BATCH_OF = sizeof(typename F::Stored) == 2 ? WIDE_BATCH / 2 : WIDE_BATCH;
+constexpr int FEW_CTAS_BATCH = 8;
+template <class F> constexpr int FEW_CTAS_BATCH_OF = sizeof(typename F::Stored) == 2 ? FEW_CTAS_BATCH / 2 : FEW_CTAS_BATCH;
 
 constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
 constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
@@ -1126,11 +1126,11 @@ template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ 
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
   in_chunks<F, FAMILY, WATCHED, STREAM_BATCH, false>(a);
 }
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void wide(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>, false>(a);
+template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream_few_ctas(const Arguments& a) {
+  in_chunks<F, FAMILY, WATCHED, FEW_CTAS_BATCH_OF<F>, false>(a);
 }
 template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, WIDE_BATCH_OF<F>, true>(a);
+  in_chunks<F, FAMILY, WATCHED, FEW_CTAS_BATCH_OF<F>, true>(a);
 }
 
 #define KERNEL(way, threads, blocks, type, format, family, watched) \
@@ -1144,7 +1144,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void sta
   KERNEL(two_shot, 256, 3, type, format, ADDING, watched) \
   KERNEL(two_shot_unrolled, 256, 2, type, format, ADDING, watched) \
   KERNEL(stream, 512, 2, type, format, ADDING, watched) \
-  KERNEL(wide, 512, 1, type, format, ADDING, watched)
+  KERNEL(stream_few_ctas, 512, 1, type, format, ADDING, watched)
 #define NARROWED(type, format, watched) \
   KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
   KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \

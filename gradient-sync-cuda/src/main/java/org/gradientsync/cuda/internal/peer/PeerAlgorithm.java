@@ -15,8 +15,10 @@ public enum PeerAlgorithm {
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
   /** As stream, with fewer blocks that have more in flight: beside other work. */
-  WIDE(512),
-  /** As wide, for elements that travel in another type; results go through staging, too. */
+  STREAM_FEW_CTAS(512),
+  /**
+   * As stream_few_ctas, for elements that travel in another type; results go through staging, too.
+   */
   STAGED(512),
   /** One rank's elements to everybody, in lines. */
   BROADCAST(256);
@@ -39,7 +41,7 @@ public enum PeerAlgorithm {
     return switch (this) {
       case TWO_SHOT -> true;
       case ONE_SHOT, TWO_SHOT_UNROLLED -> hasMore;
-      case STREAM, WIDE -> hasMore && !format.isNarrowed();
+      case STREAM, STREAM_FEW_CTAS -> hasMore && !format.isNarrowed();
       case STAGED -> hasMore && format.isNarrowed();
       case BROADCAST -> op.adds() && !watched && !format.isNarrowed();
     };
@@ -47,14 +49,14 @@ public enum PeerAlgorithm {
 
   /** Whether large buffers go in chunks. */
   boolean isChunked() {
-    return this == STREAM || this == WIDE || this == STAGED;
+    return this == STREAM || this == STREAM_FEW_CTAS || this == STAGED;
   }
 
   /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
   int batch(DataType wire) {
     return switch (this) {
       case STREAM -> 2;
-      case WIDE, STAGED -> wire.sizeInBytes() == 2 ? 4 : 8;
+      case STREAM_FEW_CTAS, STAGED -> wire.sizeInBytes() == 2 ? 4 : 8;
       default -> 0;
     };
   }

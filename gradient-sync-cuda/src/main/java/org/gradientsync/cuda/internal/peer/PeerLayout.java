@@ -47,7 +47,8 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> HEAD;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShot;
-      case STREAM, WIDE, STAGED -> twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
+      case STREAM, STREAM_FEW_CTAS, STAGED ->
+          twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
     };
   }
 
@@ -56,7 +57,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShotRounds * ROUND_STRIDE;
-      case STREAM, WIDE -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
+      case STREAM, STREAM_FEW_CTAS -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
       case STAGED -> stride(PeerAlgorithm.STREAM) / 2; // the other half is for results
     };
   }
@@ -66,7 +67,7 @@ final class PeerLayout {
     return switch (way) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> TWO_SHOT_BYTES;
-      case STREAM, WIDE, STAGED -> Long.MAX_VALUE;
+      case STREAM, STREAM_FEW_CTAS, STAGED -> Long.MAX_VALUE;
     };
   }
 

@@ -78,7 +78,7 @@ final class PeerPlanner implements AutoCloseable {
     } else if (way == PeerAlgorithm.STREAM
         && registration.beside
         && tuning.takesWholeProcessors()) {
-      way = PeerAlgorithm.WIDE;
+      way = PeerAlgorithm.STREAM_FEW_CTAS;
     }
     int tag = PeerTag.of(registration.number, op);
     return plan(registration, format, way, op, tag, 0, isWatched(registration.type));

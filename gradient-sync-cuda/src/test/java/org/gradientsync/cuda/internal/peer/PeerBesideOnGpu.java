@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The bits of what goes beside other work, by the way {@code wide}. */
+/** The bits of what goes beside other work, by the way {@code stream_few_ctas}. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
 class PeerBesideOnGpu {

@@ -112,7 +112,7 @@ class PeerLayoutTest {
         switch (way) {
           case ONE_SHOT, BROADCAST, TWO_SHOT, TWO_SHOT_UNROLLED ->
               2L * ranks; // both parities, or both halves
-          case STREAM, WIDE -> (long) SLOTS * (ranks - 1);
+          case STREAM, STREAM_FEW_CTAS -> (long) SLOTS * (ranks - 1);
           case STAGED -> 2L * SLOTS * (ranks - 1); // contributions and results
         };
     return parts * stride * 16;
@@ -127,10 +127,10 @@ class PeerLayoutTest {
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
     for (PeerAlgorithm way : PeerAlgorithm.values()) {
       int stream = constant("STREAM_BATCH");
-      int wide = constant("WIDE_BATCH");
+      int fewCtas = constant("FEW_CTAS_BATCH");
       boolean isStream = way == PeerAlgorithm.STREAM;
       for (DataType type : DataType.values()) {
-        int batch = isStream ? stream : type.sizeInBytes() == 2 ? wide / 2 : wide;
+        int batch = isStream ? stream : type.sizeInBytes() == 2 ? fewCtas / 2 : fewCtas;
         assertEquals(way.isChunked() ? batch : 0, way.batch(type), way + " of " + type);
       }
     }
@@ -159,7 +159,7 @@ class PeerLayoutTest {
   void kernelsAreLaunchedWithTheThreadsThatTheyAreBoundTo() {
     Matcher kernels =
         Pattern.compile(
-                "KERNEL\\((one_shot|two_shot|two_shot_unrolled|stream|wide|staged), (\\d+), \\d+, type")
+                "KERNEL\\((one_shot|two_shot|two_shot_unrolled|stream|stream_few_ctas|staged), (\\d+), \\d+, type")
             .matcher(SOURCE);
     List<String> bounds = new ArrayList<>();
     while (kernels.find()) {
@@ -347,8 +347,8 @@ class PeerLayoutTest {
         layout.mostBytes(PeerAlgorithm.TWO_SHOT),
         layout.mostBytes(PeerAlgorithm.TWO_SHOT_UNROLLED));
     assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.STAGED));
-    assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.WIDE));
-    assertEquals(layout.stride(PeerAlgorithm.STREAM), layout.stride(PeerAlgorithm.WIDE));
+    assertEquals(layout.offset(PeerAlgorithm.STREAM), layout.offset(PeerAlgorithm.STREAM_FEW_CTAS));
+    assertEquals(layout.stride(PeerAlgorithm.STREAM), layout.stride(PeerAlgorithm.STREAM_FEW_CTAS));
     assertTrue(
         used(layout, PeerAlgorithm.STAGED, ranks) <= used(layout, PeerAlgorithm.STREAM, ranks));
     PeerAlgorithm[] inOrder = {
@@ -416,7 +416,9 @@ class PeerLayoutTest {
   void aChunkFitsInItsSlot(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
     for (PeerAlgorithm way :
-        new PeerAlgorithm[] {PeerAlgorithm.STREAM, PeerAlgorithm.WIDE, PeerAlgorithm.STAGED}) {
+        new PeerAlgorithm[] {
+          PeerAlgorithm.STREAM, PeerAlgorithm.STREAM_FEW_CTAS, PeerAlgorithm.STAGED
+        }) {
       int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {

@@ -806,7 +806,7 @@ class PeerReducerTest {
               CudaBuffer beside = rank.device().on(stream, large);
               rank.gpu().launched.clear();
               reducer.allReduce(beside, ReduceOp.AVERAGE);
-              assertEquals(List.of("wide_FLOAT32_ADDING", "graph"), adding(rank));
+              assertEquals(List.of("stream_few_ctas_FLOAT32_ADDING", "graph"), adding(rank));
               rank.gpu().launched.clear();
               second.allReduce(beside, ReduceOp.AVERAGE);
               assertEquals(List.of("stream_FLOAT32_ADDING", "graph"), adding(rank));

@@ -101,10 +101,10 @@ class PeerTuningTest {
     assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(66, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, false));
     assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
-    assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     PeerTuning many = new PeerTuning(layout, 8, ALONE, 0, none);
-    assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(first.takesWholeProcessors());
     PeerTuning second = new PeerTuning(layout, 2, ALONE, 1, none);
@@ -116,7 +116,7 @@ class PeerTuningTest {
             layout, 2, new PeerSharing(List.of(7, 7), 0), 0, none); // two ranks with half of a GPU
     assertEquals(99, shared.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
-    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+    assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     assertTrue(shared.takesWholeProcessors());
     assertEquals(
@@ -128,7 +128,9 @@ class PeerTuningTest {
             .mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
     Settings few = new Settings(Map.of("peer.processors", "5"));
     assertEquals(
-        5, new PeerTuning(layout, 2, ALONE, 0, few).mostBlocks(1, 132, PeerAlgorithm.WIDE, true));
+        5,
+        new PeerTuning(layout, 2, ALONE, 0, few)
+            .mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(
         132,
         new PeerTuning(layout, 2, ALONE, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
