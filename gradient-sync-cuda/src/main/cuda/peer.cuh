@@ -21,7 +21,7 @@
 // the number of the plan, on which all ranks agreed, so a rank in another call than the others is found before any
 // element is changed.
 //
-// In kernels that are WATCHED each thread looks for NaN and infinities among this rank's elements before it sends them. So
+// In kernels with CHECK_FINITE each thread looks for NaN and infinities among this rank's elements before it sends them. So
 // what a rank has found lies in the host's memory when the others have its elements. These kernels are compiled apart: even
 // a branch that is not taken costs the others registers.
 
@@ -105,7 +105,7 @@ struct Arguments {
   int aligned; // bit r: rank r's buffer begins at a multiple of 16 bytes
   int op;
   int root; // of a broadcast
-  Found* found;    // in kernels that are watched
+  Found* found;    // in kernels that check for NaN and infinities
   long long first; // index in the registered buffer of the first element here
 };
 
@@ -251,12 +251,12 @@ struct Call {
   }
 
   // The last block counts the call, for the next launch.
-  template <bool WATCHED = false> __device__ __forceinline__ void finish() {
+  template <bool CHECK_FINITE = false> __device__ __forceinline__ void finish() {
     __syncthreads();
     if (threadIdx.x == 0) {
       if (atomicAdd(&own->done, 1) == gridDim.x - 1) {
         own->done = 0;
-        if (WATCHED) tell(&a.found->done, number);
+        if (CHECK_FINITE) tell(&a.found->done, number);
         own->call = number;
       }
     }
@@ -569,8 +569,8 @@ __device__ __forceinline__ bool gather(Call& call, const Lane& lane, const uint4
 
 // Staging: for odd and even calls, for each sending rank, its lines. The two keep a fast rank, which may begin the next
 // call when it has everybody's lines, from writing over what a slow one has not read: it cannot be two calls ahead.
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void one_shot(const Arguments& a) {
-  if constexpr (WATCHED) inspect_lines<F>(a, 1);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void one_shot(const Arguments& a) {
+  if constexpr (CHECK_FINITE) inspect_lines<F>(a, 1);
   using V = Vector<F, FAMILY>;
   Lane lane;
   void* buffer = a.buffers[a.rank];
@@ -593,7 +593,7 @@ template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void one
     if (!gather<F, FAMILY>(call, lane, a.staging[a.rank] + parity + round * 32 + lane.lane, own, result)) break;
     if (mine) V::write(buffer, i, a.count, aligned, result);
   }
-  call.finish<WATCHED>();
+  call.finish<CHECK_FINITE>();
 }
 
 // Uses one_shot's staging. The root begins when all others have come; so it is not ahead of them, and neither is a rank
@@ -786,8 +786,8 @@ __device__ __forceinline__ bool reduce_rounds(Call& call, const Lane& lane, int 
 
 // Staging: for each sending rank, its lines of the receiver's shard; then for each owner, the lines of its result.
 // Every rank sends to every other in both halves, so nobody can be ahead of what the others have read.
-template <class F, int FAMILY, bool WATCHED, int GROUP> __device__ __forceinline__ void by_shards(const Arguments& a) {
-  if constexpr (WATCHED) inspect_lines<F>(a, a.ranks);
+template <class F, int FAMILY, bool CHECK_FINITE, int GROUP> __device__ __forceinline__ void by_shards(const Arguments& a) {
+  if constexpr (CHECK_FINITE) inspect_lines<F>(a, a.ranks);
   using V = Vector<F, FAMILY>;
   Lane lane;
   Shards<V, GROUP> shards(a, lane);
@@ -822,15 +822,15 @@ template <class F, int FAMILY, bool WATCHED, int GROUP> __device__ __forceinline
   for (Shards<V, GROUP> owners(a, lane); owners.more() && !call.failed; owners.next()) {
     if (owners.await(call, a.staging[a.rank] + results)) owners.write();
   }
-  call.finish<WATCHED>();
+  call.finish<CHECK_FINITE>();
 }
 
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot(const Arguments& a) {
-  by_shards<F, FAMILY, WATCHED, 1>(a);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void two_shot(const Arguments& a) {
+  by_shards<F, FAMILY, CHECK_FINITE, 1>(a);
 }
 // For buffers of whole vectors that begin where vectors do. Sends the same lines as two_shot, so each rank may choose.
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void two_shot_unrolled(const Arguments& a) {
-  by_shards<F, FAMILY, WATCHED, 4>(a);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void two_shot_unrolled(const Arguments& a) {
+  by_shards<F, FAMILY, CHECK_FINITE, 4>(a);
 }
 
 // Named barriers, in which some warps wait and others only say that they have come.
@@ -1071,7 +1071,7 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
 }
 
 // Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
-template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& call) {
+template <bool CHECK_FINITE> __device__ __forceinline__ void leave_together(Call& call) {
   const Arguments& a = call.a;
   if (!__syncthreads_or(call.failed)) {
     if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
@@ -1082,13 +1082,13 @@ template <bool WATCHED> __device__ __forceinline__ void leave_together(Call& cal
       fence();
     }
   }
-  call.finish<WATCHED>();
+  call.finish<CHECK_FINITE>();
 }
 
 // In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the
 // end, and a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of
 // that chunk, whose senders have collected chunk c: four slots are enough here, too.
-template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ __forceinline__ void in_chunks(const Arguments& a) {
+template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED> __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
@@ -1101,7 +1101,7 @@ template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ 
   } else {
     for (int c = 0; c <= flags; c++) {
       if (c < chunks) {
-        if constexpr (WATCHED) tile.inspect_all(c);
+        if constexpr (CHECK_FINITE) tile.inspect_all(c);
         tile.contribute(c);
       }
       if (c < flags) barrier_come(SENT + (c & 1));
@@ -1120,36 +1120,36 @@ template <class F, int FAMILY, bool WATCHED, int BATCH, bool STAGED> __device__ 
     }
     call.failed = hopeless_at < flags;
   }
-  leave_together<WATCHED>(call);
+  leave_together<CHECK_FINITE>(call);
 }
 
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, STREAM_BATCH, false>(a);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void stream(const Arguments& a) {
+  in_chunks<F, FAMILY, CHECK_FINITE, STREAM_BATCH, false>(a);
 }
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void stream_few_ctas(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, FEW_CTAS_BATCH_OF<F>, false>(a);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void stream_few_ctas(const Arguments& a) {
+  in_chunks<F, FAMILY, CHECK_FINITE, FEW_CTAS_BATCH_OF<F>, false>(a);
 }
-template <class F, int FAMILY, bool WATCHED> __device__ __forceinline__ void staged(const Arguments& a) {
-  in_chunks<F, FAMILY, WATCHED, FEW_CTAS_BATCH_OF<F>, true>(a);
+template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ void staged(const Arguments& a) {
+  in_chunks<F, FAMILY, CHECK_FINITE, FEW_CTAS_BATCH_OF<F>, true>(a);
 }
 
-#define KERNEL(way, threads, blocks, type, format, family, watched) \
+#define KERNEL(way, threads, blocks, type, format, family, check_finite) \
   extern "C" __global__ void __launch_bounds__(threads, blocks) way##_##type##_##family(const __grid_constant__ Arguments a) { \
-    way<format, family, watched>(a); \
+    way<format, family, check_finite>(a); \
   }
 // Every type and operation goes one way; PeerAlgorithm.java knows what has others, too.
-#define ONE_WAY(type, format, family, watched) KERNEL(two_shot, 256, 3, type, format, family, watched)
-#define ALL_WAYS(type, format, watched) \
-  KERNEL(one_shot, 256, 3, type, format, ADDING, watched) \
-  KERNEL(two_shot, 256, 3, type, format, ADDING, watched) \
-  KERNEL(two_shot_unrolled, 256, 2, type, format, ADDING, watched) \
-  KERNEL(stream, 512, 2, type, format, ADDING, watched) \
-  KERNEL(stream_few_ctas, 512, 1, type, format, ADDING, watched)
-#define NARROWED(type, format, watched) \
-  KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
-  KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, watched) \
-  KERNEL(two_shot_unrolled, 256, 2, type, Narrowed<format>, ADDING, watched) \
-  KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING, watched)
+#define ONE_WAY(type, format, family, check_finite) KERNEL(two_shot, 256, 3, type, format, family, check_finite)
+#define ALL_WAYS(type, format, check_finite) \
+  KERNEL(one_shot, 256, 3, type, format, ADDING, check_finite) \
+  KERNEL(two_shot, 256, 3, type, format, ADDING, check_finite) \
+  KERNEL(two_shot_unrolled, 256, 2, type, format, ADDING, check_finite) \
+  KERNEL(stream, 512, 2, type, format, ADDING, check_finite) \
+  KERNEL(stream_few_ctas, 512, 1, type, format, ADDING, check_finite)
+#define NARROWED(type, format, check_finite) \
+  KERNEL(one_shot, 256, 3, type, Narrowed<format>, ADDING, check_finite) \
+  KERNEL(two_shot, 256, 3, type, Narrowed<format>, ADDING, check_finite) \
+  KERNEL(two_shot_unrolled, 256, 2, type, Narrowed<format>, ADDING, check_finite) \
+  KERNEL(staged, 512, 1, type, Narrowed<format>, ADDING, check_finite)
 #define BROADCAST(type, format) \
   extern "C" __global__ void __launch_bounds__(256, 3) broadcast_##type(const __grid_constant__ Arguments a) { \
     broadcast<format>(a); \

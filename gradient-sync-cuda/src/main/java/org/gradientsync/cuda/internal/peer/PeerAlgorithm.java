@@ -33,17 +33,18 @@ public enum PeerAlgorithm {
    * Whether there are kernels for it. Everything goes {@link #TWO_SHOT}; what gradients do has more
    * ways.
    *
-   * @param watched whether the kernels look for what is not finite; a broadcast does not
+   * @param checkFinite whether the kernels look for what is not finite; a broadcast does not
    */
-  boolean takes(PeerFormat format, ReduceOp op, boolean watched) {
+  boolean takes(PeerFormat format, ReduceOp op, boolean checkFinite) {
     DataType type = format.type();
-    boolean hasMore = op.adds() && type.isFloatingPoint() && !(watched && type == DataType.FLOAT64);
+    boolean hasMore =
+        op.adds() && type.isFloatingPoint() && !(checkFinite && type == DataType.FLOAT64);
     return switch (this) {
       case TWO_SHOT -> true;
       case ONE_SHOT, TWO_SHOT_UNROLLED -> hasMore;
       case STREAM, STREAM_FEW_CTAS -> hasMore && !format.isNarrowed();
       case STAGED -> hasMore && format.isNarrowed();
-      case BROADCAST -> op.adds() && !watched && !format.isNarrowed();
+      case BROADCAST -> op.adds() && !checkFinite && !format.isNarrowed();
     };
   }
 

@@ -32,11 +32,11 @@ public final class PeerKernels implements AutoCloseable {
    * A kernel.
    *
    * @param op one that adds for {@link PeerAlgorithm#BROADCAST}
-   * @param watched whether it looks for what is not finite
+   * @param checkFinite whether it looks for what is not finite
    */
-  CUfunction function(PeerAlgorithm way, PeerFormat format, ReduceOp op, boolean watched) {
+  CUfunction function(PeerAlgorithm way, PeerFormat format, ReduceOp op, boolean checkFinite) {
     String name = nameOf(way, format, op);
-    String module = moduleOf(format, watched);
+    String module = moduleOf(format, checkFinite);
     return functions.computeIfAbsent(
         module + " " + name, key -> gpu.api().function(module(module), name));
   }
@@ -48,19 +48,19 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   /** As in kernels.txt. */
-  static String moduleOf(PeerFormat format, boolean watched) {
-    return "peer_" + format.text() + (watched ? "_watched" : "");
+  static String moduleOf(PeerFormat format, boolean checkFinite) {
+    return "peer_" + format.text() + (checkFinite ? "_check_finite" : "");
   }
 
   /** Those that there are kernels for. */
-  static List<PeerAlgorithm> ways(PeerFormat format, ReduceOp op, boolean watched) {
+  static List<PeerAlgorithm> ways(PeerFormat format, ReduceOp op, boolean checkFinite) {
     if (!op.isDefinedFor(format.type())
         || (format.isNarrowed() && !op.adds())
-        || (watched && !format.type().isFloatingPoint())) {
+        || (checkFinite && !format.type().isFloatingPoint())) {
       return List.of();
     }
     return Arrays.stream(PeerAlgorithm.values())
-        .filter(way -> way.takes(format, op, watched))
+        .filter(way -> way.takes(format, op, checkFinite))
         .toList();
   }
 
@@ -71,9 +71,9 @@ public final class PeerKernels implements AutoCloseable {
   /**
    * Loads all kernels for an operation, which the driver otherwise does when each is first used.
    */
-  void load(PeerFormat format, ReduceOp op, boolean watched) {
-    for (PeerAlgorithm way : ways(format, op, watched)) {
-      perProcessor(function(way, format, op, watched), way);
+  void load(PeerFormat format, ReduceOp op, boolean checkFinite) {
+    for (PeerAlgorithm way : ways(format, op, checkFinite)) {
+      perProcessor(function(way, format, op, checkFinite), way);
     }
   }
 

@@ -73,11 +73,11 @@ final class PeerLaunch {
   }
 
   /**
-   * Where a kernel that is watched says what is not finite.
+   * Where a kernel that checks puts what is not finite.
    *
    * @param first the index in the whole buffer of the first of these elements
    */
-  PeerLaunch watching(long found, long first) {
+  PeerLaunch checkingFinite(long found, long first) {
     memory.putLong(FOUND, found);
     memory.putLong(FIRST, first);
     return this;

@@ -67,7 +67,7 @@ final class PeerPlanner implements AutoCloseable {
               ? PeerAlgorithm.STAGED
               : PeerAlgorithm.TWO_SHOT; // in pieces
     }
-    return way.takes(format, op, isWatched(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
+    return way.takes(format, op, checksFinite(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
@@ -81,7 +81,7 @@ final class PeerPlanner implements AutoCloseable {
       way = PeerAlgorithm.STREAM_FEW_CTAS;
     }
     int tag = PeerTag.of(registration.number, op);
-    return plan(registration, format, way, op, tag, 0, isWatched(registration.type));
+    return plan(registration, format, way, op, tag, 0, checksFinite(registration.type));
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
@@ -90,7 +90,7 @@ final class PeerPlanner implements AutoCloseable {
     return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
 
-  private boolean isWatched(DataType type) {
+  private boolean checksFinite(DataType type) {
     return found != 0 && type.isFloatingPoint();
   }
 
@@ -100,7 +100,9 @@ final class PeerPlanner implements AutoCloseable {
         .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
   }
 
-  /** As {@link #reduction}, but by a way that is chosen, uncompressed and not watched. */
+  /**
+   * As {@link #reduction}, but by a way that is chosen, uncompressed and without a check for NaN.
+   */
   PeerPlan plan(PeerRegistration registration, PeerAlgorithm way, ReduceOp op, int tag) {
     return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0, false);
   }
@@ -112,14 +114,14 @@ final class PeerPlanner implements AutoCloseable {
       ReduceOp op,
       int tag,
       int root,
-      boolean watched) {
-    kernels.load(format, op, watched);
+      boolean checkFinite) {
+    kernels.load(format, op, checkFinite);
     boolean unrolled =
         chosen == PeerAlgorithm.TWO_SHOT
-            && PeerAlgorithm.TWO_SHOT_UNROLLED.takes(format, op, watched)
+            && PeerAlgorithm.TWO_SHOT_UNROLLED.takes(format, op, checkFinite)
             && goesUnrolled(registration, format);
     PeerAlgorithm way = unrolled ? PeerAlgorithm.TWO_SHOT_UNROLLED : chosen;
-    CUfunction function = kernels.function(way, format, op, watched);
+    CUfunction function = kernels.function(way, format, op, checkFinite);
     int most =
         tuning.mostBlocks(
             kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
@@ -139,7 +141,7 @@ final class PeerPlanner implements AutoCloseable {
               .mailboxes(mailbox, way, rank, ranks)
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
-              .watching(found, first)
+              .checkingFinite(found, first)
               .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
     }
     return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));

@@ -41,9 +41,10 @@ class PeerKernelsTest {
     used.put("reduce", reduce);
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
-        for (boolean watched : new boolean[] {false, true}) {
-          for (PeerAlgorithm way : PeerKernels.ways(format, op, watched)) {
-            used.computeIfAbsent(PeerKernels.moduleOf(format, watched), module -> new TreeSet<>())
+        for (boolean checkFinite : new boolean[] {false, true}) {
+          for (PeerAlgorithm way : PeerKernels.ways(format, op, checkFinite)) {
+            used.computeIfAbsent(
+                    PeerKernels.moduleOf(format, checkFinite), module -> new TreeSet<>())
                 .add(PeerKernels.nameOf(way, format, op));
           }
         }

@@ -209,7 +209,7 @@ class PeerLayoutTest {
             .mailboxes(mailbox, PeerAlgorithm.TWO_SHOT, 2, 3)
             .elements(new long[] {0x20, 0x38, 0x40}, 99)
             .waiting(report, 1234)
-            .watching(0x66, 1L << 40)
+            .checkingFinite(0x66, 1L << 40)
             .call(55, 4, 1, 6);
     launch.enqueue(null);
     ByteBuffer memory = captor.getValue();

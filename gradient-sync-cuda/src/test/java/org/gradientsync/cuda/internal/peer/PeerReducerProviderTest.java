@@ -114,7 +114,7 @@ class PeerReducerProviderTest {
     "75, true, sm_75.cubin",
     "90, true, sm_90.cubin"
   })
-  void loadsTheKernelsThatTheGpuRuns(int capability, boolean watches, String image) {
+  void loadsTheKernelsThatTheGpuRuns(int capability, boolean checkFinite, String image) {
     PeerRanks.run(
         2,
         rank -> {
@@ -122,14 +122,19 @@ class PeerReducerProviderTest {
           when(api.capability(anyInt())).thenReturn(capability);
           SyncContext context =
               rank.context(
-                  "peer.tuning", "off", "wire", "bfloat16", "finite", Boolean.toString(watches));
+                  "peer.tuning",
+                  "off",
+                  "wire",
+                  "bfloat16",
+                  "finite",
+                  Boolean.toString(checkFinite));
           try (Reducer reducer = provider.create(context);
               CudaBuffer gradients = rank.device().allocate(DataType.FLOAT32, 1 << 10)) {
             assertTrue(reducer.compresses());
             reducer.register(gradients);
             reducer.allReduce(gradients, ReduceOp.SUM);
           }
-          String module = "peer_FLOAT32_BFLOAT16" + (watches ? "_watched." : ".");
+          String module = "peer_FLOAT32_BFLOAT16" + (checkFinite ? "_check_finite." : ".");
           verify(api).loadImage(eq(module + image), any());
         });
   }

@@ -757,14 +757,14 @@ class PeerReducerTest {
         });
   }
 
-  /** What no gradient asks for: other operations, integers, and FLOAT64 that is watched. */
+  /** What no gradient asks for: other operations, integers, and FLOAT64 that is checked for NaN. */
   @Test
   void allElseGoesOneWay() {
     int count = 2_000_000;
     run(
         2,
         (rank, reducer, buffer) -> {
-          try (Reducer watched =
+          try (Reducer checkFinite =
               new PeerReducerProvider()
                   .create(rank.context("peer.tuning", "off", "finite", "true"))) {
             for (DataType type : DataType.values()) {
@@ -782,7 +782,7 @@ class PeerReducerTest {
             }
             CudaBuffer doubles = rank.device().allocate(DataType.FLOAT64, count);
             rank.gpu().launched.clear();
-            watched.allReduce(doubles, ReduceOp.AVERAGE);
+            checkFinite.allReduce(doubles, ReduceOp.AVERAGE);
             assertEquals(List.of("two_shot_FLOAT64_ADDING", "graph"), adding(rank));
             rank.gpu().launched.clear();
             reducer.allReduce(doubles, ReduceOp.AVERAGE);
