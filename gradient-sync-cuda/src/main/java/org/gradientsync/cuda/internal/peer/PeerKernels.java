@@ -20,7 +20,7 @@ import org.gradientsync.spi.Resources;
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
   private final Map<String, CUmodule> modules = new HashMap<>();
-  private CUmodule goodbye;
+  private CUmodule depart;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
   /** None are loaded yet. */
@@ -90,21 +90,21 @@ public final class PeerKernels implements AutoCloseable {
     return gpu.multiprocessors();
   }
 
-  /** The kernel that tells the others that this rank comes no more. */
-  CUfunction goodbye() {
-    if (goodbye == null) {
-      goodbye = KernelImages.load(gpu.api(), gpu.ordinal(), "peer_goodbye");
+  /** The kernel that notifies the others that this rank departs. */
+  CUfunction depart() {
+    if (depart == null) {
+      depart = KernelImages.load(gpu.api(), gpu.ordinal(), "peer_depart");
     }
-    return functions.computeIfAbsent("goodbye", n -> gpu.api().function(goodbye, n));
+    return functions.computeIfAbsent("depart", n -> gpu.api().function(depart, n));
   }
 
   @Override
   public void close() {
     List<CUmodule> all = new ArrayList<>(modules.values());
-    if (goodbye != null) {
-      all.add(goodbye);
+    if (depart != null) {
+      all.add(depart);
     }
-    goodbye = null;
+    depart = null;
     modules.clear();
     functions.clear();
     CudaApi api = gpu.api();

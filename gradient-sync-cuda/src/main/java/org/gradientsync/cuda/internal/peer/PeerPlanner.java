@@ -94,9 +94,9 @@ final class PeerPlanner implements AutoCloseable {
     return found != 0 && type.isFloatingPoint();
   }
 
-  /** What tells the others' kernels that this rank comes no more. */
-  PeerLaunch goodbye() {
-    return new PeerLaunch(gpu.api(), kernels.goodbye(), PeerAlgorithm.BROADCAST, 1)
+  /** Notifies the others' kernels that this rank departs. */
+  PeerLaunch depart() {
+    return new PeerLaunch(gpu.api(), kernels.depart(), PeerAlgorithm.BROADCAST, 1)
         .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
   }
 

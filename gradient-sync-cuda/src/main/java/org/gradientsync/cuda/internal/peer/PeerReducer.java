@@ -53,7 +53,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerNames names = new PeerNames();
   private final PeerFailure failure;
   private final PeerOrder order;
-  private final PeerLaunch goodbye;
+  private final PeerLaunch depart;
   private final PeerProgress progress;
   private final PeerWatchdog watchdog;
   private final PeerFinite finite; // or null
@@ -93,7 +93,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.planner = planner;
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
-    goodbye = group.size() > 1 ? planner.goodbye() : null;
+    depart = group.size() > 1 ? planner.depart() : null;
     order = new PeerOrder(gpu);
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
@@ -475,10 +475,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
         mapped == null ? null : () -> ledger.ended(registration.number));
   }
 
-  private void sayGoodbye() {
-    if (goodbye != null) {
+  private void depart() {
+    if (depart != null) {
       CUstream stream = DriverAccess.stream(device.stream()).handle();
-      goodbye.enqueue(stream);
+      depart.enqueue(stream);
       gpu.api().awaitStream(stream);
     }
     if (report.failure() != PeerReport.NONE && !told) {
@@ -497,7 +497,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       Resources.closeAll(
           this::awaitCalls,
-          this::sayGoodbye,
+          this::depart,
           registrations,
           () ->
               Resources.closeAll(

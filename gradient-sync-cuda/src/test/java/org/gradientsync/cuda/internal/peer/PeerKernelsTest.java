@@ -21,7 +21,7 @@ class PeerKernelsTest {
   /** The modules that this library loads, and the kernels that it takes from each. */
   private static Map<String, TreeSet<String>> used() {
     Map<String, TreeSet<String>> used = new TreeMap<>();
-    used.put("peer_goodbye", new TreeSet<>(List.of("goodbye")));
+    used.put("peer_depart", new TreeSet<>(List.of("depart")));
     used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
     TreeSet<String> reduce = new TreeSet<>();
     List<PeerFormat> formats = new ArrayList<>();

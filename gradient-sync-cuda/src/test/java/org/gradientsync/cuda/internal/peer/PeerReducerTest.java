@@ -683,14 +683,14 @@ class PeerReducerTest {
   }
 
   @Test
-  void closingSaysGoodbyeToTheOthersKernels() {
+  void closingNotifiesTheOthersKernels() {
     run(
         2,
         (rank, reducer, buffer) -> {
           reducer.allReduce(buffer, ReduceOp.SUM);
           rank.gpu().launched.clear();
           reducer.close();
-          assertEquals(List.of("goodbye"), rank.gpu().launched);
+          assertEquals(List.of("depart"), rank.gpu().launched);
           rank.everybody().barrier();
         },
         true);

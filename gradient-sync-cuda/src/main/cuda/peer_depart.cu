@@ -1,8 +1,8 @@
-// Tells the other ranks' kernels that this rank comes no more. Enqueued behind all of its calls.
+// Notifies the other ranks' kernels that this rank departs. Enqueued behind all of its calls.
 
 #include "peer.cuh"
 
-extern "C" __global__ void goodbye(const __grid_constant__ Arguments a) {
+extern "C" __global__ void depart(const __grid_constant__ Arguments a) {
   Mailbox* own = a.mailboxes[a.rank];
   if (look(&own->broken) == 0 && threadIdx.x < a.ranks && threadIdx.x != a.rank) {
     unsigned long long next = look(&own->call) + 1;
