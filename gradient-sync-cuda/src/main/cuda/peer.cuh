@@ -192,7 +192,7 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
 }
 
 // Whether there is a reason not to wait longer: 0 if there is, or else since when this thread waits. `at_host`: whether to look
-// into the host's memory, too. That goes over PCIe, and products that run beside get slower if it is done often.
+// into the host's memory, too. That goes over PCIe, and products that run meanwhile get slower if it is done often.
 __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsigned long long number, unsigned long long since,
                                                        bool at_host) {
   Mailbox* own = a.mailboxes[a.rank];

@@ -14,7 +14,7 @@ public enum PeerAlgorithm {
   TWO_SHOT_UNROLLED(256),
   /** The same in chunks and at the links' full speed; results go straight into the buffers. */
   STREAM(512),
-  /** As stream, with fewer blocks that have more in flight: beside other work. */
+  /** As stream, with fewer blocks that have more in flight, to overlap with other work. */
   STREAM_FEW_CTAS(512),
   /**
    * As stream_few_ctas, for elements that travel in another type; results go through staging, too.

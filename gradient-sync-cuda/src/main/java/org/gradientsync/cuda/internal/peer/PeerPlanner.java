@@ -76,7 +76,7 @@ final class PeerPlanner implements AutoCloseable {
     if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
       way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
     } else if (way == PeerAlgorithm.STREAM
-        && registration.beside
+        && registration.overlapped
         && tuning.takesWholeProcessors()) {
       way = PeerAlgorithm.STREAM_FEW_CTAS;
     }
@@ -124,7 +124,10 @@ final class PeerPlanner implements AutoCloseable {
     CUfunction function = kernels.function(way, format, op, checkFinite);
     int most =
         tuning.mostBlocks(
-            kernels.perProcessor(function, way), kernels.processors(), way, registration.beside);
+            kernels.perProcessor(function, way),
+            kernels.processors(),
+            way,
+            registration.overlapped);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());

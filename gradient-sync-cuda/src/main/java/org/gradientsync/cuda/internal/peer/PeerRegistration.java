@@ -14,7 +14,7 @@ final class PeerRegistration {
   final long count;
 
   /** Whether its calls are to leave most of the GPU to other work. */
-  final boolean beside;
+  final boolean overlapped;
 
   /** Of each rank's elements; 0 for other ranks' if they are not mapped. */
   final long[] addresses;
@@ -33,13 +33,13 @@ final class PeerRegistration {
       int number,
       DataType type,
       long count,
-      boolean beside,
+      boolean overlapped,
       long[] addresses,
       PeerMemory.Mapped[] mapped) {
     this.number = number;
     this.type = type;
     this.count = count;
-    this.beside = beside;
+    this.overlapped = overlapped;
     this.addresses = addresses;
     this.mapped = mapped;
   }

@@ -11,13 +11,13 @@ import org.gradientsync.spi.Settings;
 final class PeerTuning {
   private static final Set<PeerAlgorithm> CHOICES =
       EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
-  private static final int BESIDE_PROCESSORS = 24;
+  private static final int OVERLAP_SMS = 24;
   private static final int MANY_RANKS = 5; // measured: 24 for 2 and for 4 ranks, 48 for 8
 
   private final PeerLayout layout;
   private final int place;
   private final PeerAlgorithm forced;
-  private final int besideProcessors;
+  private final int overlapSms;
   private final PeerSharing sharing;
   private long oneShotMost;
   private long twoShotMost = 8 << 20;
@@ -33,16 +33,16 @@ final class PeerTuning {
     this.sharing = sharing;
     this.place = place;
     forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
-    besideProcessors = besideProcessors(settings, ranks);
+    overlapSms = overlapSms(settings, ranks);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
     // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 
-  private static int besideProcessors(Settings settings, int ranks) {
+  private static int overlapSms(Settings settings, int ranks) {
     String text = settings.get("peer.processors").orElse(null);
     try {
-      int usual = ranks < MANY_RANKS ? BESIDE_PROCESSORS : 2 * BESIDE_PROCESSORS;
+      int usual = ranks < MANY_RANKS ? OVERLAP_SMS : 2 * OVERLAP_SMS;
       int processors = text == null ? usual : Integer.parseInt(text);
       if (processors >= 1 && processors <= PeerLayout.MAX_BLOCKS) {
         return processors;
@@ -78,7 +78,7 @@ final class PeerTuning {
 
   /** A number for what was asked for by settings. */
   int choice() {
-    return besideProcessors * (PeerAlgorithm.values().length + 1)
+    return overlapSms * (PeerAlgorithm.values().length + 1)
         + (forced == null ? 0 : forced.ordinal() + 1);
   }
 
@@ -119,17 +119,17 @@ final class PeerTuning {
    * @param ofGpu how many of those the GPU has
    * @param way how the elements go; those that are converted take twice the processors, for half
    *     the time
-   * @param beside whether most of the GPU is to be left to other work
+   * @param overlapped whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean beside) {
+  int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean overlapped) {
     int processors = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perProcessor, processors);
     if (way.isChunked()) {
       most = Math.min(most, processors); // that is enough for the links
     }
-    int taken = way == PeerAlgorithm.STAGED ? 2 * besideProcessors : besideProcessors;
+    int taken = way == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
     taken = Math.min(taken, processors * 3 / 8); // measured: more is no faster
-    return beside ? Math.min(most, perProcessor * taken) : most;
+    return overlapped ? Math.min(most, perProcessor * taken) : most;
   }
 
   @Override

@@ -19,7 +19,7 @@ class PeerBudgetTest {
   private static final int OTHER = 1002;
 
   @Test
-  void sharesFitBesideEachOther() {
+  void sharesFitTogether() {
     try (PeerBudget.Share first = PeerBudget.take(GPU, 0);
         PeerBudget.Share second = PeerBudget.take(GPU, 0);
         PeerBudget.Share third = PeerBudget.take(GPU, 0)) {
@@ -58,7 +58,7 @@ class PeerBudgetTest {
   /** All kernels of several syncs at once, whichever of them come first. */
   @ParameterizedTest
   @ValueSource(ints = {132, 108, 80, 72})
-  void allSyncsKernelsFitBesideEachOther(int processors) {
+  void allSyncsKernelsFitTogether(int processors) {
     Random random = new Random(processors);
     for (int trial = 0; trial < 2000; trial++) {
       List<Integer> places = new ArrayList<>(List.of(0, 1, 2, 3, 4, 5));

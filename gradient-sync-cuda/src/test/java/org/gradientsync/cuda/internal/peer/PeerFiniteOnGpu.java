@@ -192,7 +192,7 @@ class PeerFiniteOnGpu {
   }
 
   @Test
-  void inBucketsBesideBackward() {
+  void inBucketsDuringBackward() {
     Consumer<GradientBuckets> step =
         buckets -> {
           buckets.ready(0);

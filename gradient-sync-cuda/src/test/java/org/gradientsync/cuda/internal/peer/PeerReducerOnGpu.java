@@ -300,7 +300,7 @@ class PeerReducerOnGpu {
               for (int i = 0; i < 3; i++) {
                 graph.launch(buffer.stream());
               }
-              sync.allReduce(buffer, ReduceOp.SUM); // the calls beside the graph count on
+              sync.allReduce(buffer, ReduceOp.SUM); // the calls outside the graph count on
               ByteBuffer expected = Numbers.reduced(DataType.INT64, ReduceOp.SUM, ranks, 0, count);
               for (int i = 0; i < count; i++) {
                 long sum = expected.getLong(8 * i);
@@ -412,7 +412,7 @@ class PeerReducerOnGpu {
   /** The kernels of both have to be on each GPU at once, whatever they take of it. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
-  void whatOneSyncWaitsForRunsBesideTheOther(int ranks) {
+  void whatOneSyncWaitsForRunsWhileTheOtherWaits(int ranks) {
     runner.run(
         ranks,
         sync -> {

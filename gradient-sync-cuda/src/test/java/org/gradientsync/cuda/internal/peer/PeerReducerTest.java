@@ -494,7 +494,7 @@ class PeerReducerTest {
 
   /** Also of streams that take turns, as buckets' do. */
   @Test
-  void callsBesideOtherWorkComeAfterTheOneBefore() {
+  void overlappedCallsComeAfterTheOneBefore() {
     run(
         2,
         (rank, reducer, buffer) -> {
@@ -803,12 +803,12 @@ class PeerReducerTest {
             try (Reducer second =
                     new PeerReducerProvider().create(rank.context("peer.tuning", "off"));
                 CudaStream stream = rank.device().createStream(true)) {
-              CudaBuffer beside = rank.device().on(stream, large);
+              CudaBuffer overlapped = rank.device().on(stream, large);
               rank.gpu().launched.clear();
-              reducer.allReduce(beside, ReduceOp.AVERAGE);
+              reducer.allReduce(overlapped, ReduceOp.AVERAGE);
               assertEquals(List.of("stream_few_ctas_FLOAT32_ADDING", "graph"), adding(rank));
               rank.gpu().launched.clear();
-              second.allReduce(beside, ReduceOp.AVERAGE);
+              second.allReduce(overlapped, ReduceOp.AVERAGE);
               assertEquals(List.of("stream_FLOAT32_ADDING", "graph"), adding(rank));
             }
             large.close();
@@ -926,7 +926,7 @@ class PeerReducerTest {
         });
   }
 
-  /** As a process does that ends beside its calls: its GPU says nothing to the others'. */
+  /** As a process does that ends outside its calls: its GPU says nothing to the others'. */
   @Test
   void aRankThatHasLeftIsNotWaitedForOnTheGpu() {
     run(

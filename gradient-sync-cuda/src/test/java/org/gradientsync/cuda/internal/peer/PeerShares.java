@@ -12,8 +12,8 @@ final class PeerShares {
 
   /**
    * Requires a rank's sync to be the first one on its GPU, or on the part of it that the rank has
-   * where threads share it: the others' kernels beside other work are not {@code stream_few_ctas}
-   * or {@code staged}, and hand nothing over.
+   * where threads share it: the others' kernels that overlap with other work are not {@code
+   * stream_few_ctas} or {@code staged}, and hand nothing over.
    */
   static void requireLargest(GradientSync sync) {
     int ordinal = ((CudaDevice) sync.device()).ordinal();

@@ -22,10 +22,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The bits of what goes beside other work, by the way {@code stream_few_ctas}. */
+/** The bits of calls that overlap with other work, by the algorithm {@code stream_few_ctas}. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
-class PeerBesideOnGpu {
+class PeerOverlappedOnGpu {
   private static final int[] COUNTS = {1, 13, 1009, 100_000, 300_007, 2_500_003};
   private static final int CALLS = 3; // each finds what the one before has left
 
