@@ -2,13 +2,13 @@
 //
 // What one rank writes for another goes into that rank's mailbox, a piece of its memory that all have mapped. The ways:
 //
-//   one_shot  every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
-//   two_shot  each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
-//   two_shot_unrolled   as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
-//   stream    as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
-//
-//   stream_few_ctas   as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
-//   staged    as stream_few_ctas, but results go through the staging, too: for elements that travel in another type than they lie in.
+//   one_shot           every rank sends all its elements to all others, and each reduces everything. One crossing of the links.
+//   two_shot           each rank owns a shard: it gets that shard from all, reduces it, and sends the result to all.
+//   two_shot_unrolled  as two_shot, but a warp has several lines on their way at once, for which it takes more registers.
+//   stream             as two_shot, in chunks through a bounded part of the mailbox; results go straight into the buffers.
+//   stream_few_ctas    as stream, with fewer blocks that have more in flight each: leaves more of the GPU to other work.
+//   staged             as stream_few_ctas, but results go through the staging, too: for elements that travel in another type
+//                      than they lie in.
 //
 // And broadcast, in which one rank sends all its elements to all others.
 //
@@ -35,8 +35,8 @@ constexpr int LINE = 8;      // vectors of 16 bytes in a line, the last of which
 constexpr int SLOTS = 4;     // of staging for stream
 constexpr int WORKERS = 480; // threads of a block of stream; the last warp carries messages
 
-// Vectors that a worker has in flight, for which two blocks of stream share a processor's registers. In stream_few_ctas and staged half
-// as many of types of 16 bits, which are added up in twice the registers.
+// Vectors that a worker has in flight, for which two blocks of stream share an SM's registers. In stream_few_ctas and staged
+// half as many of types of 16 bits, which are added up in twice the registers.
 constexpr int STREAM_BATCH = 2;
 constexpr int FEW_CTAS_BATCH = 8;
 template <class F> constexpr int FEW_CTAS_BATCH_OF = sizeof(typename F::Stored) == 2 ? FEW_CTAS_BATCH / 2 : FEW_CTAS_BATCH;

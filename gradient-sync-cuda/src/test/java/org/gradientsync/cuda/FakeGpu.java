@@ -77,9 +77,9 @@ public final class FakeGpu {
     when(api.deviceName(anyInt())).thenReturn("fake");
     when(api.pciAddress(0)).thenReturn("0000:1b:00.0");
     when(api.pciAddress(1)).thenReturn("0000:2c:00.0");
-    when(api.multiprocessors(anyInt())).thenReturn(132);
+    when(api.sms(anyInt())).thenReturn(132);
     when(api.capability(anyInt())).thenReturn(90);
-    when(api.blocksPerMultiprocessor(any(), anyInt())).thenReturn(3);
+    when(api.blocksPerSm(any(), anyInt())).thenReturn(3);
     when(api.canAccessPeer(anyInt(), anyInt())).thenReturn(true);
     when(api.hasNativeLink(anyInt(), anyInt())).thenReturn(true);
     when(api.retainContext(anyInt())).thenAnswer(c -> contexts[(int) c.getArgument(0)]);

@@ -260,7 +260,7 @@ public final class PlayedGpu implements AutoCloseable {
         return "played";
       case "pciAddress":
         return "0000:0" + a[0] + ":00.0";
-      case "multiprocessors", "blocksPerMultiprocessor":
+      case "sms", "blocksPerSm":
         return 2;
       case "capability":
         return 90;

@@ -37,7 +37,7 @@ public interface CudaApi {
   /** For example {@code 0000:1b:00.0}. */
   String pciAddress(int ordinal);
 
-  int multiprocessors(int ordinal);
+  int sms(int ordinal);
 
   /** The compute capability, as 10 times major plus minor. */
   int capability(int ordinal);
@@ -212,6 +212,6 @@ public interface CudaApi {
   /** Where kernels find page-locked memory. */
   long deviceAddress(ByteBuffer pageLocked);
 
-  /** How many blocks of a kernel fit on a multiprocessor at once. */
-  int blocksPerMultiprocessor(CUfunction function, int threads);
+  /** How many blocks of a kernel fit on an SM at once. */
+  int blocksPerSm(CUfunction function, int threads);
 }

@@ -12,7 +12,7 @@ import org.gradientsync.host.HostBuffers;
  */
 final class FlatLaunch {
   private static final int THREADS = 512;
-  private static final int BLOCKS_PER_MULTIPROCESSOR = 4;
+  private static final int BLOCKS_PER_SM = 4;
 
   private final CudaApi api;
   private final ByteBuffer struct;
@@ -25,7 +25,7 @@ final class FlatLaunch {
     this.api = api;
     struct = HostBuffers.allocate(structBytes);
     arguments = api.arguments(struct, new int[] {0});
-    mostBlocks = api.multiprocessors(ordinal) * BLOCKS_PER_MULTIPROCESSOR;
+    mostBlocks = api.sms(ordinal) * BLOCKS_PER_SM;
   }
 
   /** What the kernel is given; the driver takes a copy at the launch. */

@@ -65,8 +65,8 @@ public final class Gpu {
     api.useContext(context);
   }
 
-  public int multiprocessors() {
-    return api.multiprocessors(ordinal);
+  public int sms() {
+    return api.sms(ordinal);
   }
 
   /** The compute capability, as 10 times major plus minor. */

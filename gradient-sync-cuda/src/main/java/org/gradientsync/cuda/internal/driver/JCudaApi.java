@@ -82,7 +82,7 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public int multiprocessors(int ordinal) {
+  public int sms(int ordinal) {
     return attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
   }
 
@@ -595,7 +595,7 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public int blocksPerMultiprocessor(CUfunction function, int threads) {
+  public int blocksPerSm(CUfunction function, int threads) {
     int[] blocks = new int[1];
     check(
         () -> JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),

@@ -7,17 +7,17 @@ import java.util.Map;
 /**
  * Shares a GPU among the syncs of this process, so that the kernels of all of them can run at once:
  * those of one sync wait for other ranks, who may be in another sync's call. A GPU spreads blocks
- * over its processors as evenly as it can. So the first sync's blocks leave each second processor
- * half empty, or half of the processors empty, if one of its blocks fills a processor. The blocks
- * of all other syncs together are no more than half of the processors, and none of them takes more
- * than half a processor; see {@link #takesWhole}.
+ * over its SMs as evenly as it can. So the first sync's blocks leave every second SM half empty, or
+ * half of the SMs empty, if one of its blocks fills an SM. The blocks of all other syncs together
+ * are no more than half of the SMs, and none of them takes more than half an SM; see {@link
+ * #takesWhole}.
  */
 final class PeerBudget {
   private static final Map<Part, BitSet> taken = new HashMap<>();
 
   private PeerBudget() {}
 
-  /** A GPU, or what one of the ranks has that share it: the same part of its processors each. */
+  /** A GPU, or what one of the ranks has that share it: the same part of its SMs each. */
   private record Part(int ordinal, int turn) {}
 
   /**
@@ -34,7 +34,7 @@ final class PeerBudget {
     }
   }
 
-  /** Whether a share may launch kernels of which a processor holds one block only. */
+  /** Whether a share may launch kernels of which an SM holds one block only. */
   static boolean takesWhole(int place) {
     return place == 0;
   }
@@ -42,14 +42,14 @@ final class PeerBudget {
   /**
    * How many blocks a share may launch, at least 1: from the tenth sync on that may be too many.
    *
-   * @param perProcessor how many one of the GPU's processors holds at once
-   * @param processors those of the GPU, divided by the ranks that share it
+   * @param perSm how many one of the GPU's SMs holds at once
+   * @param sms those of the GPU, divided by the ranks that share it
    */
-  static int blocks(int place, int perProcessor, int processors) {
+  static int blocks(int place, int perSm, int sms) {
     int blocks =
         place > 0
-            ? processors >> Math.min(place + 1, Integer.SIZE - 1)
-            : perProcessor > 1 ? processors * 3 / 2 : processors / 2;
+            ? sms >> Math.min(place + 1, Integer.SIZE - 1)
+            : perSm > 1 ? sms * 3 / 2 : sms / 2;
     return Math.max(1, blocks);
   }
 

@@ -73,21 +73,21 @@ public final class PeerKernels implements AutoCloseable {
    */
   void load(PeerFormat format, ReduceOp op, boolean checkFinite) {
     for (PeerAlgorithm way : ways(format, op, checkFinite)) {
-      perProcessor(function(way, format, op, checkFinite), way);
+      perSm(function(way, format, op, checkFinite), way);
     }
   }
 
   /**
-   * How many blocks of a kernel each of the GPU's processors holds at once. More than it has room
-   * for must not be launched: blocks wait for other GPUs' blocks, and those that have no room yet
-   * would be waited for in vain.
+   * How many blocks of a kernel each of the GPU's SMs holds at once. More than it has room for must
+   * not be launched: blocks wait for other GPUs' blocks, and those that have no room yet would be
+   * waited for in vain.
    */
-  int perProcessor(CUfunction function, PeerAlgorithm way) {
-    return gpu.api().blocksPerMultiprocessor(function, way.threads);
+  int perSm(CUfunction function, PeerAlgorithm way) {
+    return gpu.api().blocksPerSm(function, way.threads);
   }
 
-  int processors() {
-    return gpu.multiprocessors();
+  int sms() {
+    return gpu.sms();
   }
 
   /** The kernel that notifies the others that this rank departs. */

@@ -80,7 +80,7 @@ final class PeerMemory implements AutoCloseable {
     byte[] pci = Arrays.copyOf(gpu.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
     own.put(process);
-    own.put(1000L * gpu.multiprocessors() + gpu.capability());
+    own.put(1000L * gpu.sms() + gpu.capability());
     own.put(ByteBuffer.wrap(pci).asLongBuffer());
     long[] all = new long[FACTS * group.size()];
     communicator.allGather(own.flip(), LongBuffer.wrap(all));

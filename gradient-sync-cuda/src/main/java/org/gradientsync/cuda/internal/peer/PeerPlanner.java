@@ -62,10 +62,7 @@ final class PeerPlanner implements AutoCloseable {
   private PeerAlgorithm way(PeerFormat format, long count, ReduceOp op) {
     PeerAlgorithm way = tuning.way(count * format.wire().sizeInBytes());
     if (way == PeerAlgorithm.STREAM && format.isNarrowed()) {
-      way =
-          tuning.takesWholeProcessors()
-              ? PeerAlgorithm.STAGED
-              : PeerAlgorithm.TWO_SHOT; // in pieces
+      way = tuning.takesWholeSms() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
     }
     return way.takes(format, op, checksFinite(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
   }
@@ -75,9 +72,7 @@ final class PeerPlanner implements AutoCloseable {
     PeerAlgorithm way = way(format, registration.count, op);
     if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
       way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
-    } else if (way == PeerAlgorithm.STREAM
-        && registration.overlapped
-        && tuning.takesWholeProcessors()) {
+    } else if (way == PeerAlgorithm.STREAM && registration.overlapped && tuning.takesWholeSms()) {
       way = PeerAlgorithm.STREAM_FEW_CTAS;
     }
     int tag = PeerTag.of(registration.number, op);
@@ -124,10 +119,7 @@ final class PeerPlanner implements AutoCloseable {
     CUfunction function = kernels.function(way, format, op, checkFinite);
     int most =
         tuning.mostBlocks(
-            kernels.perProcessor(function, way),
-            kernels.processors(),
-            way,
-            registration.overlapped);
+            kernels.perSm(function, way), kernels.sms(), way, registration.overlapped);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());

@@ -43,15 +43,15 @@ final class PeerTuning {
     String text = settings.get("peer.processors").orElse(null);
     try {
       int usual = ranks < MANY_RANKS ? OVERLAP_SMS : 2 * OVERLAP_SMS;
-      int processors = text == null ? usual : Integer.parseInt(text);
-      if (processors >= 1 && processors <= PeerLayout.MAX_BLOCKS) {
-        return processors;
+      int sms = text == null ? usual : Integer.parseInt(text);
+      if (sms >= 1 && sms <= PeerLayout.MAX_BLOCKS) {
+        return sms;
       }
     } catch (NumberFormatException e) {
       // said below
     }
     throw new IllegalArgumentException(
-        "not a number of a GPU's processors: gradientsync.peer.processors="
+        "not a number of a GPU's SMs: gradientsync.peer.processors="
             + text
             + "; give 1 to "
             + PeerLayout.MAX_BLOCKS);
@@ -107,29 +107,28 @@ final class PeerTuning {
     return sharing;
   }
 
-  /** Whether kernels may be launched of which a processor holds one block only. */
-  boolean takesWholeProcessors() {
+  /** Whether kernels may be launched of which an SM holds one block only. */
+  boolean takesWholeSms() {
     return PeerBudget.takesWhole(place);
   }
 
   /**
    * How many blocks a launch may have.
    *
-   * @param perProcessor how many one of the GPU's processors holds at once
+   * @param perSm how many one of the GPU's SMs holds at once
    * @param ofGpu how many of those the GPU has
-   * @param way how the elements go; those that are converted take twice the processors, for half
-   *     the time
+   * @param way how the elements go; those that are converted take twice the SMs, for half the time
    * @param overlapped whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perProcessor, int ofGpu, PeerAlgorithm way, boolean overlapped) {
-    int processors = sharing.part(ofGpu);
-    int most = PeerBudget.blocks(place, perProcessor, processors);
+  int mostBlocks(int perSm, int ofGpu, PeerAlgorithm way, boolean overlapped) {
+    int sms = sharing.part(ofGpu);
+    int most = PeerBudget.blocks(place, perSm, sms);
     if (way.isChunked()) {
-      most = Math.min(most, processors); // that is enough for the links
+      most = Math.min(most, sms); // that is enough for the links
     }
     int taken = way == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
-    taken = Math.min(taken, processors * 3 / 8); // measured: more is no faster
-    return overlapped ? Math.min(most, perProcessor * taken) : most;
+    taken = Math.min(taken, sms * 3 / 8); // measured: more is no faster
+    return overlapped ? Math.min(most, perSm * taken) : most;
   }
 
   @Override

@@ -27,7 +27,7 @@ class PeerBudgetTest {
     }
   }
 
-  /** Parts of a processor that a kernel's block takes, of {@link #WHOLE}. */
+  /** Parts of an SM that a kernel's block takes, of {@link #WHOLE}. */
   private enum Kernel {
     TWO_SHOT(2),
     TWO_SHOT_UNROLLED(3),
@@ -42,7 +42,7 @@ class PeerBudgetTest {
 
   private static final int WHOLE = 6;
 
-  /** Where a GPU puts blocks: on the processors that have the most room. */
+  /** Where a GPU puts blocks: on the SMs that have the most room. */
   private static void launch(int[] room, Kernel kernel, int place) {
     int blocks = PeerBudget.blocks(place, WHOLE / kernel.parts, room.length);
     for (int i = 0; i < blocks; i++) {
@@ -58,12 +58,12 @@ class PeerBudgetTest {
   /** All kernels of several syncs at once, whichever of them come first. */
   @ParameterizedTest
   @ValueSource(ints = {132, 108, 80, 72})
-  void allSyncsKernelsFitTogether(int processors) {
-    Random random = new Random(processors);
+  void allSyncsKernelsFitTogether(int sms) {
+    Random random = new Random(sms);
     for (int trial = 0; trial < 2000; trial++) {
       List<Integer> places = new ArrayList<>(List.of(0, 1, 2, 3, 4, 5));
       Collections.shuffle(places, random);
-      int[] room = new int[processors];
+      int[] room = new int[sms];
       Arrays.fill(room, WHOLE);
       for (int place : places) {
         int kernels = PeerBudget.takesWhole(place) ? Kernel.values().length : 2;

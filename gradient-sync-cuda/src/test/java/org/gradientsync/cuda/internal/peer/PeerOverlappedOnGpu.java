@@ -33,13 +33,13 @@ class PeerOverlappedOnGpu {
     return GpuRunner.peerSizes(8).filter(n -> n > 1);
   }
 
-  private static void run(int ranks, String processors, LocalRanks.RankTask task) {
+  private static void run(int ranks, String sms, LocalRanks.RankTask task) {
     UnaryOperator<GradientSync.Builder> options =
         b ->
             b.device("cuda")
                 .reducer("peer")
                 .set("peer.way", "stream") // however small
-                .set("peer.processors", processors)
+                .set("peer.processors", sms)
                 .timeout(Duration.ofSeconds(20));
     LocalRanks.run(
         ranks,
@@ -74,11 +74,11 @@ class PeerOverlappedOnGpu {
   /** As many blocks as there may be, and one. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
-  void withAnyNumberOfProcessors(int ranks) {
-    for (String processors : new String[] {"1", "5", "512"}) {
+  void withAnyNumberOfSms(int ranks) {
+    for (String sms : new String[] {"1", "5", "512"}) {
       run(
           ranks,
-          processors,
+          sms,
           sync -> {
             check(sync, DataType.FLOAT32, ReduceOp.AVERAGE, 2_500_003, 0);
             check(sync, DataType.BFLOAT16, ReduceOp.SUM, 12_345, 0);

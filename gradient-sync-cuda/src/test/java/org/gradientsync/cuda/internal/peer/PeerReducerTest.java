@@ -792,9 +792,9 @@ class PeerReducerTest {
         });
   }
 
-  /** Of whose blocks a processor holds one only: there need not be an empty one. */
+  /** Of whose blocks an SM holds one only: there need not be an empty one. */
   @Test
-  void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeProcessors() {
+  void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeSms() {
     for (int ranks : new int[] {2, 4}) { // of four, two share a GPU and have a part of it each
       run(
           ranks,

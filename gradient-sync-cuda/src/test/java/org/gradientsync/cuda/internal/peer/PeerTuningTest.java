@@ -106,11 +106,11 @@ class PeerTuningTest {
     PeerTuning many = new PeerTuning(layout, 8, ALONE, 0, none);
     assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
-    assertTrue(first.takesWholeProcessors());
+    assertTrue(first.takesWholeSms());
     PeerTuning second = new PeerTuning(layout, 2, ALONE, 1, none);
     assertEquals(33, second.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(33, second.mostBlocks(2, 132, PeerAlgorithm.STREAM, true));
-    assertFalse(second.takesWholeProcessors());
+    assertFalse(second.takesWholeSms());
     PeerTuning shared =
         new PeerTuning(
             layout, 2, new PeerSharing(List.of(7, 7), 0), 0, none); // two ranks with half of a GPU
@@ -118,7 +118,7 @@ class PeerTuningTest {
     assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
-    assertTrue(shared.takesWholeProcessors());
+    assertTrue(shared.takesWholeSms());
     assertEquals(
         1,
         new PeerTuning(layout, 2, ALONE, 8, none).mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
