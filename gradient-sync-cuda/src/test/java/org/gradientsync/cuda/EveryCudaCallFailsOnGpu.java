@@ -35,7 +35,7 @@ class EveryCudaCallFailsOnGpu {
 
   @AfterEach
   void end() {
-    PlayedDeviceProvider.use(null);
+    SimulatedDeviceProvider.use(null);
   }
 
   @ParameterizedTest
@@ -70,7 +70,7 @@ class EveryCudaCallFailsOnGpu {
     } else {
       faulty.trace();
     }
-    PlayedDeviceProvider.use(rank -> rank == 0 ? faulty.api() : CudaLibrary.api());
+    SimulatedDeviceProvider.use(rank -> rank == 0 ? faulty.api() : CudaLibrary.api());
     List<Throwable> outcomes = new ArrayList<>();
     assertTimeoutPreemptively(HANGS, () -> outcomes.add(outcome(reducer, ranks)));
     Throwable outcome = outcomes.get(0);
@@ -100,7 +100,7 @@ class EveryCudaCallFailsOnGpu {
     float[] values = new float[200_000];
     try (GradientSync sync =
             GradientSync.builder()
-                .device(PlayedDeviceProvider.KIND)
+                .device(SimulatedDeviceProvider.KIND)
                 .reducer(reducer)
                 .set("peer.tuning", "off")
                 .timeout(TIMEOUT)

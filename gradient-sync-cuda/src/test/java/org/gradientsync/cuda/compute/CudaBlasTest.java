@@ -28,7 +28,7 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.PlayedGpu;
+import org.gradientsync.cuda.SimulatedGpu;
 import org.gradientsync.cuda.TestDevices;
 import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -93,7 +93,7 @@ class CudaBlasTest {
             5);
   }
 
-  /** Against the definition, on a GPU that is played by a textbook's gemm, column by column. */
+  /** Against the definition, on a GPU that is simulated by a textbook's gemm, column by column. */
   @ParameterizedTest
   @CsvSource({
     "false, false, 1, 0",
@@ -125,8 +125,8 @@ class CudaBlasTest {
         expected[place] = (float) (alpha * sum + beta * before[place]);
       }
     }
-    try (PlayedGpu gpu = new PlayedGpu();
-        CudaBlas played = gpu.blas()) {
+    try (SimulatedGpu gpu = new SimulatedGpu();
+        CudaBlas simulated = gpu.blas()) {
       CudaStream stream = gpu.device().stream();
       CudaBuffer onA = gpu.device().allocate(DataType.FLOAT32, a.length);
       CudaBuffer onB = gpu.device().allocate(DataType.FLOAT32, b.length);
@@ -135,7 +135,7 @@ class CudaBlasTest {
       onA.copyFrom(a);
       onB.copyFrom(b);
       inside.copyFrom(before);
-      played.multiply(
+      simulated.multiply(
           stream, alpha, onA, transposeA, onB, transposeB, beta, inside, rows, inner, columns);
       float[] result = new float[before.length + 2];
       onC.copyTo(result);

@@ -51,7 +51,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.mockito.InOrder;
 
-/** What the host's side does: GPUs are played, and what kernels report is written by the tests. */
+/**
+ * What the host's side does: GPUs are simulated, and what kernels report is written by the tests.
+ */
 @Timeout(60)
 class PeerReducerTest {
   private static final int FAILURE = 8;

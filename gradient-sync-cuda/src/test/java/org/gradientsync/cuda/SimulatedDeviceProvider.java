@@ -8,13 +8,13 @@ import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 
 /** GPUs on drivers that a test gives, for whole syncs; there are none while no test gives any. */
-public final class PlayedDeviceProvider implements DeviceProvider {
-  static final String KIND = "played";
+public final class SimulatedDeviceProvider implements DeviceProvider {
+  static final String KIND = "simulated";
 
   private static volatile IntFunction<CudaApi> drivers;
 
   /** For the service loader. */
-  public PlayedDeviceProvider() {}
+  public SimulatedDeviceProvider() {}
 
   /**
    * Gives drivers.

@@ -30,10 +30,11 @@ import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
- * A GPU that the test's own thread plays: memory in Java arrays, products as in a textbook, kernels
- * that the test writes in Java. What is enqueued runs at once, or is noted if it is captured.
+ * A GPU that the test's own thread simulates: memory in Java arrays, products as in a textbook,
+ * kernels that the test writes in Java. What is enqueued runs at once, or is noted if it is
+ * captured.
  */
-public final class PlayedGpu implements AutoCloseable {
+public final class SimulatedGpu implements AutoCloseable {
   /** What a kernel does. */
   public interface Kernel {
     /** All threads of all blocks. */
@@ -164,15 +165,15 @@ public final class PlayedGpu implements AutoCloseable {
   private final ThreadLocal<Integer> captureMode = ThreadLocal.withInitial(() -> 0);
   private final Map<CUstream, Graph> capturing = new IdentityHashMap<>();
 
-  public PlayedGpu() {
+  public SimulatedGpu() {
     this(true);
   }
 
-  private PlayedGpu(boolean open) {
+  private SimulatedGpu(boolean open) {
     api =
         (CudaApi)
             Proxy.newProxyInstance(
-                PlayedGpu.class.getClassLoader(),
+                SimulatedGpu.class.getClassLoader(),
                 new Class<?>[] {CudaApi.class},
                 (proxy, method, arguments) -> answer(proxy, method, arguments));
     device = open ? new CudaDevice(api, 0) : null;
@@ -180,8 +181,8 @@ public final class PlayedGpu implements AutoCloseable {
   }
 
   /** One that nobody has opened; for what opens it itself. There are two GPUs in its machine. */
-  static PlayedGpu unopened() {
-    return new PlayedGpu(false);
+  static SimulatedGpu unopened() {
+    return new SimulatedGpu(false);
   }
 
   public CudaDevice device() {
@@ -217,7 +218,7 @@ public final class PlayedGpu implements AutoCloseable {
     return holds;
   }
 
-  /** cuBLAS, played too. */
+  /** cuBLAS, simulated too. */
   public CudaBlas blas() {
     return TestBlas.on(device, new Blas());
   }
@@ -251,13 +252,13 @@ public final class PlayedGpu implements AutoCloseable {
       case "hashCode":
         return System.identityHashCode(proxy);
       case "toString":
-        return "played driver";
+        return "simulated driver";
       case "driverVersion":
         return 12040;
       case "deviceCount":
         return contexts.length;
       case "deviceName":
-        return "played";
+        return "simulated";
       case "pciAddress":
         return "0000:0" + a[0] + ":00.0";
       case "sms", "blocksPerSm":
@@ -430,14 +431,14 @@ public final class PlayedGpu implements AutoCloseable {
 
     @Override
     public cublasHandle create() {
-      synchronized (PlayedGpu.this) {
+      synchronized (SimulatedGpu.this) {
         return take(new cublasHandle(), "cuBLAS");
       }
     }
 
     @Override
     public void destroy(cublasHandle handle) {
-      synchronized (PlayedGpu.this) {
+      synchronized (SimulatedGpu.this) {
         give(handle, "cublasDestroy");
       }
     }
