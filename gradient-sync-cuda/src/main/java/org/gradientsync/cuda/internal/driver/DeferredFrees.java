@@ -16,32 +16,32 @@ import org.slf4j.LoggerFactory;
  */
 public final class DeferredFrees {
   private static final Logger log = LoggerFactory.getLogger(DeferredFrees.class);
-  private static final List<Leftover> leftovers = new ArrayList<>();
+  private static final List<Deferred> deferred = new ArrayList<>();
 
-  private record Leftover(CudaApi api, CUcontext context, long address, BooleanSupplier unmapped) {}
+  private record Deferred(CudaApi api, CUcontext context, long address, BooleanSupplier unmapped) {}
 
   private DeferredFrees() {}
 
   static synchronized void add(
       CudaApi api, CUcontext context, long address, BooleanSupplier unmapped) {
-    leftovers.add(new Leftover(api, context, address, unmapped));
+    deferred.add(new Deferred(api, context, address, unmapped));
   }
 
   /** Frees what has been given back to one GPU, whose context is current. */
   public static void free(CudaApi api, CUcontext context) {
-    for (Leftover leftover : takeBack(api, context)) {
+    for (Deferred memory : takeBack(api, context)) {
       try {
-        api.free(leftover.address); // may wait for the GPU, so without the lock
+        api.free(memory.address); // may wait for the GPU, so without the lock
       } catch (CudaException e) {
         log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
       }
     }
   }
 
-  private static synchronized List<Leftover> takeBack(CudaApi api, CUcontext context) {
-    List<Leftover> back = new ArrayList<>();
-    for (Iterator<Leftover> all = leftovers.iterator(); all.hasNext(); ) {
-      Leftover l = all.next();
+  private static synchronized List<Deferred> takeBack(CudaApi api, CUcontext context) {
+    List<Deferred> back = new ArrayList<>();
+    for (Iterator<Deferred> all = deferred.iterator(); all.hasNext(); ) {
+      Deferred l = all.next();
       if (l.api == api && l.context.equals(context) && l.unmapped.getAsBoolean()) {
         back.add(l);
         all.remove();

@@ -10,7 +10,7 @@ import org.gradientsync.spi.Resources;
 /** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
 final class PeerMailbox implements AutoCloseable {
   private final Gpu gpu;
-  private final PeerLedger ledger;
+  private final PeerUnmapFlags unmapFlags;
   private final PeerLayout layout;
   private final long own;
   private final PeerMemory.Mapped[] all;
@@ -21,9 +21,9 @@ final class PeerMailbox implements AutoCloseable {
    * @param memory closed if this fails
    * @throws UnavailableException on all ranks if one of them cannot
    */
-  PeerMailbox(GpuStream stream, PeerMemory memory, PeerLedger ledger, PeerLayout layout) {
+  PeerMailbox(GpuStream stream, PeerMemory memory, PeerUnmapFlags unmapFlags, PeerLayout layout) {
     gpu = stream.gpu();
-    this.ledger = ledger;
+    this.unmapFlags = unmapFlags;
     this.layout = layout;
     long address = 0;
     String reason = "";
@@ -43,8 +43,8 @@ final class PeerMailbox implements AutoCloseable {
       Resources.closeAllAfter(
           e,
           memory, // which may have mapped some ranks' memory already
-          ledger::closed,
-          own == 0 ? null : () -> gpu.memory().freeOnce(own, ledger.allClosed()));
+          unmapFlags::setAllUnmapped,
+          own == 0 ? null : () -> gpu.memory().freeOnce(own, unmapFlags.areAllUnmapped()));
       throw e;
     }
   }
@@ -58,9 +58,9 @@ final class PeerMailbox implements AutoCloseable {
     return all[rank].address();
   }
 
-  /** Frees this rank's, once the others have unmapped it; they are told by the ledger. */
+  /** Frees this rank's, once the others have unmapped it; which their flags show. */
   @Override
   public void close() {
-    gpu.memory().freeOnce(own, ledger.allClosed());
+    gpu.memory().freeOnce(own, unmapFlags.areAllUnmapped());
   }
 }

@@ -9,7 +9,7 @@ import org.gradientsync.collective.ShortText;
 
 /**
  * How far each rank has come, for the others' hosts to read: the kernels only know of each other
- * what they have to. It lies in the pages of {@link PeerLedger}, each of which one rank writes.
+ * what they have to. It lies in the pages of {@link PeerUnmapFlags}, each of which one rank writes.
  *
  * <p>A rank makes two kinds of calls: those that meet on the host, and those that only enqueue a
  * kernel. Each kind has its own order among the ranks; between the two kinds nobody waits. So it
@@ -21,7 +21,7 @@ final class PeerProgress {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  // Words of a rank's page; PeerLedger has the first.
+  // Words of a rank's page; PeerUnmapFlags has the first.
   private static final int ENQUEUED = 8;
   private static final int MET_WHEN_ENQUEUED = 16;
   private static final int ENQUEUED_WHEN_WAITING = 24;
@@ -33,7 +33,7 @@ final class PeerProgress {
   private static final int TEXT = FOUND + FOUND_BYTES;
   private static final int TEXT_BYTES = 256;
 
-  /** What of a page this takes, the ledger's word included. */
+  /** What of a page this takes, the word of those included. */
   static final int BYTES = TEXT + TEXT_BYTES;
 
   private final NodeMemory memory;

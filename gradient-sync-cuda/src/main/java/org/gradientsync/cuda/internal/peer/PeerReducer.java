@@ -44,7 +44,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final Gpu gpu;
   private final GroupCommunicator communicator;
   private final PeerMemory memory;
-  private final PeerLedger ledger;
+  private final PeerUnmapFlags unmapFlags;
   private final PeerMailbox mailbox;
   private final PeerReport report;
   private final PeerPlanner planner;
@@ -75,7 +75,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       ProcessGroup group,
       CudaDevice device,
       PeerMemory memory,
-      PeerLedger ledger,
+      PeerUnmapFlags unmapFlags,
       PeerMailbox mailbox,
       PeerReport report,
       PeerPlanner planner,
@@ -87,7 +87,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     gpu = DriverAccess.gpu(device);
     this.communicator = memory.communicator();
     this.memory = memory;
-    this.ledger = ledger;
+    this.unmapFlags = unmapFlags;
     this.mailbox = mailbox;
     this.report = report;
     this.planner = planner;
@@ -303,7 +303,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
       for (int peer = 0; peer < addresses.length; peer++) {
         addresses[peer] = mapped[peer].address();
       }
-      gpu.memory().keepUntil(gpu.api().allocationOf(own.address()), ledger.isUnmapped(lastNumber));
+      gpu.memory()
+          .keepUntil(gpu.api().allocationOf(own.address()), unmapFlags.isUnmapped(lastNumber));
     }
     PeerRegistration registration =
         new PeerRegistration(
@@ -472,7 +473,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     Resources.closeAll(
         registration::closePlans,
         mapped == null ? null : () -> memory.unmap(mapped),
-        mapped == null ? null : () -> ledger.ended(registration.number));
+        mapped == null ? null : () -> unmapFlags.setUnmapped(registration.number));
   }
 
   private void depart() {
@@ -506,7 +507,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
           order,
           memory,
           finite,
-          ledger::closed, // whatever happened here, the others may have their memory back
+          unmapFlags
+              ::setAllUnmapped, // whatever happened here, the others may have their memory back
           share,
           mailbox,
           report);

@@ -65,12 +65,12 @@ public final class PeerReducerProvider implements ReducerProvider {
     Gpu gpu = DriverAccess.gpu(device);
     boolean measures = context.settings().isOn("peer.tuning", true);
     PeerMemory memory = PeerMemory.open(group, gpu, PeerSharing.isAllowed(context.settings()));
-    NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
-    PeerLedger ledger = new PeerLedger(pages, group.rank(), group.size());
+    NodeMemory pages = NodeMemory.share(group, PeerUnmapFlags.BYTES);
+    PeerUnmapFlags unmapFlags = new PeerUnmapFlags(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
     PeerMailbox mailbox =
-        new PeerMailbox(DriverAccess.stream(device.stream()), memory, ledger, layout);
+        new PeerMailbox(DriverAccess.stream(device.stream()), memory, unmapFlags, layout);
     PeerBudget.Share share = PeerBudget.take(gpu.ordinal(), memory.sharing().turn());
     PeerReport report = null;
     PeerFinite finite = null;
@@ -101,7 +101,16 @@ public final class PeerReducerProvider implements ReducerProvider {
                 timeout);
         reducer =
             new PeerReducer(
-                group, device, memory, ledger, mailbox, report, planner, share, progress, finite);
+                group,
+                device,
+                memory,
+                unmapFlags,
+                mailbox,
+                report,
+                planner,
+                share,
+                progress,
+                finite);
       } catch (CudaException e) {
         reason = e.getMessage();
       }
@@ -115,7 +124,15 @@ public final class PeerReducerProvider implements ReducerProvider {
         Resources.closeAllAfter(e, reducer);
       } else {
         Resources.closeAllAfter(
-            e, gpu::makeCurrent, planner, finite, report, memory, ledger::closed, mailbox, share);
+            e,
+            gpu::makeCurrent,
+            planner,
+            finite,
+            report,
+            memory,
+            unmapFlags::setAllUnmapped,
+            mailbox,
+            share);
       }
       throw e;
     }

@@ -258,7 +258,7 @@ class PeerLayoutTest {
           ProcessGroup group = LocalRanks.current().orElseThrow();
           Gpu device = Mockito.mock(Gpu.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
-          NodeMemory pages = NodeMemory.share(group, PeerLedger.BYTES);
+          NodeMemory pages = NodeMemory.share(group, PeerUnmapFlags.BYTES);
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
           PeerNames names = new PeerNames();
           AbstractDeviceBuffer buffer =

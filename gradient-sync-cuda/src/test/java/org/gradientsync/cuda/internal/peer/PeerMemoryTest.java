@@ -206,9 +206,9 @@ class PeerMemoryTest {
   private static void mailboxIsRefused(Rank rank, String reason) {
     Map<String, Integer> before = rank.gpu().holds();
     PeerMemory memory = openAsProcess(rank);
-    PeerLedger ledger =
-        new PeerLedger(
-            NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), rank.group().size());
+    PeerUnmapFlags unmapFlags =
+        new PeerUnmapFlags(
+            NodeMemory.share(rank.group(), PeerUnmapFlags.BYTES), rank.rank(), rank.group().size());
     UnavailableException e =
         assertThrows(
             UnavailableException.class,
@@ -216,7 +216,7 @@ class PeerMemoryTest {
                 new PeerMailbox(
                     DriverAccess.stream(rank.device().stream()),
                     memory,
-                    ledger,
+                    unmapFlags,
                     new PeerLayout(2)));
     assertEquals(reason, e.getMessage());
     memory.communicator().barrier(); // by now all have given up
@@ -262,16 +262,18 @@ class PeerMemoryTest {
         2,
         rank -> {
           PeerMemory memory = openAsProcess(rank);
-          PeerLedger ledger =
-              new PeerLedger(NodeMemory.share(rank.group(), PeerLedger.BYTES), rank.rank(), 2);
+          PeerUnmapFlags unmapFlags =
+              new PeerUnmapFlags(
+                  NodeMemory.share(rank.group(), PeerUnmapFlags.BYTES), rank.rank(), 2);
           PeerLayout layout = new PeerLayout(2);
           PeerMailbox mailbox =
-              new PeerMailbox(DriverAccess.stream(rank.device().stream()), memory, ledger, layout);
+              new PeerMailbox(
+                  DriverAccess.stream(rank.device().stream()), memory, unmapFlags, layout);
           assertTrue(mailbox.of(0) != mailbox.of(1));
           verify(rank.gpu().api).fillZero(eq(mailbox.of(rank.rank())), eq(layout.bytes()), any());
           if (rank.rank() == 0) {
             memory.close();
-            ledger.closed();
+            unmapFlags.setAllUnmapped();
             mailbox.close();
             assertEquals(layout.bytes(), rank.gpu().allocatedBytes());
             memory.communicator().barrier();
@@ -280,7 +282,7 @@ class PeerMemoryTest {
           } else {
             memory.communicator().barrier();
             memory.close();
-            ledger.closed();
+            unmapFlags.setAllUnmapped();
             mailbox.close();
             memory.communicator().barrier();
           }

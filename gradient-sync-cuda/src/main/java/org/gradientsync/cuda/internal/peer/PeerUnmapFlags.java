@@ -8,11 +8,11 @@ import java.util.function.BooleanSupplier;
 import org.gradientsync.collective.NodeMemory;
 
 /**
- * In which the ranks note which registrations they have ended, that is, whose memory they have
- * unmapped, so that its owner may free it. Each rank has a page that it alone writes: a word that
- * says that it has closed, what {@link PeerProgress} takes, and a bit for each registration.
+ * In which each rank sets which registrations it has ended, that is, whose memory it has unmapped,
+ * so that its owner may free it. Each rank has a page that it alone writes: a word that says that
+ * it has closed, what {@link PeerProgress} takes, and a bit for each registration.
  */
-final class PeerLedger {
+final class PeerUnmapFlags {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int CLOSED = 0;
@@ -25,21 +25,21 @@ final class PeerLedger {
   private final int rank;
   private final int ranks;
 
-  PeerLedger(NodeMemory memory, int rank, int ranks) {
+  PeerUnmapFlags(NodeMemory memory, int rank, int ranks) {
     this.memory = memory;
     this.rank = rank;
     this.ranks = ranks;
   }
 
   /** This rank has unmapped what a registration mapped. */
-  void ended(int registration) {
+  void setUnmapped(int registration) {
     int at = word(registration);
     long before = (long) WORD.get(memory.of(rank), at);
     WORD.setRelease(memory.of(rank), at, before | 1L << registration);
   }
 
   /** This rank has unmapped everything. */
-  void closed() {
+  void setAllUnmapped() {
     WORD.setRelease(memory.of(rank), CLOSED, 1L);
   }
 
@@ -49,7 +49,7 @@ final class PeerLedger {
   }
 
   /** Whether all ranks have unmapped everything. */
-  BooleanSupplier allClosed() {
+  BooleanSupplier areAllUnmapped() {
     return () -> all(CLOSED, 1);
   }
 

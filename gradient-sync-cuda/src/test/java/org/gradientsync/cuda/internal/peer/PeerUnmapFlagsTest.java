@@ -14,9 +14,9 @@ import org.junit.jupiter.api.Timeout;
 
 /** Who has unmapped what, in memory that the ranks share. */
 @Timeout(60)
-class PeerLedgerTest {
+class PeerUnmapFlagsTest {
   private interface Body {
-    void run(PeerLedger ledger, int rank, Runnable barrier);
+    void run(PeerUnmapFlags unmapFlags, int rank, Runnable barrier);
   }
 
   private static void run(int ranks, Body body) {
@@ -26,9 +26,9 @@ class PeerLedgerTest {
         sync -> {
           ProcessGroup world = LocalRanks.current().orElseThrow();
           try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
-            NodeMemory memory = NodeMemory.share(group, PeerLedger.BYTES);
-            PeerLedger ledger = new PeerLedger(memory, group.rank(), group.size());
-            body.run(ledger, group.rank(), sync::barrier);
+            NodeMemory memory = NodeMemory.share(group, PeerUnmapFlags.BYTES);
+            PeerUnmapFlags unmapFlags = new PeerUnmapFlags(memory, group.rank(), group.size());
+            body.run(unmapFlags, group.rank(), sync::barrier);
             sync.barrier();
           }
         });
@@ -38,21 +38,21 @@ class PeerLedgerTest {
   void isBackWhenTheLastRankHasEndedIt() {
     run(
         3,
-        (ledger, rank, barrier) -> {
+        (unmapFlags, rank, barrier) -> {
           for (int registration : new int[] {1, 63, 64, 65, PeerTag.MAX_REGISTRATIONS}) {
-            BooleanSupplier unmapped = ledger.isUnmapped(registration);
+            BooleanSupplier unmapped = unmapFlags.isUnmapped(registration);
             for (int last = 0; last < 3; last++) {
               assertFalse(unmapped.getAsBoolean(), registration + " is back before rank " + last);
               barrier.run();
               if (rank == last) {
-                ledger.ended(registration);
+                unmapFlags.setUnmapped(registration);
               }
               barrier.run();
             }
             assertTrue(unmapped.getAsBoolean(), registration + " is not back");
-            assertFalse(ledger.isUnmapped(2).getAsBoolean());
-            assertFalse(ledger.isUnmapped(PeerTag.MAX_REGISTRATIONS - 1).getAsBoolean());
-            assertFalse(ledger.allClosed().getAsBoolean());
+            assertFalse(unmapFlags.isUnmapped(2).getAsBoolean());
+            assertFalse(unmapFlags.isUnmapped(PeerTag.MAX_REGISTRATIONS - 1).getAsBoolean());
+            assertFalse(unmapFlags.areAllUnmapped().getAsBoolean());
           }
         });
   }
@@ -61,29 +61,29 @@ class PeerLedgerTest {
   void aClosedRankHasEndedEverything() {
     run(
         3,
-        (ledger, rank, barrier) -> {
+        (unmapFlags, rank, barrier) -> {
           if (rank == 0) {
-            ledger.closed();
+            unmapFlags.setAllUnmapped();
           } else if (rank == 1) {
-            ledger.ended(5);
+            unmapFlags.setUnmapped(5);
           }
           barrier.run();
-          assertFalse(ledger.isUnmapped(5).getAsBoolean());
+          assertFalse(unmapFlags.isUnmapped(5).getAsBoolean());
           barrier.run();
           if (rank == 2) {
-            ledger.ended(5);
+            unmapFlags.setUnmapped(5);
           }
           barrier.run();
-          assertTrue(ledger.isUnmapped(5).getAsBoolean());
-          assertFalse(ledger.isUnmapped(6).getAsBoolean());
-          assertFalse(ledger.allClosed().getAsBoolean());
+          assertTrue(unmapFlags.isUnmapped(5).getAsBoolean());
+          assertFalse(unmapFlags.isUnmapped(6).getAsBoolean());
+          assertFalse(unmapFlags.areAllUnmapped().getAsBoolean());
           barrier.run();
           if (rank != 0) {
-            ledger.closed();
+            unmapFlags.setAllUnmapped();
           }
           barrier.run();
-          assertTrue(ledger.isUnmapped(6).getAsBoolean());
-          assertTrue(ledger.allClosed().getAsBoolean());
+          assertTrue(unmapFlags.isUnmapped(6).getAsBoolean());
+          assertTrue(unmapFlags.areAllUnmapped().getAsBoolean());
         });
   }
 
@@ -92,7 +92,7 @@ class PeerLedgerTest {
     int many = 1000;
     run(
         2,
-        (ledger, rank, barrier) -> {
+        (unmapFlags, rank, barrier) -> {
           BitSet[] ended = {new BitSet(), new BitSet()};
           Random random = new Random(1);
           for (int i = 0; i < 1500; i++) {
@@ -100,13 +100,13 @@ class PeerLedgerTest {
             int who = random.nextInt(2);
             ended[who].set(registration);
             if (who == rank) {
-              ledger.ended(registration);
+              unmapFlags.setUnmapped(registration);
             }
           }
           barrier.run();
           for (int i = 1; i <= many; i++) {
             assertTrue(
-                ledger.isUnmapped(i).getAsBoolean() == (ended[0].get(i) && ended[1].get(i)),
+                unmapFlags.isUnmapped(i).getAsBoolean() == (ended[0].get(i) && ended[1].get(i)),
                 "" + i);
           }
         });
