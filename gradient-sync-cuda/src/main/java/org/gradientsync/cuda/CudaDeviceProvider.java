@@ -30,7 +30,7 @@ public final class CudaDeviceProvider implements DeviceProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of("cuda.device", "cuda.kernels");
+    return Set.of("cuda.device", "dev.cuda.kernels");
   }
 
   @Override

@@ -102,7 +102,7 @@ class EveryCudaCallFailsOnGpu {
             GradientSync.builder()
                 .device(SimulatedDeviceProvider.KIND)
                 .reducer(reducer)
-                .set("peer.tuning", "off")
+                .set("dev.peer.tuning", "off")
                 .timeout(TIMEOUT)
                 .create();
         DeviceBuffer small = sync.allocate(DataType.FLOAT32, 10);

@@ -164,7 +164,7 @@ class EveryCudaCallFailsTest {
                         GradientSync.builder()
                             .device(SimulatedDeviceProvider.KIND)
                             .reducer(reducer)
-                            .set("peer.tuning", "off")
+                            .set("dev.peer.tuning", "off")
                             .timeout(TIMEOUT)
                             .create()) {
                       work.run(sync);

@@ -28,7 +28,7 @@ public final class GpuRunner implements RankRunner {
   public static IntStream peerSizes(int most) {
     int gpus = CudaLibrary.api().deviceCount();
     if (gpus == 1) {
-      System.setProperty("gradientsync.peer.sharing", "on"); // for the tests' own syncs, too
+      System.setProperty("gradientsync.dev.peer.sharing", "on"); // for the tests' own syncs, too
     }
     return IntStream.rangeClosed(1, Math.min(most, Math.max(2, gpus)));
   }

@@ -120,7 +120,7 @@ class JCudaExceptionsOnGpu {
     for (String reducer : new String[] {"host-staged", "peer"}) {
       LocalRanks.run(
           2,
-          b -> b.device("cuda").reducer(reducer).set("peer.sharing", "on"),
+          b -> b.device("cuda").reducer(reducer).set("dev.peer.sharing", "on"),
           sync -> {
             try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
               float own = sync.rank();

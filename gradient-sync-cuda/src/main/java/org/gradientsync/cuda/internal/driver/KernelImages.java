@@ -45,7 +45,7 @@ public final class KernelImages {
     }
   }
 
-  /** Which of a module's images a GPU runs. The setting cuda.kernels=ptx is for tests. */
+  /** Which of a module's images a GPU runs. The switch dev.cuda.kernels=ptx is for tests. */
   public static String suffix(int capability) {
     if (capability < OLDEST) {
       throw new CudaException(
@@ -57,7 +57,7 @@ public final class KernelImages {
               + text(OLDEST),
           CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
-    boolean ptx = new Settings(Map.of()).get("cuda.kernels").filter("ptx"::equals).isPresent();
+    boolean ptx = new Settings(Map.of()).get("dev.cuda.kernels").filter("ptx"::equals).isPresent();
     if (ptx && capability >= 90 || capability > 90) {
       return PTX;
     }

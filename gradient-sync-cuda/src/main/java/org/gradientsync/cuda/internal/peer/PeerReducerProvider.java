@@ -39,7 +39,8 @@ public final class PeerReducerProvider implements ReducerProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of("cache", "peer.processors", PeerSharing.SWITCH, "peer.tuning", "peer.way");
+    return Set.of(
+        "dev.cache", "overlap.sms", PeerSharing.SWITCH, "dev.peer.tuning", "dev.peer.algorithm");
   }
 
   @Override
@@ -63,7 +64,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     ProcessGroup group = context.group();
     CudaDevice device = (CudaDevice) context.device();
     Gpu gpu = DriverAccess.gpu(device);
-    boolean measures = context.settings().isOn("peer.tuning", true);
+    boolean measures = context.settings().isOn("dev.peer.tuning", true);
     PeerMemory memory = PeerMemory.open(group, gpu, PeerSharing.isAllowed(context.settings()));
     NodeMemory pages = NodeMemory.share(group, PeerUnmapFlags.BYTES);
     PeerUnmapFlags unmapFlags = new PeerUnmapFlags(pages, group.rank(), group.size());
@@ -154,10 +155,10 @@ public final class PeerReducerProvider implements ReducerProvider {
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
     if (choices[0] != -choices[1]) {
       throw new GradientSyncException(
-          "the ranks' settings differ: give gradientsync.peer.way, peer.tuning and peer.processors"
+          "the ranks' settings differ: give gradientsync.dev.peer.algorithm, dev.peer.tuning and overlap.sms"
               + " alike on all ranks, rank="
               + group.rank()
-              + ", way="
+              + ", algorithm="
               + tuning
               + ", measures="
               + measures);

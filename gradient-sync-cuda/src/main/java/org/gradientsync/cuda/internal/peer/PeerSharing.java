@@ -16,7 +16,7 @@ import org.gradientsync.spi.Settings;
  */
 final class PeerSharing {
   /** The developer switch that allows it. */
-  static final String SWITCH = "peer.sharing";
+  static final String SWITCH = "dev.peer.sharing";
 
   private final int sharers;
   private final int turn;

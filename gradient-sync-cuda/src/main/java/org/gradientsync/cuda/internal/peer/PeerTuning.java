@@ -32,7 +32,7 @@ final class PeerTuning {
     this.layout = layout;
     this.sharing = sharing;
     this.place = place;
-    forced = settings.get("peer.way").map(PeerTuning::parse).orElse(null);
+    forced = settings.get("dev.peer.algorithm").map(PeerTuning::parse).orElse(null);
     overlapSms = overlapSms(settings, ranks);
     // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
     // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
@@ -40,7 +40,7 @@ final class PeerTuning {
   }
 
   private static int overlapSms(Settings settings, int ranks) {
-    String text = settings.get("peer.processors").orElse(null);
+    String text = settings.get("overlap.sms").orElse(null);
     try {
       int usual = ranks < MANY_RANKS ? OVERLAP_SMS : 2 * OVERLAP_SMS;
       int sms = text == null ? usual : Integer.parseInt(text);
@@ -51,7 +51,7 @@ final class PeerTuning {
       // said below
     }
     throw new IllegalArgumentException(
-        "not a number of a GPU's SMs: gradientsync.peer.processors="
+        "not a number of SMs: gradientsync.overlap.sms="
             + text
             + "; give 1 to "
             + PeerLayout.MAX_BLOCKS);
@@ -65,7 +65,7 @@ final class PeerTuning {
     return found.orElseThrow(
         () ->
             new IllegalArgumentException(
-                "no such way: gradientsync.peer.way="
+                "no such algorithm: gradientsync.dev.peer.algorithm="
                     + way
                     + "; give one_shot, two_shot or stream"));
   }

@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * What was measured on this machine before: a file in the user's cache folder ({@code
- * $XDG_CACHE_HOME/gradient-sync} or {@code ~/.cache/gradient-sync}; setting {@code cache}). Only
+ * $XDG_CACHE_HOME/gradient-sync} or {@code ~/.cache/gradient-sync}; switch {@code dev.cache}). Only
  * rank 0 reads and writes it. Whatever is wrong with it, it is as if it were not there; and so is
  * what another user could have written: a file or a folder that is not this user's, that others can
  * write to, or that is a symbolic link.
@@ -53,7 +53,7 @@ final class PeerTuningCache {
   private static Path folder(Settings settings) {
     String xdg = System.getenv("XDG_CACHE_HOME");
     return settings
-        .get("cache")
+        .get("dev.cache")
         .map(Path::of)
         .orElseGet(
             () ->

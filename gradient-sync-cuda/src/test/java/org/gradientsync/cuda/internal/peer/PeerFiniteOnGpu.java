@@ -67,7 +67,7 @@ class PeerFiniteOnGpu {
         b ->
             options
                 .apply(b.device("cuda").reducer("peer").requireFinite(true))
-                .set("peer.sharing", "on")
+                .set("dev.peer.sharing", "on")
                 .timeout(Duration.ofSeconds(20)),
         task);
   }
@@ -76,7 +76,7 @@ class PeerFiniteOnGpu {
   @MethodSource("waysAndTypes")
   void whatIsNotFiniteIsNamed(String way, DataType type) {
     run(
-        b -> b.set("peer.way", way),
+        b -> b.set("dev.peer.algorithm", way),
         sync -> {
           for (ReduceOp op : List.of(ReduceOp.AVERAGE, ReduceOp.MAX)) {
             find(sync, type, 0, COUNT, op);
@@ -90,7 +90,7 @@ class PeerFiniteOnGpu {
   @MethodSource("waysAndWires")
   void whatTravelsNarrowedIsNamedAsItLies(String way, DataType wire) {
     run(
-        b -> b.set("peer.way", way).wire(wire),
+        b -> b.set("dev.peer.algorithm", way).wire(wire),
         sync -> {
           find(sync, DataType.FLOAT32, 0, COUNT, ReduceOp.AVERAGE);
           find(sync, DataType.FLOAT32, 0, WHOLE, ReduceOp.AVERAGE);
@@ -200,7 +200,7 @@ class PeerFiniteOnGpu {
           buckets.gradient(0).copyTo(new float[COUNT]);
         };
     run(
-        b -> b.set("peer.way", "stream"),
+        b -> b.set("dev.peer.algorithm", "stream"),
         sync -> {
           List<Parameter> model = List.of(new Parameter(MODEL, DataType.FLOAT32, COUNT));
           try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {

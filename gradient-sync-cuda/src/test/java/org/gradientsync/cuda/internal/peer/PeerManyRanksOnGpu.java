@@ -42,8 +42,8 @@ class PeerManyRanksOnGpu {
         b ->
             b.device("cuda")
                 .reducer("peer")
-                .set("peer.way", way)
-                .set("peer.sharing", "on")
+                .set("dev.peer.algorithm", way)
+                .set("dev.peer.sharing", "on")
                 .timeout(Duration.ofSeconds(20)),
         sync -> {
           for (DataType type : DataType.values()) {

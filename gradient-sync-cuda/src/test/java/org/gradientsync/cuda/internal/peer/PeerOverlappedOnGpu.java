@@ -38,8 +38,8 @@ class PeerOverlappedOnGpu {
         b ->
             b.device("cuda")
                 .reducer("peer")
-                .set("peer.way", "stream") // however small
-                .set("peer.processors", sms)
+                .set("dev.peer.algorithm", "stream") // however small
+                .set("overlap.sms", sms)
                 .timeout(Duration.ofSeconds(20));
     LocalRanks.run(
         ranks,

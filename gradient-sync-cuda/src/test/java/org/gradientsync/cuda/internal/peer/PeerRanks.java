@@ -28,7 +28,7 @@ final class PeerRanks {
 
     SyncContext context(String... settings) {
       Map<String, String> chosen = new HashMap<>();
-      chosen.put("peer.sharing", group.size() > GPUS ? "on" : "off");
+      chosen.put("dev.peer.sharing", group.size() > GPUS ? "on" : "off");
       for (int i = 0; i < settings.length; i += 2) {
         chosen.put(settings[i], settings[i + 1]);
       }

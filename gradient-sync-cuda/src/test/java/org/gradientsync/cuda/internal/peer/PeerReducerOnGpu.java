@@ -76,7 +76,7 @@ class PeerReducerOnGpu {
   }
 
   private static UnaryOperator<GradientSync.Builder> way(String way) {
-    return b -> b.set("peer.way", way);
+    return b -> b.set("dev.peer.algorithm", way);
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
@@ -191,7 +191,7 @@ class PeerReducerOnGpu {
   void aRankThatHasClosedIsNotWaitedFor(int ranks, String way) {
     runner.run(
         ranks,
-        b -> b.set("peer.way", way).timeout(Duration.ofSeconds(60)),
+        b -> b.set("dev.peer.algorithm", way).timeout(Duration.ofSeconds(60)),
         sync -> {
           DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 5000);
           sync.average(buffer);
@@ -212,7 +212,7 @@ class PeerReducerOnGpu {
   void aRankThatDoesNotComeIsNamed(int ranks, String way) {
     runner.run(
         ranks,
-        b -> b.set("peer.way", way).timeout(Duration.ofSeconds(2)),
+        b -> b.set("dev.peer.algorithm", way).timeout(Duration.ofSeconds(2)),
         sync -> {
           int last = ranks - 1;
           DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 50_000);

@@ -89,13 +89,13 @@ class PeerReducerProviderTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"peer.way", "peer.tuning"})
+  @ValueSource(strings = {"dev.peer.algorithm", "dev.peer.tuning"})
   void settingsThatDifferAreRefusedOnAllRanks(String setting) {
     PeerRanks.run(
         3,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          boolean way = setting.equals("peer.way");
+          boolean way = setting.equals("dev.peer.algorithm");
           String value = rank.rank() == 1 ? way ? "stream" : "on" : way ? "two_shot" : "off";
           GradientSyncException e =
               assertThrows(
@@ -122,7 +122,7 @@ class PeerReducerProviderTest {
           when(api.capability(anyInt())).thenReturn(capability);
           SyncContext context =
               rank.context(
-                  "peer.tuning",
+                  "dev.peer.tuning",
                   "off",
                   "wire",
                   "bfloat16",
@@ -166,7 +166,7 @@ class PeerReducerProviderTest {
           UnavailableException e =
               assertThrows(
                   UnavailableException.class,
-                  () -> provider.create(rank.context("peer.tuning", "off")));
+                  () -> provider.create(rank.context("dev.peer.tuning", "off")));
           assertEquals(call + " failed: CUDA_ERROR_X (999) (rank 1)", e.getMessage());
           nothingIsLeft(rank, before);
         });
@@ -183,7 +183,7 @@ class PeerReducerProviderTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"peer.way,none_shot", "peer.tuning,never", "peer.sharing,true"})
+  @CsvSource({"dev.peer.algorithm,none_shot", "dev.peer.tuning,never", "dev.peer.sharing,true"})
   void aSettingThatDoesNotExistLeavesNothing(String setting, String value) {
     PeerRanks.run(
         2,
@@ -205,7 +205,7 @@ class PeerReducerProviderTest {
         2,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          Reducer reducer = provider.create(rank.context("peer.way", "stream"));
+          Reducer reducer = provider.create(rank.context("dev.peer.algorithm", "stream"));
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 1000)) {
             reducer.register(buffer);
             assertTrue(rank.gpu().allocatedBytes() > new PeerLayout(2).bytes());
@@ -242,7 +242,7 @@ class PeerReducerProviderTest {
           Map<String, Integer> before = rank.gpu().holds();
           when(rank.gpu().api.driverVersion()).thenReturn(12060);
           doReturn(1f).when(rank.gpu().api).milliseconds(any(), any());
-          provider.create(rank.context("cache", folder.toString())).close();
+          provider.create(rank.context("dev.cache", folder.toString())).close();
           int measured = Collections.frequency(rank.gpu().launched, "graph");
           assertTrue(measured > 0);
           nothingIsLeft(rank, before);
@@ -254,13 +254,13 @@ class PeerReducerProviderTest {
             assertTrue(text.contains("fake.12060.2-ranks.share-0="), text);
             PeerTuningCache cache =
                 new PeerTuningCache(
-                    new Settings(Map.of("cache", folder.toString())), "fake", 12060, 2, 0);
+                    new Settings(Map.of("dev.cache", folder.toString())), "fake", 12060, 2, 0);
             long[] sizes = cache.read(layout);
             assertEquals(2 << 20, sizes[0] * 4 / 5);
             assertTrue(sizes[0] * 4 / 5 <= most);
             assertEquals(8 << 20, sizes[1]);
           }
-          provider.create(rank.context("cache", folder.toString())).close();
+          provider.create(rank.context("dev.cache", folder.toString())).close();
           assertEquals(
               measured, Collections.frequency(rank.gpu().launched, "graph"), "measured again");
           nothingIsLeft(rank, before);
@@ -277,9 +277,9 @@ class PeerReducerProviderTest {
           doAnswer(c -> calls.getAndIncrement() / 5 == 12 ? 2f : 1f)
               .when(rank.gpu().api)
               .milliseconds(any(), any());
-          provider.create(rank.context("cache", folder.toString())).close();
+          provider.create(rank.context("dev.cache", folder.toString())).close();
           assertEquals(70, calls.get());
-          provider.create(rank.context("cache", folder.toString())).close();
+          provider.create(rank.context("dev.cache", folder.toString())).close();
           assertEquals(70, calls.get(), "measured again");
         });
   }
@@ -294,7 +294,8 @@ class PeerReducerProviderTest {
               .when(rank.gpu().api)
               .milliseconds(any(), any());
           assertThrows(
-              CudaException.class, () -> provider.create(rank.context("cache", "/proc/nowhere")));
+              CudaException.class,
+              () -> provider.create(rank.context("dev.cache", "/proc/nowhere")));
           nothingIsLeft(rank, before);
         });
   }
@@ -309,7 +310,7 @@ class PeerReducerProviderTest {
           when(rank.gpu().api.exportMemory(anyLong()))
               .thenReturn(new byte[CudaApi.HANDLE_BYTES])
               .thenThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1));
-          Reducer reducer = provider.create(rank.context("cache", "/proc/nowhere"));
+          Reducer reducer = provider.create(rank.context("dev.cache", "/proc/nowhere"));
           assertTrue(rank.gpu().launched.stream().noneMatch("graph"::equals));
           reducer.close();
           nothingIsLeft(rank, before);

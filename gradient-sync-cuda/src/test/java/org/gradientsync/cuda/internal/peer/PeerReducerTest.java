@@ -77,7 +77,8 @@ class PeerReducerTest {
         ranks,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          String[] given = settings.length == 0 ? new String[] {"peer.tuning", "off"} : settings;
+          String[] given =
+              settings.length == 0 ? new String[] {"dev.peer.tuning", "off"} : settings;
           Reducer reducer = new PeerReducerProvider().create(rank.context(given));
           CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 100);
           reducer.register(buffer);
@@ -768,7 +769,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           try (Reducer checkFinite =
               new PeerReducerProvider()
-                  .create(rank.context("peer.tuning", "off", "finite", "true"))) {
+                  .create(rank.context("dev.peer.tuning", "off", "finite", "true"))) {
             for (DataType type : DataType.values()) {
               ReduceOp op = type.isFloatingPoint() ? ReduceOp.MIN : ReduceOp.SUM;
               String family = type.isFloatingPoint() ? "_OTHER" : "_ADDING";
@@ -803,7 +804,7 @@ class PeerReducerTest {
           (rank, reducer, buffer) -> {
             CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
             try (Reducer second =
-                    new PeerReducerProvider().create(rank.context("peer.tuning", "off"));
+                    new PeerReducerProvider().create(rank.context("dev.peer.tuning", "off"));
                 CudaStream stream = rank.device().createStream(true)) {
               CudaBuffer overlapped = rank.device().on(stream, large);
               rank.gpu().launched.clear();

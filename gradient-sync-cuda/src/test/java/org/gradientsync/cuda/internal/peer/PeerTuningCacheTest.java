@@ -38,7 +38,7 @@ class PeerTuningCacheTest {
   }
 
   private PeerTuningCache cache(int driver, int ranks, int place) {
-    Settings settings = new Settings(Map.of("cache", folder.toString()));
+    Settings settings = new Settings(Map.of("dev.cache", folder.toString()));
     return new PeerTuningCache(settings, GPU, driver, ranks, place);
   }
 
@@ -69,7 +69,7 @@ class PeerTuningCacheTest {
     assertNull(cache(12070, 4, 2).read(layout));
     assertNull(cache(12060, 3, 2).read(layout));
     assertNull(cache(12060, 4, 4).read(layout));
-    Settings settings = new Settings(Map.of("cache", folder.toString()));
+    Settings settings = new Settings(Map.of("dev.cache", folder.toString()));
     assertNull(new PeerTuningCache(settings, "NVIDIA H100", 12060, 4, 2).read(layout));
   }
 
@@ -200,7 +200,7 @@ class PeerTuningCacheTest {
     Path probe = Files.createTempFile("user", "");
     int user = (int) Files.getAttribute(probe, "unix:uid");
     Files.delete(probe);
-    Settings settings = new Settings(Map.of("cache", folder.toString()));
+    Settings settings = new Settings(Map.of("dev.cache", folder.toString()));
     PeerTuningCache same = new PeerTuningCache(settings, GPU, 12060, 4, 2, OwnFiles.of(user));
     assertArrayEquals(new long[] {10, 20}, same.read(layout));
     PeerTuningCache others = new PeerTuningCache(settings, GPU, 12060, 4, 2, OwnFiles.of(user + 1));

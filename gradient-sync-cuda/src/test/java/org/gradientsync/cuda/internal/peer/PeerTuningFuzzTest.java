@@ -29,7 +29,7 @@ class PeerTuningFuzzTest {
     Path file = folder.resolve("peer-tuning.properties");
     try {
       PeerTuningCache cache =
-          new PeerTuningCache(new Settings(Map.of("cache", folder.toString())), "gpu", 1, 2, 1);
+          new PeerTuningCache(new Settings(Map.of("dev.cache", folder.toString())), "gpu", 1, 2, 1);
       byte[] all = new byte[start.length() + rest.length];
       System.arraycopy(start.getBytes(), 0, all, 0, start.length());
       System.arraycopy(rest, 0, all, start.length(), rest.length);
@@ -50,7 +50,7 @@ class PeerTuningFuzzTest {
 
   @FuzzTest
   void anySettingIsUnderstoodOrRefused(FuzzedDataProvider data) {
-    String name = data.pickValue(new String[] {"peer.way", "peer.processors"});
+    String name = data.pickValue(new String[] {"dev.peer.algorithm", "overlap.sms"});
     String text = data.consumeRemainingAsString();
     try {
       PeerTuning tuning = new PeerTuning(layout, 2, ALONE, 1, new Settings(Map.of(name, text)));

@@ -20,7 +20,7 @@ class PeerTuningTest {
   private static final long MIB = 1 << 20;
 
   private static PeerTuning tuning(int ranks, String way) {
-    Settings settings = new Settings(way == null ? Map.of() : Map.of("peer.way", way));
+    Settings settings = new Settings(way == null ? Map.of() : Map.of("dev.peer.algorithm", way));
     return new PeerTuning(new PeerLayout(ranks), ranks, ALONE, 0, settings);
   }
 
@@ -87,7 +87,9 @@ class PeerTuningTest {
   void waysThatDoNotExistAreRefused(String way) {
     IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> tuning(4, way));
     assertEquals(
-        "no such way: gradientsync.peer.way=" + way + "; give one_shot, two_shot or stream",
+        "no such algorithm: gradientsync.dev.peer.algorithm="
+            + way
+            + "; give one_shot, two_shot or stream",
         e.getMessage());
   }
 
@@ -126,7 +128,7 @@ class PeerTuningTest {
         1,
         new PeerTuning(layout, 2, ALONE, 1000, none)
             .mostBlocks(3, 132, PeerAlgorithm.STREAM, false));
-    Settings few = new Settings(Map.of("peer.processors", "5"));
+    Settings few = new Settings(Map.of("overlap.sms", "5"));
     assertEquals(
         5,
         new PeerTuning(layout, 2, ALONE, 0, few)
@@ -135,11 +137,11 @@ class PeerTuningTest {
         132,
         new PeerTuning(layout, 2, ALONE, 0, few).mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     for (String wrong : new String[] {"0", "-1", "513", "many"}) {
-      Settings settings = new Settings(Map.of("peer.processors", wrong));
+      Settings settings = new Settings(Map.of("overlap.sms", wrong));
       IllegalArgumentException e =
           assertThrows(
               IllegalArgumentException.class, () -> new PeerTuning(layout, 2, ALONE, 0, settings));
-      assertTrue(e.getMessage().contains("peer.processors=" + wrong), e.getMessage());
+      assertTrue(e.getMessage().contains("overlap.sms=" + wrong), e.getMessage());
     }
   }
 }
