@@ -10,9 +10,6 @@ final class PeerFinite implements AutoCloseable {
   /** What is found is the number of a registration, and an index counted from 1 below. */
   private static final int INDEX_BITS = 43; // as in peer.cuh
 
-  /** How many calls back a finding is kept, as in peer.cuh. */
-  static final int FINDINGS = 4;
-
   private final Gpu gpu;
   private final PeerProgress progress;
   private final ByteBuffer found;
@@ -51,7 +48,7 @@ final class PeerFinite implements AutoCloseable {
   private int newest(int peer, long done) {
     int newest = -1;
     long after = seen[peer];
-    for (int place = 0; place < FINDINGS; place++) {
+    for (int place = 0; place < PeerProgress.FINDINGS; place++) {
       long call = progress.foundIn(peer, place);
       if (call > after && call <= done) {
         newest = place;

@@ -20,7 +20,6 @@ import org.gradientsync.spi.Resources;
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
   private final Map<String, CUmodule> modules = new HashMap<>();
-  private CUmodule depart;
   private final Map<String, CUfunction> functions = new HashMap<>();
 
   /** None are loaded yet. */
@@ -92,19 +91,13 @@ public final class PeerKernels implements AutoCloseable {
 
   /** The kernel that notifies the others that this rank departs. */
   CUfunction depart() {
-    if (depart == null) {
-      depart = KernelImages.load(gpu.api(), gpu.ordinal(), "peer_depart");
-    }
-    return functions.computeIfAbsent("depart", n -> gpu.api().function(depart, n));
+    return functions.computeIfAbsent(
+        "depart", name -> gpu.api().function(module("peer_depart"), name));
   }
 
   @Override
   public void close() {
     List<CUmodule> all = new ArrayList<>(modules.values());
-    if (depart != null) {
-      all.add(depart);
-    }
-    depart = null;
     modules.clear();
     functions.clear();
     CudaApi api = gpu.api();

@@ -21,14 +21,17 @@ final class PeerProgress {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
+  /** How many calls back a finding is kept, as in peer.cuh. */
+  static final int FINDINGS = 4;
+
   // Words of a rank's page; PeerUnmapFlags has the first.
   private static final int ENQUEUED = 8;
   private static final int MET_WHEN_ENQUEUED = 16;
   private static final int ENQUEUED_WHEN_WAITING = 24;
   private static final int WAITING_FOR_CALL = 32;
   private static final int FOUND = 40; // what the GPU writes, as Found in peer.cuh
-  private static final int FOUND_IN = FOUND + PeerFinite.FINDINGS * Long.BYTES;
-  private static final int DONE = FOUND_IN + PeerFinite.FINDINGS * Long.BYTES;
+  private static final int FOUND_IN = FOUND + FINDINGS * Long.BYTES;
+  private static final int DONE = FOUND_IN + FINDINGS * Long.BYTES;
   private static final int FOUND_BYTES = DONE + Long.BYTES - FOUND;
   private static final int TEXT = FOUND + FOUND_BYTES;
   private static final int TEXT_BYTES = 256;
@@ -109,7 +112,7 @@ final class PeerProgress {
    * In which of its calls, as the GPUs count them, a rank's GPU made a finding; 0 if there is none.
    * Allocates nothing.
    *
-   * @param place from 0 to {@link PeerFinite#FINDINGS} - 1
+   * @param place from 0 to {@link #FINDINGS} - 1
    */
   long foundIn(int peer, int place) {
     return (long) WORD.getAcquire(memory.of(peer), FOUND_IN + place * Long.BYTES);

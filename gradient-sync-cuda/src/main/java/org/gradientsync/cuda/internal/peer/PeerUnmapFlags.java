@@ -8,7 +8,7 @@ import java.util.function.BooleanSupplier;
 import org.gradientsync.collective.NodeMemory;
 
 /**
- * In which each rank sets which registrations it has ended, that is, whose memory it has unmapped,
+ * By which each rank shows which registrations it has ended, that is, whose memory it has unmapped,
  * so that its owner may free it. Each rank has a page that it alone writes: a word that says that
  * it has closed, what {@link PeerProgress} takes, and a bit for each registration.
  */

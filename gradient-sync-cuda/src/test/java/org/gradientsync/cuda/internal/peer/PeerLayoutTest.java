@@ -273,7 +273,7 @@ class PeerLayoutTest {
             List<String> fields = fields("Found");
             assertEquals("end@" + found.capacity(), fields.get(3));
             int places = constant("FINDINGS");
-            assertEquals(PeerFinite.FINDINGS, places);
+            assertEquals(PeerProgress.FINDINGS, places);
             // Rank 0 has found something in calls 11, 12 and 13; the GPUs have ended 10, then 11,
             // ...
             for (int call = 11; call < 14; call++) {
