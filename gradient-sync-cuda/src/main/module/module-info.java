@@ -5,6 +5,7 @@ module org.gradientsync.cuda {
   requires jcuda;
   requires org.gradientsync;
   requires org.slf4j;
+  requires org.tukaani.xz;
 
   exports org.gradientsync.cuda;
   exports org.gradientsync.cuda.compute;
