@@ -3,11 +3,10 @@ package org.gradientsync.cuda.internal.driver;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
-import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.spi.Resources;
 
 /**
- * One GPU in its primary context, as this library uses it; what stands behind {@link CudaDevice}.
+ * One GPU in its primary context, as this library uses it; what stands behind {@code CudaDevice}.
  */
 public final class Gpu {
   private final CudaApi api;

@@ -1,10 +1,9 @@
 package org.gradientsync.cuda.internal.driver;
 
 import jcuda.driver.CUevent;
-import org.gradientsync.cuda.CudaEvent;
 import org.gradientsync.spi.Resources;
 
-/** An event of one GPU; what stands behind {@link CudaEvent}. */
+/** An event of one GPU; what stands behind {@code CudaEvent}. */
 public final class GpuEvent implements AutoCloseable {
   private final Gpu gpu;
   private final CUevent event;

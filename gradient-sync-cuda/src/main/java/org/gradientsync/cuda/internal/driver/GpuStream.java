@@ -4,10 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUstream;
 import org.gradientsync.cuda.CudaException;
-import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.Resources;
 
-/** A stream of one GPU; what stands behind {@link CudaStream}. */
+/** A stream of one GPU; what stands behind {@code CudaStream}. */
 public final class GpuStream implements AutoCloseable {
   /** A captured call: what else is to be done each time that its graph is launched. */
   public interface Replay {
