@@ -1,6 +1,6 @@
 // Notifies the other ranks' kernels that this rank departs. Enqueued behind all of its calls.
 
-#include "peer.cuh"
+#include "protocol.cuh"
 
 extern "C" __global__ void depart(const __grid_constant__ Arguments a) {
   Mailbox* own = a.mailboxes[a.rank];

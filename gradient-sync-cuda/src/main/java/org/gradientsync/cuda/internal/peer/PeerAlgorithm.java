@@ -53,7 +53,7 @@ public enum PeerAlgorithm {
     return this == STREAM || this == STREAM_FEW_CTAS || this == STAGED;
   }
 
-  /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in peer.cuh. */
+  /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in chunks.cuh. */
   int batch(DataType wire) {
     return switch (this) {
       case STREAM -> 2;

@@ -8,7 +8,7 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 /** Reads what all ranks' kernels have found in their gradients that is not finite. */
 final class PeerFinite implements AutoCloseable {
   /** What is found is the number of a registration, and an index counted from 1 below. */
-  private static final int INDEX_BITS = 43; // as in peer.cuh
+  private static final int INDEX_BITS = 43; // as in protocol.cuh
 
   private final Gpu gpu;
   private final PeerProgress progress;

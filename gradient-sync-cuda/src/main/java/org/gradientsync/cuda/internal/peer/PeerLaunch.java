@@ -9,7 +9,7 @@ import org.gradientsync.host.HostBuffers;
 
 /** One prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
 final class PeerLaunch {
-  // As Arguments in peer.cuh.
+  // As Arguments in protocol.cuh.
   private static final int MAILBOXES = 0;
   private static final int BUFFERS = MAILBOXES + PeerLayout.MAX_RANKS * Long.BYTES;
   private static final int STAGING = BUFFERS + PeerLayout.MAX_RANKS * Long.BYTES;

@@ -7,7 +7,7 @@ import org.gradientsync.DataType;
  * strides in vectors of 16 bytes.
  */
 final class PeerLayout {
-  /** As in peer.cuh. */
+  /** As in protocol.cuh. */
   static final int MAX_RANKS = 16;
 
   static final int MAX_BLOCKS = 512;
@@ -19,7 +19,7 @@ final class PeerLayout {
   private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
   private static final int ROUND_STRIDE = 32; // with the flags
   private static final int SLOTS = 4;
-  private static final long WORKERS = 480; // as in peer.cuh
+  private static final long WORKERS = 480; // as in chunks.cuh
   private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
   private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
   private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer

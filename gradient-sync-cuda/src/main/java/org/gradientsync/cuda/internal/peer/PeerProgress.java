@@ -21,7 +21,7 @@ final class PeerProgress {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  /** How many calls back a finding is kept, as in peer.cuh. */
+  /** How many calls back a finding is kept, as in protocol.cuh. */
   static final int FINDINGS = 4;
 
   // Words of a rank's page; PeerUnmapFlags has the first.
@@ -29,7 +29,7 @@ final class PeerProgress {
   private static final int MET_WHEN_ENQUEUED = 16;
   private static final int ENQUEUED_WHEN_WAITING = 24;
   private static final int WAITING_FOR_CALL = 32;
-  private static final int FOUND = 40; // what the GPU writes, as Found in peer.cuh
+  private static final int FOUND = 40; // what the GPU writes, as Found in protocol.cuh
   private static final int FOUND_IN = FOUND + FINDINGS * Long.BYTES;
   private static final int DONE = FOUND_IN + FINDINGS * Long.BYTES;
   private static final int FOUND_BYTES = DONE + Long.BYTES - FOUND;

@@ -6,7 +6,7 @@ import org.gradientsync.host.HostBuffers;
 
 /**
  * What a kernel that could not finish leaves for the host, in page-locked memory; as {@code Report}
- * in {@code peer.cuh}.
+ * in {@code protocol.cuh}.
  */
 final class PeerReport implements AutoCloseable {
   static final int NONE = 0;

@@ -7,7 +7,7 @@ import org.gradientsync.ReduceOp;
  * registration, on which the ranks agreed, and the operation.
  */
 final class PeerTag {
-  /** As TAG_BITS in peer.cuh. */
+  /** As TAG_BITS in protocol.cuh. */
   static final int BITS = 24;
 
   static final int MASK = (1 << BITS) - 1;

@@ -31,9 +31,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.mockito.ArgumentCaptor;
 import org.mockito.Mockito;
 
-/** What lies where in a mailbox, computed again from what {@code peer.cuh} says of its loops. */
+/** What lies where in a mailbox, computed again from the loops of the kernels. */
 class PeerLayoutTest {
-  private static final String SOURCE = source("peer.cuh");
+  private static final String SOURCE =
+      source("protocol.cuh")
+          + source("vectors.cuh")
+          + source("lines.cuh")
+          + source("chunks.cuh")
+          + source("peer.cuh");
   private static final String SOURCE_OF_OPS = source("arithmetic.cuh");
   private static final int ROUND = constant("LINE") * 4 - 4; // vectors of data in four lines
   private static final int ROUND_STRIDE = constant("LINE") * 4;
@@ -82,7 +87,7 @@ class PeerLayoutTest {
 
   private static String found(String pattern) {
     Matcher matcher = Pattern.compile(pattern, Pattern.DOTALL).matcher(SOURCE);
-    assertTrue(matcher.find(), "not in peer.cuh: " + pattern);
+    assertTrue(matcher.find(), "not in the kernels: " + pattern);
     return matcher.group(1);
   }
 
@@ -172,7 +177,7 @@ class PeerLayoutTest {
         bounds.stream().distinct().sorted().toList());
   }
 
-  /** The fields of a struct of peer.cuh with their offsets, as a compiler lays them out. */
+  /** The fields of a struct of protocol.cuh with their offsets, as a compiler lays them out. */
   private static List<String> fields(String struct) {
     List<String> fields = new ArrayList<>();
     long at = 0;
