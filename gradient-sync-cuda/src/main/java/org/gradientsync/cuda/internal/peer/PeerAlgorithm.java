@@ -4,7 +4,7 @@ import java.util.Locale;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
-/** The ways of {@code peer.cuh} in which data goes from GPU to GPU. */
+/** The algorithms of {@code peer.cuh}, by which data goes from GPU to GPU. */
 public enum PeerAlgorithm {
   /** Everything to everybody, in lines that carry their own flags. */
   ONE_SHOT(256),
@@ -31,7 +31,7 @@ public enum PeerAlgorithm {
 
   /**
    * Whether there are kernels for it. Everything goes {@link #TWO_SHOT}; what gradients do has more
-   * ways.
+   * algorithms.
    *
    * @param checkFinite whether the kernels look for what is not finite; a broadcast does not
    */
@@ -53,7 +53,10 @@ public enum PeerAlgorithm {
     return this == STREAM || this == STREAM_FEW_CTAS || this == STAGED;
   }
 
-  /** How many vectors of 16 bytes each thread of a chunked way has in flight, as in chunks.cuh. */
+  /**
+   * How many vectors of 16 bytes each thread of a chunked algorithm has in flight, as in
+   * chunks.cuh.
+   */
   int batch(DataType wire) {
     return switch (this) {
       case STREAM -> 2;

@@ -10,8 +10,8 @@ import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 
 /**
- * Measures which way is the fastest for which size, on this machine and with this number of ranks.
- * All ranks run it together and come to the same result.
+ * Measures which algorithm is the fastest for which size, on this machine and with this number of
+ * ranks. All ranks run it together and come to the same result.
  */
 final class PeerAutotune {
   private static final int PER_ROUND = 10;
@@ -53,17 +53,17 @@ final class PeerAutotune {
     return new long[] {oneShot, Math.max(oneShot, twoShot)};
   }
 
-  private boolean isFaster(PeerAlgorithm way, PeerAlgorithm other, long bytes) {
+  private boolean isFaster(PeerAlgorithm algorithm, PeerAlgorithm other, long bytes) {
     PeerRegistration registration =
         new PeerRegistration(
             buffer.number, buffer.type, elements(bytes), false, buffer.addresses, buffer.mapped);
-    return milliseconds(registration, way) <= milliseconds(registration, other);
+    return milliseconds(registration, algorithm) <= milliseconds(registration, other);
   }
 
-  private double milliseconds(PeerRegistration registration, PeerAlgorithm way) {
+  private double milliseconds(PeerRegistration registration, PeerAlgorithm algorithm) {
     double[] rounds = new double[ROUNDS];
     int tag = PeerTag.of(registration.number, ReduceOp.SUM);
-    try (PeerPlan plan = planner.plan(registration, way, ReduceOp.SUM, tag);
+    try (PeerPlan plan = planner.plan(registration, algorithm, ReduceOp.SUM, tag);
         GpuStream stream = GpuStream.create(gpu);
         GpuEvent start = GpuEvent.create(gpu, true);
         GpuEvent end = GpuEvent.create(gpu, true)) {

@@ -33,17 +33,21 @@ public final class PeerKernels implements AutoCloseable {
    * @param op one that adds for {@link PeerAlgorithm#BROADCAST}
    * @param checkFinite whether it looks for what is not finite
    */
-  CUfunction function(PeerAlgorithm way, PeerFormat format, ReduceOp op, boolean checkFinite) {
-    String name = nameOf(way, format, op);
+  CUfunction function(
+      PeerAlgorithm algorithm, PeerFormat format, ReduceOp op, boolean checkFinite) {
+    String name = nameOf(algorithm, format, op);
     String module = moduleOf(format, checkFinite);
     return functions.computeIfAbsent(
         module + " " + name, key -> gpu.api().function(module(module), name));
   }
 
   /** As in peer.cuh. */
-  static String nameOf(PeerAlgorithm way, PeerFormat format, ReduceOp op) {
+  static String nameOf(PeerAlgorithm algorithm, PeerFormat format, ReduceOp op) {
     String family = op.adds() ? "_ADDING" : "_OTHER";
-    return way.text() + "_" + format.text() + (way == PeerAlgorithm.BROADCAST ? "" : family);
+    return algorithm.text()
+        + "_"
+        + format.text()
+        + (algorithm == PeerAlgorithm.BROADCAST ? "" : family);
   }
 
   /** As in kernels.txt. */
@@ -52,14 +56,14 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   /** Those that there are kernels for. */
-  static List<PeerAlgorithm> ways(PeerFormat format, ReduceOp op, boolean checkFinite) {
+  static List<PeerAlgorithm> algorithms(PeerFormat format, ReduceOp op, boolean checkFinite) {
     if (!op.isDefinedFor(format.type())
         || (format.isNarrowed() && !op.adds())
         || (checkFinite && !format.type().isFloatingPoint())) {
       return List.of();
     }
     return Arrays.stream(PeerAlgorithm.values())
-        .filter(way -> way.takes(format, op, checkFinite))
+        .filter(algorithm -> algorithm.takes(format, op, checkFinite))
         .toList();
   }
 
@@ -71,8 +75,8 @@ public final class PeerKernels implements AutoCloseable {
    * Loads all kernels for an operation, which the driver otherwise does when each is first used.
    */
   void load(PeerFormat format, ReduceOp op, boolean checkFinite) {
-    for (PeerAlgorithm way : ways(format, op, checkFinite)) {
-      perSm(function(way, format, op, checkFinite), way);
+    for (PeerAlgorithm algorithm : algorithms(format, op, checkFinite)) {
+      perSm(function(algorithm, format, op, checkFinite), algorithm);
     }
   }
 
@@ -81,8 +85,8 @@ public final class PeerKernels implements AutoCloseable {
    * not be launched: blocks wait for other GPUs' blocks, and those that have no room yet would be
    * waited for in vain.
    */
-  int perSm(CUfunction function, PeerAlgorithm way) {
-    return gpu.api().blocksPerSm(function, way.threads);
+  int perSm(CUfunction function, PeerAlgorithm algorithm) {
+    return gpu.api().blocksPerSm(function, algorithm.threads);
   }
 
   int sms() {

@@ -35,26 +35,27 @@ final class PeerLaunch {
   private final ByteBuffer memory = HostBuffers.allocate(BYTES);
   private final Pointer arguments;
 
-  PeerLaunch(CudaApi api, CUfunction function, PeerAlgorithm way, int blocks) {
+  PeerLaunch(CudaApi api, CUfunction function, PeerAlgorithm algorithm, int blocks) {
     this.api = api;
     this.function = function;
     grid = new int[] {blocks, 1, 1};
-    block = new int[] {way.threads, 1, 1};
+    block = new int[] {algorithm.threads, 1, 1};
     arguments = api.arguments(memory, new int[] {0});
   }
 
-  PeerLaunch mailboxes(PeerMailbox mailbox, PeerAlgorithm way, int rank, int ranks) {
+  PeerLaunch mailboxes(PeerMailbox mailbox, PeerAlgorithm algorithm, int rank, int ranks) {
     for (int peer = 0; peer < ranks; peer++) {
       memory.putLong(MAILBOXES + peer * Long.BYTES, mailbox.of(peer));
-      memory.putLong(STAGING + peer * Long.BYTES, mailbox.of(peer) + mailbox.layout().offset(way));
+      memory.putLong(
+          STAGING + peer * Long.BYTES, mailbox.of(peer) + mailbox.layout().offset(algorithm));
     }
-    memory.putLong(STRIDE, mailbox.layout().stride(way));
+    memory.putLong(STRIDE, mailbox.layout().stride(algorithm));
     memory.putInt(RANK, rank);
     memory.putInt(RANKS, ranks);
     return this;
   }
 
-  /** Where the elements lie, on each rank; 0 where this way does not ask. */
+  /** Where the elements lie, on each rank; 0 where this algorithm does not ask. */
   PeerLaunch elements(long[] addresses, long count) {
     int aligned = 0;
     for (int peer = 0; peer < addresses.length; peer++) {

@@ -41,10 +41,10 @@ final class PeerLayout {
     return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
   }
 
-  /** Where a way's staging begins. */
-  long offset(PeerAlgorithm way) {
+  /** Where an algorithm's staging begins. */
+  long offset(PeerAlgorithm algorithm) {
     long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
-    return switch (way) {
+    return switch (algorithm) {
       case ONE_SHOT, BROADCAST -> HEAD;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShot;
       case STREAM, STREAM_FEW_CTAS, STAGED ->
@@ -53,8 +53,8 @@ final class PeerLayout {
   }
 
   /** From one sender's staging to the next one's. */
-  long stride(PeerAlgorithm way) {
-    return switch (way) {
+  long stride(PeerAlgorithm algorithm) {
+    return switch (algorithm) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShotRounds * ROUND_STRIDE;
       case STREAM, STREAM_FEW_CTAS -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
@@ -62,9 +62,9 @@ final class PeerLayout {
     };
   }
 
-  /** The largest buffer that a way can take at once. */
-  long mostBytes(PeerAlgorithm way) {
-    return switch (way) {
+  /** The largest buffer that an algorithm can take at once. */
+  long mostBytes(PeerAlgorithm algorithm) {
+    return switch (algorithm) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> TWO_SHOT_BYTES;
       case STREAM, STREAM_FEW_CTAS, STAGED -> Long.MAX_VALUE;
@@ -72,31 +72,34 @@ final class PeerLayout {
   }
 
   /** How many blocks have something to do, at most as many as given. */
-  int blocks(PeerAlgorithm way, DataType type, long count, int most) {
-    boolean all = way == PeerAlgorithm.ONE_SHOT || way == PeerAlgorithm.BROADCAST;
+  int blocks(PeerAlgorithm algorithm, DataType type, long count, int most) {
+    boolean all = algorithm == PeerAlgorithm.ONE_SHOT || algorithm == PeerAlgorithm.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
-    long each = way.isChunked() ? WORKERS * way.batch(type) : way.threads / 32 * ROUND_VECTORS;
+    long each =
+        algorithm.isChunked()
+            ? WORKERS * algorithm.batch(type)
+            : algorithm.threads / 32 * ROUND_VECTORS;
     long needed = (vectors + each - 1) / each;
-    long room = way.isChunked() ? stride(way) / each : MAX_BLOCKS;
+    long room = algorithm.isChunked() ? stride(algorithm) / each : MAX_BLOCKS;
     return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
   }
 
   /**
-   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} way sends before
-   * it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
+   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} algorithm sends
+   * before it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
    * chunks, which must be small enough that what lies in the staging stays in the GPU's cache.
    */
-  int batches(PeerAlgorithm way, DataType type, long count, int blocks) {
-    if (!way.isChunked()) {
+  int batches(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
+    if (!algorithm.isChunked()) {
       return 1;
     }
-    long batch = WORKERS * way.batch(type) * blocks;
+    long batch = WORKERS * algorithm.batch(type) * blocks;
     long needed = (shard(type, count) + batch - 1) / batch;
-    long room = stride(way) / batch;
+    long room = stride(algorithm) / batch;
     if (needed <= room) {
       return (int) Math.max(1, needed);
     }
-    int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
+    int slots = algorithm == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
     long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
     return (int) Math.max(1, Math.min(room, cached));
   }

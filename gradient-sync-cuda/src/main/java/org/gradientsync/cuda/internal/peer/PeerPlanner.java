@@ -9,7 +9,7 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
-/** Chooses the way that a buffer goes, by its size, and prepares the launches. */
+/** Chooses the algorithm for a buffer by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
   private final Gpu gpu;
   private final PeerMailbox mailbox;
@@ -56,27 +56,32 @@ final class PeerPlanner implements AutoCloseable {
   /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
   boolean needsMapping(DataType type, long count) {
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
-    return way(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
+    return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
   }
 
-  private PeerAlgorithm way(PeerFormat format, long count, ReduceOp op) {
-    PeerAlgorithm way = tuning.way(count * format.wire().sizeInBytes());
-    if (way == PeerAlgorithm.STREAM && format.isNarrowed()) {
-      way = tuning.takesWholeSms() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
+  private PeerAlgorithm algorithm(PeerFormat format, long count, ReduceOp op) {
+    PeerAlgorithm algorithm = tuning.algorithm(count * format.wire().sizeInBytes());
+    if (algorithm == PeerAlgorithm.STREAM && format.isNarrowed()) {
+      algorithm =
+          tuning.takesWholeSms() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
     }
-    return way.takes(format, op, checksFinite(format.type())) ? way : PeerAlgorithm.TWO_SHOT;
+    return algorithm.takes(format, op, checksFinite(format.type()))
+        ? algorithm
+        : PeerAlgorithm.TWO_SHOT;
   }
 
   PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
     PeerFormat format = PeerFormat.of(registration.type, op, wire);
-    PeerAlgorithm way = way(format, registration.count, op);
-    if (way == PeerAlgorithm.STREAM && registration.mapped == null) {
-      way = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
-    } else if (way == PeerAlgorithm.STREAM && registration.overlapped && tuning.takesWholeSms()) {
-      way = PeerAlgorithm.STREAM_FEW_CTAS;
+    PeerAlgorithm algorithm = algorithm(format, registration.count, op);
+    if (algorithm == PeerAlgorithm.STREAM && registration.mapped == null) {
+      algorithm = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
+    } else if (algorithm == PeerAlgorithm.STREAM
+        && registration.overlapped
+        && tuning.takesWholeSms()) {
+      algorithm = PeerAlgorithm.STREAM_FEW_CTAS;
     }
     int tag = PeerTag.of(registration.number, op);
-    return plan(registration, format, way, op, tag, 0, checksFinite(registration.type));
+    return plan(registration, format, algorithm, op, tag, 0, checksFinite(registration.type));
   }
 
   PeerPlan broadcast(PeerRegistration registration, int root) {
@@ -96,10 +101,11 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /**
-   * As {@link #reduction}, but by a way that is chosen, uncompressed and without a check for NaN.
+   * As {@link #reduction}, but by an algorithm that is chosen, uncompressed and without a check for
+   * NaN.
    */
-  PeerPlan plan(PeerRegistration registration, PeerAlgorithm way, ReduceOp op, int tag) {
-    return plan(registration, PeerFormat.plain(registration.type), way, op, tag, 0, false);
+  PeerPlan plan(PeerRegistration registration, PeerAlgorithm algorithm, ReduceOp op, int tag) {
+    return plan(registration, PeerFormat.plain(registration.type), algorithm, op, tag, 0, false);
   }
 
   private PeerPlan plan(
@@ -115,29 +121,29 @@ final class PeerPlanner implements AutoCloseable {
         chosen == PeerAlgorithm.TWO_SHOT
             && PeerAlgorithm.TWO_SHOT_UNROLLED.takes(format, op, checkFinite)
             && goesUnrolled(registration, format);
-    PeerAlgorithm way = unrolled ? PeerAlgorithm.TWO_SHOT_UNROLLED : chosen;
-    CUfunction function = kernels.function(way, format, op, checkFinite);
+    PeerAlgorithm algorithm = unrolled ? PeerAlgorithm.TWO_SHOT_UNROLLED : chosen;
+    CUfunction function = kernels.function(algorithm, format, op, checkFinite);
     int most =
         tuning.mostBlocks(
-            kernels.perSm(function, way), kernels.sms(), way, registration.overlapped);
+            kernels.perSm(function, algorithm), kernels.sms(), algorithm, registration.overlapped);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
-    long piece = Math.min(registration.count, layout.mostBytes(way) / wire.sizeInBytes());
+    long piece = Math.min(registration.count, layout.mostBytes(algorithm) / wire.sizeInBytes());
     List<PeerLaunch> launches = new ArrayList<>();
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
-      int blocks = layout.blocks(way, wire, count, most);
+      int blocks = layout.blocks(algorithm, wire, count, most);
       long[] addresses = registration.addresses.clone();
       for (int peer = 0; peer < ranks; peer++) {
         addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
       }
       launches.add(
-          new PeerLaunch(gpu.api(), function, way, blocks)
-              .mailboxes(mailbox, way, rank, ranks)
+          new PeerLaunch(gpu.api(), function, algorithm, blocks)
+              .mailboxes(mailbox, algorithm, rank, ranks)
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
               .checkingFinite(found, first)
-              .call(tag, op.ordinal(), root, layout.batches(way, wire, count, blocks)));
+              .call(tag, op.ordinal(), root, layout.batches(algorithm, wire, count, blocks)));
     }
     return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));
   }

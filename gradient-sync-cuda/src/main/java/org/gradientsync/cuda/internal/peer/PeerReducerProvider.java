@@ -147,7 +147,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
-  /** Ranks that went different ways would wait for each other in vain. */
+  /** Ranks with different algorithms would wait for each other in vain. */
   private static void requireSame(
       ProcessGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
     long choice = tuning.choice() * 2L + (measures ? 1 : 0);

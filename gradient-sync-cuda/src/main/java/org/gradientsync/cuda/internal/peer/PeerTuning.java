@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.Set;
 import org.gradientsync.spi.Settings;
 
-/** Where one way ends and the next begins, and how much of a GPU they may take. */
+/** Where one algorithm ends and the next begins, and how much of a GPU they may take. */
 final class PeerTuning {
   private static final Set<PeerAlgorithm> CHOICES =
       EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
@@ -57,16 +57,16 @@ final class PeerTuning {
             + PeerLayout.MAX_BLOCKS);
   }
 
-  private static PeerAlgorithm parse(String way) {
+  private static PeerAlgorithm parse(String algorithm) {
     Optional<PeerAlgorithm> found =
         Arrays.stream(PeerAlgorithm.values())
-            .filter(w -> CHOICES.contains(w) && w.text().equals(way.toLowerCase(Locale.ROOT)))
+            .filter(w -> CHOICES.contains(w) && w.text().equals(algorithm.toLowerCase(Locale.ROOT)))
             .findFirst();
     return found.orElseThrow(
         () ->
             new IllegalArgumentException(
                 "no such algorithm: gradientsync.dev.peer.algorithm="
-                    + way
+                    + algorithm
                     + "; give one_shot, two_shot or stream"));
   }
 
@@ -86,21 +86,21 @@ final class PeerTuning {
     return forced != null;
   }
 
-  PeerAlgorithm way(long bytes) {
-    PeerAlgorithm way = forced;
-    if (way == null) {
-      way =
+  PeerAlgorithm algorithm(long bytes) {
+    PeerAlgorithm algorithm = forced;
+    if (algorithm == null) {
+      algorithm =
           bytes <= oneShotMost
               ? PeerAlgorithm.ONE_SHOT
               : bytes <= twoShotMost ? PeerAlgorithm.TWO_SHOT : PeerAlgorithm.STREAM;
     }
-    if (way == PeerAlgorithm.ONE_SHOT && bytes > layout.mostBytes(way)) {
-      way = PeerAlgorithm.TWO_SHOT;
+    if (algorithm == PeerAlgorithm.ONE_SHOT && bytes > layout.mostBytes(algorithm)) {
+      algorithm = PeerAlgorithm.TWO_SHOT;
     }
-    if (way == PeerAlgorithm.TWO_SHOT && bytes > layout.mostBytes(way)) {
-      way = PeerAlgorithm.STREAM;
+    if (algorithm == PeerAlgorithm.TWO_SHOT && bytes > layout.mostBytes(algorithm)) {
+      algorithm = PeerAlgorithm.STREAM;
     }
-    return way;
+    return algorithm;
   }
 
   PeerSharing sharing() {
@@ -117,16 +117,17 @@ final class PeerTuning {
    *
    * @param perSm how many one of the GPU's SMs holds at once
    * @param ofGpu how many of those the GPU has
-   * @param way how the elements go; those that are converted take twice the SMs, for half the time
+   * @param algorithm how the elements go; those that are converted take twice the SMs, for half the
+   *     time
    * @param overlapped whether most of the GPU is to be left to other work
    */
-  int mostBlocks(int perSm, int ofGpu, PeerAlgorithm way, boolean overlapped) {
+  int mostBlocks(int perSm, int ofGpu, PeerAlgorithm algorithm, boolean overlapped) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);
-    if (way.isChunked()) {
+    if (algorithm.isChunked()) {
       most = Math.min(most, sms); // that is enough for the links
     }
-    int taken = way == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
+    int taken = algorithm == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
     taken = Math.min(taken, sms * 3 / 8); // measured: more is no faster
     return overlapped ? Math.min(most, perSm * taken) : most;
   }

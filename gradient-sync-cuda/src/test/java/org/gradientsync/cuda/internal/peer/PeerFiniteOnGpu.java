@@ -51,13 +51,15 @@ class PeerFiniteOnGpu {
 
   Stream<Arguments> waysAndTypes() {
     return Stream.of("one_shot", "two_shot", "stream")
-        .flatMap(way -> TYPES.stream().map(type -> Arguments.of(way, type)));
+        .flatMap(algorithm -> TYPES.stream().map(type -> Arguments.of(algorithm, type)));
   }
 
   Stream<Arguments> waysAndWires() {
     return Stream.of("one_shot", "two_shot", "stream")
         .flatMap(
-            way -> Stream.of(DataType.BFLOAT16, DataType.FLOAT16).map(t -> Arguments.of(way, t)));
+            algorithm ->
+                Stream.of(DataType.BFLOAT16, DataType.FLOAT16)
+                    .map(t -> Arguments.of(algorithm, t)));
   }
 
   private static void run(UnaryOperator<GradientSync.Builder> options, RankTask task) {
@@ -74,9 +76,9 @@ class PeerFiniteOnGpu {
 
   @ParameterizedTest
   @MethodSource("waysAndTypes")
-  void whatIsNotFiniteIsNamed(String way, DataType type) {
+  void whatIsNotFiniteIsNamed(String algorithm, DataType type) {
     run(
-        b -> b.set("dev.peer.algorithm", way),
+        b -> b.set("dev.peer.algorithm", algorithm),
         sync -> {
           for (ReduceOp op : List.of(ReduceOp.AVERAGE, ReduceOp.MAX)) {
             find(sync, type, 0, COUNT, op);
@@ -88,9 +90,9 @@ class PeerFiniteOnGpu {
 
   @ParameterizedTest
   @MethodSource("waysAndWires")
-  void whatTravelsNarrowedIsNamedAsItLies(String way, DataType wire) {
+  void whatTravelsNarrowedIsNamedAsItLies(String algorithm, DataType wire) {
     run(
-        b -> b.set("dev.peer.algorithm", way).wire(wire),
+        b -> b.set("dev.peer.algorithm", algorithm).wire(wire),
         sync -> {
           find(sync, DataType.FLOAT32, 0, COUNT, ReduceOp.AVERAGE);
           find(sync, DataType.FLOAT32, 0, WHOLE, ReduceOp.AVERAGE);

@@ -42,10 +42,10 @@ class PeerKernelsTest {
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
         for (boolean checkFinite : new boolean[] {false, true}) {
-          for (PeerAlgorithm way : PeerKernels.ways(format, op, checkFinite)) {
+          for (PeerAlgorithm algorithm : PeerKernels.algorithms(format, op, checkFinite)) {
             used.computeIfAbsent(
                     PeerKernels.moduleOf(format, checkFinite), module -> new TreeSet<>())
-                .add(PeerKernels.nameOf(way, format, op));
+                .add(PeerKernels.nameOf(algorithm, format, op));
           }
         }
       }

@@ -95,9 +95,9 @@ class PeerLayoutTest {
     return (a + b - 1) / b;
   }
 
-  /** Vectors that a block of a chunked way handles at once. */
-  private static long batch(PeerAlgorithm way, DataType type) {
-    return (long) constant("WORKERS") * way.batch(type);
+  /** Vectors that a block of a chunked algorithm handles at once. */
+  private static long batch(PeerAlgorithm algorithm, DataType type) {
+    return (long) constant("WORKERS") * algorithm.batch(type);
   }
 
   private static long vectors(DataType type, long count) {
@@ -110,11 +110,11 @@ class PeerLayoutTest {
     return 4096 + 4096 + 2L * constant("MAX_BLOCKS") * ranks * Long.BYTES;
   }
 
-  /** Where the kernel's staging ends, in bytes after the beginning of the way's staging. */
-  private static long used(PeerLayout layout, PeerAlgorithm way, int ranks) {
-    long stride = layout.stride(way);
+  /** Where the kernel's staging ends, in bytes after the beginning of the algorithm's staging. */
+  private static long used(PeerLayout layout, PeerAlgorithm algorithm, int ranks) {
+    long stride = layout.stride(algorithm);
     long parts =
-        switch (way) {
+        switch (algorithm) {
           case ONE_SHOT, BROADCAST, TWO_SHOT, TWO_SHOT_UNROLLED ->
               2L * ranks; // both parities, or both halves
           case STREAM, STREAM_FEW_CTAS -> (long) SLOTS * (ranks - 1);
@@ -130,13 +130,14 @@ class PeerLayoutTest {
     assertEquals(PeerTag.BITS, constant("TAG_BITS"));
     assertEquals(28, ROUND);
     assertEquals(PeerLayout.ROUND_VECTORS, ROUND);
-    for (PeerAlgorithm way : PeerAlgorithm.values()) {
+    for (PeerAlgorithm algorithm : PeerAlgorithm.values()) {
       int stream = constant("STREAM_BATCH");
       int fewCtas = constant("FEW_CTAS_BATCH");
-      boolean isStream = way == PeerAlgorithm.STREAM;
+      boolean isStream = algorithm == PeerAlgorithm.STREAM;
       for (DataType type : DataType.values()) {
         int batch = isStream ? stream : type.sizeInBytes() == 2 ? fewCtas / 2 : fewCtas;
-        assertEquals(way.isChunked() ? batch : 0, way.batch(type), way + " of " + type);
+        assertEquals(
+            algorithm.isChunked() ? batch : 0, algorithm.batch(type), algorithm + " of " + type);
       }
     }
     assertEquals(4, SLOTS);
@@ -360,14 +361,17 @@ class PeerLayoutTest {
       PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM
     };
     for (int i = 0; i < inOrder.length; i++) {
-      PeerAlgorithm way = inOrder[i];
-      assertEquals(0, layout.offset(way) % 128, way + " begins within a line");
-      assertTrue(layout.stride(way) > 0);
-      if (way != PeerAlgorithm.STREAM) {
-        assertEquals(0, layout.stride(way) * 16 % 128, way + "'s parts begin within a line");
+      PeerAlgorithm algorithm = inOrder[i];
+      assertEquals(0, layout.offset(algorithm) % 128, algorithm + " begins within a line");
+      assertTrue(layout.stride(algorithm) > 0);
+      if (algorithm != PeerAlgorithm.STREAM) {
+        assertEquals(
+            0, layout.stride(algorithm) * 16 % 128, algorithm + "'s parts begin within a line");
       }
       long end = i + 1 < inOrder.length ? layout.offset(inOrder[i + 1]) : layout.bytes();
-      assertTrue(layout.offset(way) + used(layout, way, ranks) <= end, way + " overlaps");
+      assertTrue(
+          layout.offset(algorithm) + used(layout, algorithm, ranks) <= end,
+          algorithm + " overlaps");
     }
   }
 
@@ -380,15 +384,17 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void theLargestBufferFitsInEachPart(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerAlgorithm way :
+    for (PeerAlgorithm algorithm :
         new PeerAlgorithm[] {
           PeerAlgorithm.ONE_SHOT, PeerAlgorithm.BROADCAST, PeerAlgorithm.TWO_SHOT
         }) {
-      long most = layout.mostBytes(way);
+      long most = layout.mostBytes(algorithm);
       assertEquals(0, most % 16, "pieces of a large buffer must begin at vectors");
-      long vectors = way == PeerAlgorithm.TWO_SHOT ? up(most / 16, ranks) : most / 16;
-      assertTrue(up(vectors, ROUND) * ROUND_STRIDE <= layout.stride(way), way + " with " + ranks);
-      assertTrue(most >= 256 << 10, way + " is good for too little");
+      long vectors = algorithm == PeerAlgorithm.TWO_SHOT ? up(most / 16, ranks) : most / 16;
+      assertTrue(
+          up(vectors, ROUND) * ROUND_STRIDE <= layout.stride(algorithm),
+          algorithm + " with " + ranks);
+      assertTrue(most >= 256 << 10, algorithm + " is good for too little");
     }
   }
 
@@ -396,18 +402,20 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void blocksStayWithinTheFlags(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerAlgorithm way : PeerAlgorithm.values()) {
+    for (PeerAlgorithm algorithm : PeerAlgorithm.values()) {
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {
           for (int most : MOSTS) {
-            int blocks = layout.blocks(way, type, count, most);
-            String what = way + " " + type + "[" + count + "] of " + ranks + ": " + blocks;
+            int blocks = layout.blocks(algorithm, type, count, most);
+            String what = algorithm + " " + type + "[" + count + "] of " + ranks + ": " + blocks;
             assertTrue(blocks >= 1 && blocks <= Math.min(most, 512), what);
             if (blocks > 1) {
               // Each has something to do.
-              boolean all = way == PeerAlgorithm.ONE_SHOT || way == PeerAlgorithm.BROADCAST;
+              boolean all =
+                  algorithm == PeerAlgorithm.ONE_SHOT || algorithm == PeerAlgorithm.BROADCAST;
               long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);
-              long each = way.isChunked() ? batch(way, type) : way.threads / 32 * ROUND;
+              long each =
+                  algorithm.isChunked() ? batch(algorithm, type) : algorithm.threads / 32 * ROUND;
               assertTrue(vectors > (blocks - 1) * each, what);
             }
           }
@@ -420,20 +428,20 @@ class PeerLayoutTest {
   @MethodSource("ranks")
   void aChunkFitsInItsSlot(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
-    for (PeerAlgorithm way :
+    for (PeerAlgorithm algorithm :
         new PeerAlgorithm[] {
           PeerAlgorithm.STREAM, PeerAlgorithm.STREAM_FEW_CTAS, PeerAlgorithm.STAGED
         }) {
-      int slots = way == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
+      int slots = algorithm == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
       for (DataType type : DataType.values()) {
         for (long count : COUNTS) {
           for (int most : MOSTS) {
-            int blocks = layout.blocks(way, type, count, most);
-            int batches = layout.batches(way, type, count, blocks);
-            long chunk = (long) batches * blocks * batch(way, type);
-            String what = way + " " + type + "[" + count + "] of " + ranks + ": " + batches;
+            int blocks = layout.blocks(algorithm, type, count, most);
+            int batches = layout.batches(algorithm, type, count, blocks);
+            long chunk = (long) batches * blocks * batch(algorithm, type);
+            String what = algorithm + " " + type + "[" + count + "] of " + ranks + ": " + batches;
             assertTrue(batches >= 1, what);
-            assertTrue(chunk <= layout.stride(way), what);
+            assertTrue(chunk <= layout.stride(algorithm), what);
             long shard = up(vectors(type, count), ranks);
             long chunks = up(shard, chunk);
             assertTrue(chunks + 2 < 1 << PeerTag.BITS, what + " has too many flags");

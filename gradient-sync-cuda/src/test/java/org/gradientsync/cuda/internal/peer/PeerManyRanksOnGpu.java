@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class PeerManyRanksOnGpu {
-  Stream<Arguments> sizesAndWays() {
+  Stream<Arguments> sizesAndAlgorithms() {
     int most = Math.min(8, 2 * CudaLibrary.api().deviceCount());
     return IntStream.rangeClosed(2, most)
         .boxed()
@@ -35,14 +35,14 @@ class PeerManyRanksOnGpu {
   }
 
   @ParameterizedTest
-  @MethodSource("sizesAndWays")
-  void givesThePromisedBits(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void givesThePromisedBits(int ranks, String algorithm) {
     LocalRanks.run(
         ranks,
         b ->
             b.device("cuda")
                 .reducer("peer")
-                .set("dev.peer.algorithm", way)
+                .set("dev.peer.algorithm", algorithm)
                 .set("dev.peer.sharing", "on")
                 .timeout(Duration.ofSeconds(20)),
         sync -> {

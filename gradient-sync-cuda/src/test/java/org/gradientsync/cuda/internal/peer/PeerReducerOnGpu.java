@@ -42,7 +42,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class PeerReducerOnGpu {
-  private static final String[] WAYS = {"one_shot", "two_shot", "stream"};
+  private static final String[] ALGORITHMS = {"one_shot", "two_shot", "stream"};
   private static final UnaryOperator<GradientSync.Builder> DEFAULTS = b -> b;
   private final GpuRunner gpus = new GpuRunner(PeerReducer.NAME);
 
@@ -64,27 +64,28 @@ class PeerReducerOnGpu {
     return Arrays.stream(runner.sizes()).filter(n -> n > 1).boxed();
   }
 
-  Stream<Arguments> sizesAndWays() {
-    return sizes().flatMap(n -> Arrays.stream(WAYS).map(way -> Arguments.of(n, way)));
+  Stream<Arguments> sizesAndAlgorithms() {
+    return sizes()
+        .flatMap(n -> Arrays.stream(ALGORITHMS).map(algorithm -> Arguments.of(n, algorithm)));
   }
 
   Stream<Arguments> sizesWaysAndTypes() {
-    return sizesAndWays()
+    return sizesAndAlgorithms()
         .flatMap(
             a ->
                 Arrays.stream(DataType.values()).map(t -> Arguments.of(a.get()[0], a.get()[1], t)));
   }
 
-  private static UnaryOperator<GradientSync.Builder> way(String way) {
-    return b -> b.set("dev.peer.algorithm", way);
+  private static UnaryOperator<GradientSync.Builder> algorithm(String algorithm) {
+    return b -> b.set("dev.peer.algorithm", algorithm);
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizesWaysAndTypes")
-  void everyWayGivesThePromisedBits(int ranks, String way, DataType type) {
+  void everyAlgorithmGivesThePromisedBits(int ranks, String algorithm, DataType type) {
     runner.run(
         ranks,
-        way(way),
+        algorithm(algorithm),
         sync -> {
           for (ReduceOp op : ReduceOp.values()) {
             if (op == ReduceOp.AVERAGE && !type.isFloatingPoint()) {
@@ -130,11 +131,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void differentBuffersAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void differentBuffersAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String algorithm) {
     runner.run(
         ranks,
-        way(way),
+        algorithm(algorithm),
         sync -> {
           boolean odd = sync.rank() == ranks - 1;
           int count = 100_003;
@@ -158,11 +159,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void differentOperationsAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void differentOperationsAreFoundOnTheGpuAndNothingIsDamaged(int ranks, String algorithm) {
     runner.run(
         ranks,
-        way(way),
+        algorithm(algorithm),
         sync -> {
           boolean odd = sync.rank() == ranks - 1;
           int count = 70_001;
@@ -187,11 +188,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void aRankThatHasClosedIsNotWaitedFor(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void aRankThatHasClosedIsNotWaitedFor(int ranks, String algorithm) {
     runner.run(
         ranks,
-        b -> b.set("dev.peer.algorithm", way).timeout(Duration.ofSeconds(60)),
+        b -> b.set("dev.peer.algorithm", algorithm).timeout(Duration.ofSeconds(60)),
         sync -> {
           DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 5000);
           sync.average(buffer);
@@ -208,11 +209,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void aRankThatDoesNotComeIsNamed(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void aRankThatDoesNotComeIsNamed(int ranks, String algorithm) {
     runner.run(
         ranks,
-        b -> b.set("dev.peer.algorithm", way).timeout(Duration.ofSeconds(2)),
+        b -> b.set("dev.peer.algorithm", algorithm).timeout(Duration.ofSeconds(2)),
         sync -> {
           int last = ranks - 1;
           DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 50_000);
@@ -249,11 +250,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void severalStreamsKeepTheOrderOfTheCalls(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void severalStreamsKeepTheOrderOfTheCalls(int ranks, String algorithm) {
     runner.run(
         ranks,
-        way(way),
+        algorithm(algorithm),
         sync -> {
           CudaDevice device = (CudaDevice) sync.device();
           try (CudaStream one = device.createStream();
@@ -282,11 +283,11 @@ class PeerReducerOnGpu {
   }
 
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("sizesAndWays")
-  void capturedCallsAreReplayed(int ranks, String way) {
+  @MethodSource("sizesAndAlgorithms")
+  void capturedCallsAreReplayed(int ranks, String algorithm) {
     runner.run(
         ranks,
-        way(way),
+        algorithm(algorithm),
         sync -> {
           int count = 20_011;
           try (CudaBuffer buffer = (CudaBuffer) sync.allocate(DataType.INT64, count)) {

@@ -95,8 +95,9 @@ class PeerReducerProviderTest {
         3,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          boolean way = setting.equals("dev.peer.algorithm");
-          String value = rank.rank() == 1 ? way ? "stream" : "on" : way ? "two_shot" : "off";
+          boolean algorithm = setting.equals("dev.peer.algorithm");
+          String value =
+              rank.rank() == 1 ? algorithm ? "stream" : "on" : algorithm ? "two_shot" : "off";
           GradientSyncException e =
               assertThrows(
                   GradientSyncException.class, () -> provider.create(rank.context(setting, value)));
@@ -247,7 +248,7 @@ class PeerReducerProviderTest {
           assertTrue(measured > 0);
           nothingIsLeft(rank, before);
           if (rank.rank() == 0) {
-            // All ways are equally fast here, so the first is taken as far as it goes.
+            // All algorithms are equally fast here, so the first is taken as far as it goes.
             PeerLayout layout = new PeerLayout(2);
             long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
             String text = Files.readString(file);

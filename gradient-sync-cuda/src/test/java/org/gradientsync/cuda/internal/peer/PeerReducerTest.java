@@ -737,32 +737,33 @@ class PeerReducerTest {
         ranks,
         (rank, reducer, buffer) -> {
           CudaBuffer all = rank.device().allocate(DataType.FLOAT32, most);
-          Map<CudaBuffer, String> ways = new LinkedHashMap<>();
-          ways.put((CudaBuffer) all.slice(0, count), "two_shot_unrolled");
-          ways.put((CudaBuffer) all.slice(4, count), "two_shot_unrolled");
-          ways.put((CudaBuffer) all.slice(1, count), "two_shot");
-          ways.put((CudaBuffer) all.slice(0, count + 1), "two_shot");
-          ways.put((CudaBuffer) all.slice(0, most), "two_shot_unrolled");
-          ways.put((CudaBuffer) all.slice(0, 4), "one_shot");
-          ways.forEach(
-              (slice, way) -> {
+          Map<CudaBuffer, String> algorithms = new LinkedHashMap<>();
+          algorithms.put((CudaBuffer) all.slice(0, count), "two_shot_unrolled");
+          algorithms.put((CudaBuffer) all.slice(4, count), "two_shot_unrolled");
+          algorithms.put((CudaBuffer) all.slice(1, count), "two_shot");
+          algorithms.put((CudaBuffer) all.slice(0, count + 1), "two_shot");
+          algorithms.put((CudaBuffer) all.slice(0, most), "two_shot_unrolled");
+          algorithms.put((CudaBuffer) all.slice(0, 4), "one_shot");
+          algorithms.forEach(
+              (slice, algorithm) -> {
                 rank.gpu().launched.clear();
                 reducer.allReduce(slice, ReduceOp.AVERAGE);
-                assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), adding(rank), "" + slice);
+                assertEquals(
+                    List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank), "" + slice);
                 assertEquals(1, graphs(rank));
               });
           rank.gpu().launched.clear();
           boolean odd = rank.rank() == 1; // each decides for itself
           reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
-          String way = odd ? "two_shot" : "two_shot_unrolled";
-          assertEquals(List.of(way + "_FLOAT32_ADDING", "graph"), adding(rank));
+          String algorithm = odd ? "two_shot" : "two_shot_unrolled";
+          assertEquals(List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank));
           all.close();
         });
   }
 
   /** What no gradient asks for: other operations, integers, and FLOAT64 that is checked for NaN. */
   @Test
-  void allElseGoesOneWay() {
+  void allElseTakesOneAlgorithm() {
     int count = 2_000_000;
     run(
         2,

@@ -55,8 +55,8 @@ class PeerTuningFuzzTest {
     try {
       PeerTuning tuning = new PeerTuning(layout, 2, ALONE, 1, new Settings(Map.of(name, text)));
       for (long bytes : new long[] {0, 1, 1 << 20, Long.MAX_VALUE}) {
-        PeerAlgorithm way = tuning.way(bytes);
-        int most = tuning.mostBlocks(2, 132, way, true);
+        PeerAlgorithm algorithm = tuning.algorithm(bytes);
+        int most = tuning.mostBlocks(2, 132, algorithm, true);
         assertTrue(most >= 1 && most <= 264, tuning + ": " + most);
       }
     } catch (IllegalArgumentException e) {

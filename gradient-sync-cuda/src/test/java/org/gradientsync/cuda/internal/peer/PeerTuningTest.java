@@ -13,14 +13,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Which way a buffer goes. */
+/** Which algorithm a buffer takes. */
 class PeerTuningTest {
   private static final PeerSharing ALONE = new PeerSharing(List.of(7), 0);
 
   private static final long MIB = 1 << 20;
 
-  private static PeerTuning tuning(int ranks, String way) {
-    Settings settings = new Settings(way == null ? Map.of() : Map.of("dev.peer.algorithm", way));
+  private static PeerTuning tuning(int ranks, String algorithm) {
+    Settings settings =
+        new Settings(algorithm == null ? Map.of() : Map.of("dev.peer.algorithm", algorithm));
     return new PeerTuning(new PeerLayout(ranks), ranks, ALONE, 0, settings);
   }
 
@@ -29,18 +30,18 @@ class PeerTuningTest {
   void smallBuffersGoInOneShotAndLargeOnesStream(int ranks, long oneShot) {
     PeerTuning tuning = tuning(ranks, null);
     assertFalse(tuning.isForced());
-    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(0));
-    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(4));
-    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(oneShot));
-    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(oneShot + 1));
-    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(8 * MIB));
-    assertEquals(PeerAlgorithm.STREAM, tuning.way(8 * MIB + 1));
-    assertEquals(PeerAlgorithm.STREAM, tuning.way(Long.MAX_VALUE));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.algorithm(0));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.algorithm(4));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.algorithm(oneShot));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.algorithm(oneShot + 1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.algorithm(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, tuning.algorithm(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.STREAM, tuning.algorithm(Long.MAX_VALUE));
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
-  void noBufferGoesAWayThatIsTooSmallForIt(int ranks) {
+  void noBufferTakesAnAlgorithmThatIsTooSmallForIt(int ranks) {
     PeerLayout layout = new PeerLayout(ranks);
     PeerTuning measured = tuning(ranks, null);
     measured.set(Long.MAX_VALUE, Long.MAX_VALUE);
@@ -49,7 +50,7 @@ class PeerTuningTest {
     };
     for (long bytes = 1; bytes < 64 * MIB; bytes = bytes * 3 / 2 + 1) {
       for (PeerTuning tuning : tunings) {
-        assertTrue(bytes <= layout.mostBytes(tuning.way(bytes)), tuning + ": " + bytes);
+        assertTrue(bytes <= layout.mostBytes(tuning.algorithm(bytes)), tuning + ": " + bytes);
       }
     }
   }
@@ -58,37 +59,38 @@ class PeerTuningTest {
   void whatWasMeasuredReplacesTheBuiltInNumbers() {
     PeerTuning tuning = tuning(4, null);
     tuning.set(1000, 5000);
-    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.way(1000));
-    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.way(1001));
-    assertEquals(PeerAlgorithm.STREAM, tuning.way(5001));
+    assertEquals(PeerAlgorithm.ONE_SHOT, tuning.algorithm(1000));
+    assertEquals(PeerAlgorithm.TWO_SHOT, tuning.algorithm(1001));
+    assertEquals(PeerAlgorithm.STREAM, tuning.algorithm(5001));
     assertEquals("one_shot to 1000 bytes, two_shot to 5000, then stream", tuning.toString());
   }
 
   @Test
-  void aWayCanBeForcedAsFarAsItGoes() {
+  void anAlgorithmCanBeForcedAsFarAsItGoes() {
     PeerLayout layout = new PeerLayout(4);
     PeerTuning oneShot = tuning(4, "one_shot");
     assertTrue(oneShot.isForced());
     assertEquals("one_shot always", oneShot.toString());
     long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
-    assertEquals(PeerAlgorithm.ONE_SHOT, oneShot.way(most));
-    assertEquals(PeerAlgorithm.TWO_SHOT, oneShot.way(most + 1));
-    assertEquals(PeerAlgorithm.STREAM, oneShot.way(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.ONE_SHOT, oneShot.algorithm(most));
+    assertEquals(PeerAlgorithm.TWO_SHOT, oneShot.algorithm(most + 1));
+    assertEquals(PeerAlgorithm.STREAM, oneShot.algorithm(8 * MIB + 1));
     PeerTuning twoShot = tuning(4, "Two_Shot");
-    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(1));
-    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.way(8 * MIB));
-    assertEquals(PeerAlgorithm.STREAM, twoShot.way(8 * MIB + 1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.algorithm(1));
+    assertEquals(PeerAlgorithm.TWO_SHOT, twoShot.algorithm(8 * MIB));
+    assertEquals(PeerAlgorithm.STREAM, twoShot.algorithm(8 * MIB + 1));
     PeerTuning stream = tuning(4, "stream");
-    assertEquals(PeerAlgorithm.STREAM, stream.way(1));
+    assertEquals(PeerAlgorithm.STREAM, stream.algorithm(1));
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"oneshot", "broadcast", "BROADCAST", "one_shot,two_shot", "auto"})
-  void waysThatDoNotExistAreRefused(String way) {
-    IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> tuning(4, way));
+  void waysThatDoNotExistAreRefused(String algorithm) {
+    IllegalArgumentException e =
+        assertThrows(IllegalArgumentException.class, () -> tuning(4, algorithm));
     assertEquals(
         "no such algorithm: gradientsync.dev.peer.algorithm="
-            + way
+            + algorithm
             + "; give one_shot, two_shot or stream",
         e.getMessage());
   }
