@@ -29,7 +29,7 @@ public final class DeferredFrees {
 
   /** Frees what has been given back to one GPU, whose context is current. */
   public static void free(CudaApi api, CUcontext context) {
-    for (Deferred memory : takeBack(api, context)) {
+    for (Deferred memory : takeUnmapped(api, context)) {
       try {
         api.free(memory.address); // may wait for the GPU, so without the lock
       } catch (CudaException e) {
@@ -38,15 +38,15 @@ public final class DeferredFrees {
     }
   }
 
-  private static synchronized List<Deferred> takeBack(CudaApi api, CUcontext context) {
-    List<Deferred> back = new ArrayList<>();
+  private static synchronized List<Deferred> takeUnmapped(CudaApi api, CUcontext context) {
+    List<Deferred> found = new ArrayList<>();
     for (Iterator<Deferred> all = deferred.iterator(); all.hasNext(); ) {
-      Deferred l = all.next();
-      if (l.api == api && l.context.equals(context) && l.unmapped.getAsBoolean()) {
-        back.add(l);
+      Deferred d = all.next();
+      if (d.api == api && d.context.equals(context) && d.unmapped.getAsBoolean()) {
+        found.add(d);
         all.remove();
       }
     }
-    return back;
+    return found;
   }
 }

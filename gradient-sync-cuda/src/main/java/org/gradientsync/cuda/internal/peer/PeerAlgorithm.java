@@ -30,8 +30,8 @@ public enum PeerAlgorithm {
   }
 
   /**
-   * Whether there are kernels for it. Everything goes {@link #TWO_SHOT}; what gradients do has more
-   * algorithms.
+   * Whether there are kernels for it. {@link #TWO_SHOT} takes everything, the others what gradients
+   * need.
    *
    * @param checkFinite whether the kernels look for what is not finite; a broadcast does not
    */

@@ -155,8 +155,8 @@ public final class PeerReducerProvider implements ReducerProvider {
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
     if (choices[0] != -choices[1]) {
       throw new GradientSyncException(
-          "the ranks' settings differ: give gradientsync.dev.peer.algorithm, dev.peer.tuning and overlap.sms"
-              + " alike on all ranks, rank="
+          "the ranks' settings differ: give gradientsync.dev.peer.algorithm, dev.peer.tuning and"
+              + " overlap.sms alike on all ranks, rank="
               + group.rank()
               + ", algorithm="
               + tuning

@@ -27,14 +27,14 @@ class DeferredFreesTest {
 
   private final CudaApi api = mock(CudaApi.class);
   private final CUcontext context = FakeGpu.newContext();
-  private final AtomicBoolean back = new AtomicBoolean();
+  private final AtomicBoolean unmapped = new AtomicBoolean();
 
   @Test
-  void isFreedOnceWhenItIsBack() {
-    DeferredFrees.add(api, context, ADDRESS, back::get);
+  void isFreedOnceWhenItIsUnmapped() {
+    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
     DeferredFrees.free(api, context);
     verify(api, never()).free(anyLong());
-    back.set(true);
+    unmapped.set(true);
     verify(api, never()).free(anyLong());
     DeferredFrees.free(api, context);
     DeferredFrees.free(api, context);
@@ -43,8 +43,8 @@ class DeferredFreesTest {
 
   @Test
   void isFreedOnItsOwnGpuAlone() {
-    back.set(true);
-    DeferredFrees.add(api, context, ADDRESS, back::get);
+    unmapped.set(true);
+    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
     CudaApi another = mock(CudaApi.class);
     DeferredFrees.free(api, FakeGpu.newContext());
     DeferredFrees.free(another, context);
@@ -57,9 +57,9 @@ class DeferredFreesTest {
   @Test
   void aFailureIsNotTriedAgainAndHoldsNothingElseUp() {
     doThrow(new CudaException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
-    back.set(true);
-    DeferredFrees.add(api, context, ADDRESS, back::get);
-    DeferredFrees.add(api, context, OTHER, back::get);
+    unmapped.set(true);
+    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
+    DeferredFrees.add(api, context, OTHER, unmapped::get);
     assertDoesNotThrow(() -> DeferredFrees.free(api, context));
     DeferredFrees.free(api, context);
     verify(api, times(1)).free(ADDRESS);
@@ -67,15 +67,15 @@ class DeferredFreesTest {
   }
 
   @Test
-  void aLentBufferIsFreedWhenAllLoansAreBack() {
+  void aMappedBufferIsFreedWhenAllHaveUnmappedIt() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
       CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
       AtomicBoolean again = new AtomicBoolean();
-      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), back::get);
+      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), unmapped::get);
       DriverAccess.gpu(device).memory().keepUntil(buffer.address(), again::get);
       buffer.close();
-      back.set(true);
+      unmapped.set(true);
       device.allocate(DataType.FLOAT32, 1).close();
       verify(gpu.api, times(1)).free(anyLong()); // the small one
       again.set(true);
@@ -85,12 +85,12 @@ class DeferredFreesTest {
   }
 
   @Test
-  void aBufferThatIsBackIsFreedAtOnce() {
+  void aBufferThatIsUnmappedIsFreedAtOnce() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
       CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
-      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), back::get);
-      back.set(true);
+      DriverAccess.gpu(device).memory().keepUntil(buffer.address(), unmapped::get);
+      unmapped.set(true);
       long address = buffer.address();
       buffer.close();
       verify(gpu.api, times(1)).free(address);
@@ -98,31 +98,31 @@ class DeferredFreesTest {
   }
 
   @Test
-  void aBufferThatWasNeverClosedOutlivesItsDeviceWhileItIsLent() {
+  void aBufferThatWasNeverClosedOutlivesItsDeviceWhileItIsMapped() {
     FakeGpu gpu = new FakeGpu();
     long address;
     try (CudaDevice device = gpu.open(0)) {
       address = device.allocate(DataType.FLOAT32, 10).address();
-      DriverAccess.gpu(device).memory().keepUntil(address, back::get);
+      DriverAccess.gpu(device).memory().keepUntil(address, unmapped::get);
     }
     verify(gpu.api, never()).free(anyLong());
-    back.set(true);
+    unmapped.set(true);
     gpu.open(0).close();
     verify(gpu.api, times(1)).free(address);
   }
 
   @Test
-  void manyLoansOfOneBufferAreForgottenOneByOne() {
+  void manyMappingsOfOneBufferAreForgottenOneByOne() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
       CudaBuffer buffer = device.allocate(DataType.FLOAT32, 10);
       long address = buffer.address();
       AtomicBoolean before = new AtomicBoolean();
       for (int i = 0; i < 100_000; i++) {
-        AtomicBoolean loan = new AtomicBoolean();
-        DriverAccess.gpu(device).memory().keepUntil(address, loan::get);
+        AtomicBoolean mapping = new AtomicBoolean();
+        DriverAccess.gpu(device).memory().keepUntil(address, mapping::get);
         before.set(true);
-        before = loan;
+        before = mapping;
       }
       buffer.close();
       verify(gpu.api, never()).free(address);
@@ -136,8 +136,8 @@ class DeferredFreesTest {
   void memoryThatIsNotTheDevicesIsNotFreed() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
-      DriverAccess.gpu(device).memory().keepUntil(ADDRESS, back::get);
-      back.set(true);
+      DriverAccess.gpu(device).memory().keepUntil(ADDRESS, unmapped::get);
+      unmapped.set(true);
     }
     verify(gpu.api, never()).free(anyLong());
   }
@@ -152,9 +152,9 @@ class DeferredFreesTest {
       try {
         DriverAccess.stream(device.stream()).allocateZeroed(100);
       } catch (CudaException e) {
-        back.set(true);
+        unmapped.set(true);
       }
-      assertTrue(back.get());
+      assertTrue(unmapped.get());
       assertEquals(0, gpu.allocatedBytes());
     }
   }
