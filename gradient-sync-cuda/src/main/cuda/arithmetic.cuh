@@ -1,5 +1,5 @@
 // The arithmetic that ReduceOp promises, bit by bit, for all types: what the reducing kernels share.
-// Compiled with -fmad=false: a fused multiply-add would round once where Java rounds twice. GroupSplit is IEEE
+// Compiled with -fmad=false: a fused multiply-add would round once where Java rounds twice. Division is IEEE
 // (-prec-div=true) and denormals are kept (-ftz=false).
 
 #pragma once

@@ -5,12 +5,14 @@ module org.gradientsync.cuda {
   requires jcuda;
   requires org.gradientsync;
   requires org.slf4j;
+  requires org.tukaani.xz;
 
   exports org.gradientsync.cuda;
+  exports org.gradientsync.cuda.compute;
 
   provides org.gradientsync.spi.DeviceProvider with
       org.gradientsync.cuda.CudaDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
-      org.gradientsync.cuda.HostStagedReducerProvider,
-      org.gradientsync.cuda.PeerReducerProvider;
+      org.gradientsync.cuda.internal.staged.HostStagedReducerProvider,
+      org.gradientsync.cuda.internal.peer.PeerReducerProvider;
 }

@@ -1,5 +1,5 @@
 /*
- * How the threads of a block of stream, in peer.cuh, wait for each other: warps of workers, which send chunks and reduce
+ * How the threads of a block of stream, in chunks.cuh, wait for each other: warps of workers, which send chunks and reduce
  * them, and the messenger, which raises flags and waits for the other ranks'. It may find at any chunk that others do
  * not come; then all must reach the end. With STAGED, a block of staged, whose workers also collect chunks, and which
  * has two flags more than chunks.

@@ -395,7 +395,9 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Sets what a backend reads: the same as the system property {@code gradientsync.<name>}.
+     * Sets what a backend reads: the same as the system property {@code gradientsync.<name>}. On
+     * GPUs these are {@code cuda.device}, the number of the GPU to take, and {@code overlap.sms},
+     * on how many SMs averages run that overlap with a backward pass.
      *
      * @param name the setting's name
      * @param value its value

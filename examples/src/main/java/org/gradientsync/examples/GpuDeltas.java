@@ -3,14 +3,14 @@ package org.gradientsync.examples;
 import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.DataType;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
-import org.gradientsync.cuda.CudaKernel;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.PreparedLaunch;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaKernel;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.spi.Resources;
 
 /**

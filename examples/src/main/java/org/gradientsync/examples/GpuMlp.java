@@ -5,13 +5,13 @@ import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.Grid;
-import org.gradientsync.cuda.PreparedLaunch;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -60,7 +60,7 @@ final class GpuMlp implements MlpEngine {
    * @param tf32 whether products may be rounded for the tensor cores
    */
   GpuMlp(CudaDevice gpu, int[] widths, int rows, boolean tf32) {
-    this(gpu, gpu.blas(), widths, rows, tf32);
+    this(gpu, CudaBlas.create(gpu), widths, rows, tf32);
   }
 
   /** An engine that closes this cuBLAS in the end. */
@@ -74,7 +74,7 @@ final class GpuMlp implements MlpEngine {
     outputs = new CudaBuffer[layers];
     relus = new PreparedLaunch[layers - 1];
     updates = new PreparedLaunch[layers];
-    module = gpu.loadModule(Kernels.ptx("mlp"));
+    module = CudaModule.load(gpu, Kernels.ptx("mlp"));
     try {
       blas.setMathMode(tf32 ? CudaBlas.MathMode.TF32 : CudaBlas.MathMode.FLOAT32);
       blas.setWorkspace(stream, allocate(DataType.FLOAT32, WORKSPACE_BYTES / Float.BYTES));

@@ -2,13 +2,13 @@ package org.gradientsync.examples;
 
 import java.nio.FloatBuffer;
 import org.gradientsync.DataType;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 
 /** The product of matrices on a GPU: by cuBLAS, or by the kernel in multiply.cu. */
 final class GpuProduct {
@@ -44,14 +44,14 @@ final class GpuProduct {
   }
 
   private double byBlas(CudaBuffer a, CudaBuffer b, CudaBuffer c, int rows, int columns) {
-    try (CudaBlas cublas = gpu.blas()) {
+    try (CudaBlas cublas = CudaBlas.create(gpu)) {
       return time(() -> cublas.multiply(gpu.stream(), a, b, c, rows, columns, columns));
     }
   }
 
   private double byKernel(CudaBuffer a, CudaBuffer b, CudaBuffer c, int rows, int columns) {
     Grid grid = Grid.of(tiles(columns), tiles(Math.max(1, rows)), TILE, TILE);
-    try (CudaModule module = gpu.loadModule(Kernels.ptx("multiply"))) {
+    try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("multiply"))) {
       return time(
           () -> module.kernel("multiply").launch(gpu.stream(), grid, a, b, c, rows, columns));
     }

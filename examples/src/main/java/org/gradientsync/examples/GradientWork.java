@@ -4,9 +4,9 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
-import org.gradientsync.cuda.CudaKernel;
-import org.gradientsync.cuda.CudaModule;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaKernel;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 
 /** A rank's work in one step of {@link GradientAverage}, and how long it takes. */
 interface GradientWork extends AutoCloseable {
@@ -66,7 +66,7 @@ interface GradientWork extends AutoCloseable {
       this.gradient = gradient;
       this.rank = rank;
       CudaDevice device = gradient.stream().device();
-      module = device.loadModule(Kernels.ptx("gradient"));
+      module = CudaModule.load(device, Kernels.ptx("gradient"));
       kernel = module.kernel("gradient_" + gradient.type());
       start = device.createEvent(true);
       end = device.createEvent(true);

@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.random.RandomGenerator;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.compute.CudaBlas;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 

@@ -9,8 +9,8 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaModule;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -94,7 +94,7 @@ public class MonteCarloPi extends Example {
     int streams = (int) Math.min(samples, MOST_STREAMS);
     print(sync, "Points drawn on the GPU (%s) by %d threads of each rank.", gpu.name(), streams);
     long[] hits = new long[streams];
-    try (CudaModule module = gpu.loadModule(Kernels.ptx("monte_carlo"));
+    try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("monte_carlo"));
         CudaBuffer counters = gpu.allocate(DataType.INT64, streams)) {
       module
           .kernel("count_hits")

@@ -8,8 +8,8 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
-import org.gradientsync.cuda.CudaModule;
-import org.gradientsync.cuda.Grid;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -127,7 +127,7 @@ public class PartitionedKernel extends Example {
 
   /** The GPU's part: copied there, computed there in place, copied back. */
   private static void runKernel(CudaDevice gpu, double[] part, long first) {
-    try (CudaModule module = gpu.loadModule(Kernels.ptx("square_and_shift"));
+    try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("square_and_shift"));
         CudaBuffer in = gpu.allocate(DataType.FLOAT64, part.length);
         CudaBuffer out = gpu.allocate(DataType.FLOAT64, part.length)) {
       in.copyFrom(part);

@@ -5,16 +5,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.PlayedGpu;
-import org.gradientsync.cuda.PlayedGpu.Arguments;
-import org.gradientsync.cuda.PlayedGpu.Floats;
+import org.gradientsync.cuda.SimulatedGpu;
+import org.gradientsync.cuda.SimulatedGpu.Arguments;
+import org.gradientsync.cuda.SimulatedGpu.Floats;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The engine with a GPU that is played: what it enqueues, in which order, with what. */
+/** The engine with a simulated GPU: what it enqueues, in which order, with what. */
 class GpuMlpTest extends GpuMlpContract {
-  private final PlayedGpu gpu = new PlayedGpu();
+  private final SimulatedGpu gpu = new SimulatedGpu();
 
   /** The kernels of mlp.cu, as Java. */
   @BeforeEach

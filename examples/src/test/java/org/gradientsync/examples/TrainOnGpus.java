@@ -12,13 +12,13 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaModule;
 import org.gradientsync.cuda.CudaStream;
-import org.gradientsync.cuda.Grid;
-import org.gradientsync.cuda.PreparedLaunch;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.local.LocalRanks;
 
 /** Learns sines of its inputs with a hidden layer, on GPUs: output = tanh(input * W1) * W2. */
@@ -70,8 +70,8 @@ public final class TrainOnGpus {
   }
 
   private double train(String ptx, int steps) {
-    try (CudaModule module = gpu.loadModule(ptx);
-        CudaBlas blas = gpu.blas();
+    try (CudaModule module = CudaModule.load(gpu, ptx);
+        CudaBlas blas = CudaBlas.create(gpu);
         CudaBuffer input = allocate(inputs.length);
         CudaBuffer target = allocate(targets.length);
         CudaBuffer w1 = allocate(PARAMETERS.get(0).count());

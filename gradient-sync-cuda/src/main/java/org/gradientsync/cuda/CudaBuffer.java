@@ -3,6 +3,7 @@ package org.gradientsync.cuda;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
+import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** A buffer in a GPU's memory. It belongs to a stream: all work on it is enqueued there. */
@@ -59,19 +60,20 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   @Override
   protected void zero() {
     if (count() > 0) {
-      device.makeCurrent();
-      device.api().fillZero(address, sizeInBytes(), stream.handle());
+      Gpu gpu = device.gpu();
+      gpu.makeCurrent();
+      gpu.api().fillZero(address, sizeInBytes(), stream.driver().handle());
     }
   }
 
   @Override
   protected void upload(Buffer source) {
-    device.staging().upload(source, this);
+    device.staging().upload(source, address, sizeInBytes(), stream.driver());
   }
 
   @Override
   protected void download(Buffer target) {
-    device.staging().download(this, target);
+    device.staging().download(address, sizeInBytes(), stream.driver(), target);
   }
 
   @Override

@@ -2,20 +2,20 @@ package org.gradientsync.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.locks.LockSupport;
-import jcuda.driver.CUcontext;
-import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.FiniteCheck;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuEvent;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.cuda.internal.driver.PinnedStaging;
+import org.gradientsync.cuda.internal.driver.ReduceKernel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
@@ -29,36 +29,33 @@ public final class CudaDevice implements BackendDevice {
   /** The kind of this device. */
   public static final String KIND = "cuda";
 
-  private static final int POLLS = 1000;
-  private static final long CHECK_NANOS = 100_000_000;
-
-  private final CudaApi api;
-  private final int ordinal;
-  private final CUcontext context;
-  private final String name;
-  private final String pciAddress;
+  private final Gpu gpu;
   private final CudaStream stream;
-  private final Set<Long> allocations = ConcurrentHashMap.newKeySet();
-  private final Map<Long, List<Lent>> lent = new ConcurrentHashMap<>();
-  private final List<DeviceWatch> watches = new CopyOnWriteArrayList<>();
   private final PinnedStaging staging;
-  private final Object loading = new Object();
-  private volatile ReduceKernel kernel; // loaded when it is asked for: the driver compiles it
   private FiniteCheck finite; // made when it is asked for
   private volatile CallInterceptor interceptor; // or null
-  private volatile boolean closed;
+
+  static {
+    DriverAccess.set(
+        new DriverAccess() {
+          @Override
+          protected Gpu gpuOf(BackendDevice device) {
+            return ((CudaDevice) device).gpu;
+          }
+
+          @Override
+          protected GpuStream streamOf(Stream stream) {
+            return ((CudaStream) stream).driver();
+          }
+        });
+  }
 
   CudaDevice(CudaApi api, int ordinal) {
-    this.api = api;
-    this.ordinal = ordinal;
-    name = api.deviceName(ordinal);
-    pciAddress = api.pciAddress(ordinal);
-    context = api.retainContext(ordinal);
-    api.useContext(context);
+    gpu = new Gpu(api, ordinal);
     Resources parts = new Resources();
     try {
-      stream = parts.add(new CudaStream(this, api.createStream(), true));
-      staging = parts.add(new PinnedStaging(this));
+      stream = parts.add(new CudaStream(this, GpuStream.create(gpu)));
+      staging = parts.add(new PinnedStaging(gpu));
     } catch (RuntimeException | Error e) {
       parts.closeAfter(e);
       throw e;
@@ -67,7 +64,7 @@ public final class CudaDevice implements BackendDevice {
 
   @Override
   public String name() {
-    return name;
+    return gpu.name();
   }
 
   @Override
@@ -81,7 +78,7 @@ public final class CudaDevice implements BackendDevice {
    * @return from 0
    */
   public int ordinal() {
-    return ordinal;
+    return gpu.ordinal();
   }
 
   /**
@@ -90,7 +87,7 @@ public final class CudaDevice implements BackendDevice {
    * @return its PCI address, for example {@code 0000:1b:00.0}
    */
   public String pciAddress() {
-    return pciAddress;
+    return gpu.pciAddress();
   }
 
   /**
@@ -109,9 +106,8 @@ public final class CudaDevice implements BackendDevice {
    * @return a stream that the caller closes
    */
   public CudaStream createStream() {
-    requireOpen();
-    makeCurrent();
-    return new CudaStream(this, api.createStream(), true);
+    gpu.requireOpen();
+    return new CudaStream(this, GpuStream.create(gpu));
   }
 
   /**
@@ -122,17 +118,16 @@ public final class CudaDevice implements BackendDevice {
    * @throws IllegalArgumentException if it belongs to another GPU
    */
   public CudaStream wrapStream(long handle) {
-    requireOpen();
-    makeCurrent();
-    CudaStream wrapped = new CudaStream(this, api.streamOf(handle), false);
-    if (!api.contextOf(wrapped.handle()).equals(context)) {
+    gpu.requireOpen();
+    GpuStream wrapped = GpuStream.wrap(gpu, handle);
+    if (!gpu.api().contextOf(wrapped.handle()).equals(gpu.context())) {
       throw new IllegalArgumentException(
           "stream belongs to another device or context: handle=0x"
               + Long.toHexString(handle)
               + ", device="
-              + ordinal);
+              + gpu.ordinal());
     }
-    return wrapped;
+    return new CudaStream(this, wrapped);
   }
 
   /**
@@ -143,48 +138,8 @@ public final class CudaDevice implements BackendDevice {
    */
   @Override
   public CudaEvent createEvent(boolean timing) {
-    requireOpen();
-    makeCurrent();
-    return new CudaEvent(this, api.createEvent(timing), timing);
-  }
-
-  /**
-   * Loads kernels of the caller's own.
-   *
-   * @param ptx what {@code nvcc -ptx} or another compiler made; the driver compiles it for this GPU
-   * @return a module that the caller closes
-   * @throws CudaException if the driver does not take it; its log is in the message
-   */
-  public CudaModule loadModule(String ptx) {
-    Objects.requireNonNull(ptx, "ptx");
-    requireOpen();
-    return new CudaModule(this, ptx);
-  }
-
-  /**
-   * Compiles kernels of the caller's own, where {@link CudaModule#compilerAvailability()} says so.
-   *
-   * @param cudaSource CUDA C++; kernels are found by their names if they are {@code extern "C"}
-   * @param options NVRTC's; without {@code --gpu-architecture} it compiles for this GPU
-   * @return a module that the caller closes
-   * @throws CudaException if the source is wrong; the compiler's log is in the message
-   * @throws org.gradientsync.UnavailableException if NVRTC does not load here
-   */
-  public CudaModule compile(String cudaSource, String... options) {
-    Objects.requireNonNull(cudaSource, "cudaSource");
-    requireOpen();
-    return loadModule(Nvrtc.compile(cudaSource, Nvrtc.options(api.capability(ordinal), options)));
-  }
-
-  /**
-   * Starts cuBLAS on this GPU, where {@link CudaBlas#availability()} says so.
-   *
-   * @return a library context that the caller closes
-   * @throws org.gradientsync.UnavailableException if cuBLAS does not load here
-   */
-  public CudaBlas blas() {
-    requireOpen();
-    return new CudaBlas(this, JCublasApi.load());
+    gpu.requireOpen();
+    return new CudaEvent(this, GpuEvent.create(gpu, timing), timing);
   }
 
   @Override
@@ -203,24 +158,24 @@ public final class CudaDevice implements BackendDevice {
    */
   public CudaBuffer allocate(DataType type, long count, CudaStream on) {
     AbstractDeviceBuffer.requireCount(type, count);
-    requireOpen();
+    gpu.requireOpen();
     requireOwn(on);
-    makeCurrent();
+    gpu.makeCurrent();
     long bytes = count * type.sizeInBytes();
     long address = bytes == 0 ? 0 : allocateFilled(bytes, on);
     return new CudaBuffer(this, type, count, on, address, true);
   }
 
   private long allocateFilled(long bytes, CudaStream on) {
-    CUstream handle = on.handle();
-    long address = allocateBytes(bytes);
+    CUstream handle = on.driver().handle();
+    long address = gpu.memory().allocate(bytes);
     try {
-      api.fillZero(address, bytes, handle);
+      gpu.api().fillZero(address, bytes, handle);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.free(address));
+      Resources.closeAllAfter(e, () -> gpu.api().free(address));
       throw e;
     }
-    allocations.add(address);
+    gpu.memory().addBuffer(address);
     return address;
   }
 
@@ -238,18 +193,18 @@ public final class CudaDevice implements BackendDevice {
    */
   public CudaBuffer wrap(DataType type, long address, long count, CudaStream on) {
     AbstractDeviceBuffer.requireCount(type, count);
-    requireOpen();
+    gpu.requireOpen();
     requireOwn(on);
-    makeCurrent();
-    int owner = address == 0 ? -1 : api.deviceOf(address);
-    if (owner != ordinal || address % type.sizeInBytes() != 0) {
+    gpu.makeCurrent();
+    int owner = address == 0 ? -1 : gpu.api().deviceOf(address);
+    if (owner != gpu.ordinal() || address % type.sizeInBytes() != 0) {
       throw new IllegalArgumentException(
           "not memory of this GPU, or not aligned: address=0x"
               + Long.toHexString(address)
               + ", device="
               + (owner < 0 ? "none" : owner)
               + ", expected="
-              + ordinal
+              + gpu.ordinal()
               + ", type="
               + type);
     }
@@ -259,33 +214,20 @@ public final class CudaDevice implements BackendDevice {
   @Override
   public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     CudaBuffer result = (CudaBuffer) target;
-    kernel().launch(result.stream(), sources, result, op);
-  }
-
-  /** {@link #reduce} on another stream than the target's. */
-  void reduceOn(CudaStream on, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
-    kernel().launch(on, sources, (CudaBuffer) target, op);
-  }
-
-  /**
-   * Loads what {@link #reduce} and {@link #convert} need, which their first call does otherwise.
-   */
-  void prepareToReduce() {
-    kernel();
-  }
-
-  private ReduceKernel kernel() {
-    ReduceKernel loaded = kernel;
-    if (loaded != null) {
-      return loaded;
-    }
-    synchronized (loading) {
-      if (kernel == null) {
-        requireOpen();
-        makeCurrent();
-        kernel = new ReduceKernel(this);
+    ReduceKernel kernel = gpu.reduceKernel();
+    synchronized (kernel) {
+      ReduceKernel.requireRanks(sources.length);
+      for (int rank = 0; rank < sources.length; rank++) {
+        kernel.source(rank, ((CudaBuffer) sources[rank]).address());
       }
-      return kernel;
+      gpu.makeCurrent();
+      kernel.reduce(
+          sources.length,
+          result.address(),
+          result.count(),
+          result.type(),
+          op,
+          result.stream().driver().handle());
     }
   }
 
@@ -293,30 +235,43 @@ public final class CudaDevice implements BackendDevice {
   public void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
     if (target.count() > 0) {
-      kernel().convert((CudaBuffer) source, (CudaBuffer) target);
+      CudaBuffer from = (CudaBuffer) source;
+      CudaBuffer to = (CudaBuffer) target;
+      ReduceKernel kernel = gpu.reduceKernel();
+      gpu.makeCurrent();
+      kernel.convert(
+          from.address(),
+          from.type(),
+          to.address(),
+          to.type(),
+          to.count(),
+          to.stream().driver().handle());
     }
   }
 
   @Override
   public synchronized long firstNotFinite(DeviceBuffer buffer) {
-    requireOpen();
+    gpu.requireOpen();
+    gpu.makeCurrent();
     if (finite == null) {
-      makeCurrent();
-      finite = new FiniteCheck(this);
+      finite = new FiniteCheck(gpu.api(), gpu.ordinal());
     }
-    return finite.first((CudaBuffer) buffer);
+    CudaBuffer own = (CudaBuffer) buffer;
+    return finite.first(own.type(), own.address(), own.count(), own.stream().driver());
   }
 
   @Override
   public List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");
-    lines.add("GPU " + ordinal + ": " + this + (closed ? ", closed" : ""));
-    if (!closed) {
-      makeCurrent();
+    lines.add("GPU " + gpu.ordinal() + ": " + this + (gpu.isClosed() ? ", closed" : ""));
+    if (!gpu.isClosed()) {
+      gpu.makeCurrent();
+      CudaApi api = gpu.api();
       long[] memory = api.memoryInfo();
       lines.add("  memory: free=" + memory[0] + ", total=" + memory[1]);
-      lines.add("  this device's stream: " + (api.isDone(stream.handle()) ? "idle" : "busy"));
+      lines.add(
+          "  this device's stream: " + (api.isDone(stream.driver().handle()) ? "idle" : "busy"));
       lines.add(
           "  driver: CUDA " + api.driverVersion() / 1000 + "." + api.driverVersion() % 1000 / 10);
     }
@@ -330,9 +285,8 @@ public final class CudaDevice implements BackendDevice {
 
   @Override
   public CudaStream createStream(boolean sparing) {
-    requireOpen();
-    makeCurrent();
-    return new CudaStream(this, api.createUrgentStream(), true, sparing);
+    gpu.requireOpen();
+    return new CudaStream(this, GpuStream.createUrgent(gpu, sparing));
   }
 
   @Override
@@ -359,235 +313,58 @@ public final class CudaDevice implements BackendDevice {
 
   @Override
   public boolean isClosed() {
-    return closed;
+    return gpu.isClosed();
   }
 
   @Override
   public void close() {
-    if (closed) {
+    if (gpu.isClosed()) {
       return;
     }
     Resources.closeAll(
-        this::makeCurrent,
+        gpu::makeCurrent,
         stream::await,
         staging,
-        kernel,
+        gpu::unloadReduceKernel,
         finite,
-        () -> closed = true,
-        this::freeAll,
-        () -> DeferredFrees.free(api, context),
+        gpu::markClosed,
+        gpu.memory()::freeBuffers,
+        gpu.memory()::freeDeferred,
         stream);
   }
 
   @Override
   public String toString() {
-    return name + " (" + pciAddress + ")";
+    return gpu.toString();
   }
 
-  CudaApi api() {
-    return api;
+  @Override
+  public void makeCurrent() {
+    gpu.makeCurrent();
   }
 
-  CUcontext context() {
-    return context;
-  }
-
-  void watch(DeviceWatch watch) {
-    watches.add(watch);
-  }
-
-  void unwatch(DeviceWatch watch) {
-    watches.remove(watch);
-  }
-
-  /** To be called before a stream is closed. */
-  void beforeClose(CudaStream closing) {
-    List<AutoCloseable> all = new ArrayList<>();
-    watches.forEach(w -> all.add(() -> w.closes(closing)));
-    Resources.closeAll(all);
-  }
-
-  /**
-   * Waits for an event, or for a stream where that is null. Where nobody wants to look around, the
-   * driver waits; otherwise this thread asks it again and again, as the driver would.
-   */
-  void await(CUstream of, CUevent event) {
-    makeCurrent();
-    if (!watches.isEmpty()) {
-      poll(of, event);
-    } else {
-      awaitByDriver(of, event);
-    }
-    watches.forEach(DeviceWatch::afterWaiting); // an iterator would be garbage
-  }
-
-  /**
-   * As {@link #await}, for what is given back then: whatever those who look around throw, it is
-   * over when this returns or throws the first of that.
-   */
-  void awaitEnd(CUstream of, CUevent event) {
-    makeCurrent();
-    if (watches.isEmpty()) {
-      awaitByDriver(of, event);
-      return;
-    }
-    GradientSyncException first = null;
-    boolean over = false;
-    while (!over) {
-      try {
-        poll(of, event);
-        over = true;
-      } catch (CudaException e) {
-        throw e; // the GPU does nothing any more
-      } catch (GradientSyncException e) {
-        first = first == null ? e : first;
-      }
-    }
-    if (first != null) {
-      throw first;
-    }
-  }
-
-  private void awaitByDriver(CUstream of, CUevent event) {
-    if (event == null) {
-      api.awaitStream(of);
-    } else {
-      api.awaitEvent(event);
-    }
-  }
-
-  private void poll(CUstream of, CUevent event) {
-    long start = 0;
-    long checked = 0;
-    for (int polls = 0; !(event == null ? api.isDone(of) : api.isDone(event)); polls++) {
-      if (polls < POLLS) {
-        Thread.onSpinWait();
-        continue;
-      }
-      long now = System.nanoTime();
-      if (start == 0) {
-        start = now;
-        checked = now;
-      }
-      if (now - checked > CHECK_NANOS) {
-        checked = now;
-        for (DeviceWatch watch : watches) {
-          watch.whileWaiting(now - start);
-        }
-      }
-      if (now - start > CHECK_NANOS) {
-        LockSupport.parkNanos(50_000);
-      } else {
-        Thread.yield();
-      }
-    }
+  Gpu gpu() {
+    return gpu;
   }
 
   PinnedStaging staging() {
     return staging;
   }
 
-  /** The current context is a thread's own affair in CUDA, so every call begins with this. */
-  @Override
-  public void makeCurrent() {
-    api.useContext(context);
-  }
-
   void requireOwn(CudaStream other) {
     Objects.requireNonNull(other, "stream");
-    if (other.device() != this) {
-      throw new IllegalArgumentException(
-          "stream belongs to another device: stream=" + other.device() + ", device=" + this);
-    }
+    other.driver().requireOn(gpu);
   }
 
   void free(CudaBuffer buffer, long address) {
-    if (allocations.remove(address)) {
+    if (gpu.memory().removeBuffer(address)) {
+      GpuStream on = buffer.stream().driver();
       Resources.closeAll(
-          this::makeCurrent,
-          buffer.stream().isClosed() // freeing waits for what a closed one has left
+          gpu::makeCurrent,
+          on.isClosed() // freeing waits for what a closed one has left
               ? null
-              : () -> api.awaitStream(buffer.stream().handle()),
-          () -> free(address));
-    }
-  }
-
-  private void freeAll() {
-    List<AutoCloseable> all = new ArrayList<>();
-    allocations.forEach(address -> all.add(() -> free(address)));
-    allocations.clear();
-    Resources.closeAll(all);
-  }
-
-  private void free(long address) {
-    List<Lent> terms = lent.remove(address);
-    if (terms == null || terms.stream().allMatch(Lent::isBack)) {
-      api.free(address);
-    } else {
-      DeferredFrees.add(api, context, address, () -> terms.stream().allMatch(Lent::isBack));
-    }
-  }
-
-  /** What tells whether other ranks have given up an allocation of this device that they mapped. */
-  interface Lent {
-    boolean isBack();
-  }
-
-  /**
-   * Keeps an allocation of this device, even if its buffer is closed, until others have unmapped
-   * it. Memory that is not this device's to free is its owner's affair.
-   */
-  void lend(long address, Lent terms) {
-    if (allocations.contains(address)) {
-      lent.compute(
-          address,
-          (a, before) -> {
-            List<Lent> all = before == null ? new ArrayList<>() : before;
-            all.removeIf(Lent::isBack);
-            all.add(terms);
-            return all;
-          });
-    }
-  }
-
-  /** Memory for the library's own use, all zeros; see {@link #giveBack}. */
-  long allocateZeroed(long bytes) {
-    makeCurrent();
-    long address = allocateBytes(bytes);
-    try {
-      api.fillZero(address, bytes, stream.handle());
-      stream.await();
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.free(address));
-      throw e;
-    }
-    return address;
-  }
-
-  /** Frees {@link #allocateZeroed}'s memory once others have unmapped it. */
-  void giveBack(long address, Lent terms) {
-    DeferredFrees.add(api, context, address, terms);
-    DeferredFrees.free(api, context);
-  }
-
-  private long allocateBytes(long bytes) {
-    DeferredFrees.free(api, context);
-    try {
-      return api.allocate(bytes);
-    } catch (CudaException e) {
-      if (e.code() != CudaApi.OUT_OF_MEMORY) {
-        throw e;
-      }
-      long[] memory = api.memoryInfo();
-      throw new CudaException(
-          e.getMessage() + ", free=" + memory[0] + ", total=" + memory[1] + ", device=" + this,
-          e.code());
-    }
-  }
-
-  private void requireOpen() {
-    if (closed) {
-      throw new IllegalStateException("device is closed: device=" + name);
+              : () -> gpu.api().awaitStream(on.handle()),
+          () -> gpu.memory().free(address));
     }
   }
 }

@@ -2,6 +2,8 @@ package org.gradientsync.cuda;
 
 import java.util.Set;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
@@ -28,7 +30,7 @@ public final class CudaDeviceProvider implements DeviceProvider {
 
   @Override
   public Set<String> settings() {
-    return Set.of("cuda.device", "cuda.kernels");
+    return Set.of("cuda.device", "dev.cuda.kernels");
   }
 
   @Override

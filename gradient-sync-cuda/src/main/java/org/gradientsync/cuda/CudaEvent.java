@@ -1,20 +1,18 @@
 package org.gradientsync.cuda;
 
-import jcuda.driver.CUevent;
 import org.gradientsync.Event;
 import org.gradientsync.Stream;
-import org.gradientsync.spi.Resources;
+import org.gradientsync.cuda.internal.driver.GpuEvent;
 
 /**
  * A point in a stream that the host and other streams can wait for, and whose time can be taken.
  */
 public final class CudaEvent implements Event {
   private final CudaDevice device;
-  private final CUevent event;
+  private final GpuEvent event;
   private final boolean timing;
-  private boolean closed;
 
-  CudaEvent(CudaDevice device, CUevent event, boolean timing) {
+  CudaEvent(CudaDevice device, GpuEvent event, boolean timing) {
     this.device = device;
     this.event = event;
     this.timing = timing;
@@ -27,8 +25,7 @@ public final class CudaEvent implements Event {
    */
   public void record(CudaStream stream) {
     device.requireOwn(stream);
-    device.makeCurrent();
-    device.api().record(handle(), stream.handle());
+    stream.driver().record(event);
   }
 
   @Override
@@ -39,7 +36,7 @@ public final class CudaEvent implements Event {
   /** Waits until the work before the event is done. */
   @Override
   public void await() {
-    device.await(null, handle());
+    event.await();
   }
 
   /**
@@ -49,8 +46,7 @@ public final class CudaEvent implements Event {
    */
   @Override
   public boolean isDone() {
-    device.makeCurrent();
-    return device.api().isDone(handle());
+    return event.isDone();
   }
 
   /**
@@ -64,8 +60,7 @@ public final class CudaEvent implements Event {
     if (!timing || !end.timing) {
       throw new IllegalStateException("event was made without timing: device=" + device.name());
     }
-    device.makeCurrent();
-    return device.api().milliseconds(handle(), end.handle());
+    return event.millisecondsTo(end.event);
   }
 
   @Override
@@ -73,19 +68,13 @@ public final class CudaEvent implements Event {
     return millisecondsTo((CudaEvent) later);
   }
 
-  CUevent handle() {
-    if (closed) {
-      throw new IllegalStateException("event is closed: device=" + device.name());
-    }
+  GpuEvent driver() {
     return event;
   }
 
   /** Destroys the event. A second call does nothing. */
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
-      Resources.closeAll(device::makeCurrent, () -> device.api().destroyEvent(event));
-    }
+    event.close();
   }
 }

@@ -3,6 +3,8 @@ package org.gradientsync.cuda;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 
 /**
  * A GPU that this process sees, opened or not. {@code CUDA_VISIBLE_DEVICES} decides which these are

@@ -3,10 +3,10 @@ package org.gradientsync.cuda;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -19,36 +19,18 @@ import org.gradientsync.spi.Resources;
 public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
   private final CUgraphExec graph;
-  private final CudaStream.Replay[] replays;
+  private final GpuStream.Replay[] replays;
   private final Object[] locks; // one of each sync
   private boolean closed;
 
-  CudaGraph(CudaDevice device, CUgraphExec graph, List<CudaStream.Replay> replays) {
+  CudaGraph(CudaDevice device, CUgraphExec graph, List<GpuStream.Replay> replays) {
     this.device = device;
     this.graph = graph;
     this.replays =
         replays.stream()
-            .sorted(Comparator.comparingLong(CudaStream.Replay::order))
-            .toArray(CudaStream.Replay[]::new);
-    locks = Arrays.stream(this.replays).map(CudaStream.Replay::lock).distinct().toArray();
-  }
-
-  /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
-  static CUgraphExec instantiate(CudaApi api, CUgraph captured) {
-    CUgraphExec ready;
-    try {
-      ready = api.instantiate(captured);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.destroyGraph(captured));
-      throw e;
-    }
-    try {
-      api.destroyGraph(captured);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.destroyGraph(ready));
-      throw e;
-    }
-    return ready;
+            .sorted(Comparator.comparingLong(GpuStream.Replay::order))
+            .toArray(GpuStream.Replay[]::new);
+    locks = Arrays.stream(this.replays).map(GpuStream.Replay::lock).distinct().toArray();
   }
 
   /**
@@ -80,22 +62,22 @@ public final class CudaGraph implements AutoCloseable {
       }
       return;
     }
-    CUstream handle = stream.handle();
-    for (CudaStream.Replay replay : replays) {
+    CUstream handle = stream.driver().handle();
+    for (GpuStream.Replay replay : replays) {
       replay.check();
     }
     try {
-      for (CudaStream.Replay replay : replays) {
-        replay.replays(stream);
+      for (GpuStream.Replay replay : replays) {
+        replay.replays(stream.driver());
       }
       device.makeCurrent();
-      device.api().launch(graph, handle);
-      for (CudaStream.Replay replay : replays) {
+      device.gpu().api().launch(graph, handle);
+      for (GpuStream.Replay replay : replays) {
         replay.launched();
       }
     } catch (CudaException e) {
       RuntimeException told = e;
-      for (CudaStream.Replay replay : replays) {
+      for (GpuStream.Replay replay : replays) {
         RuntimeException own = replay.failed(e);
         told = told == e ? own : told;
       }
@@ -108,7 +90,7 @@ public final class CudaGraph implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      Resources.closeAll(device::makeCurrent, () -> device.api().destroyGraph(graph));
+      Resources.closeAll(device::makeCurrent, () -> device.gpu().api().destroyGraph(graph));
     }
   }
 }

@@ -1,11 +1,11 @@
 package org.gradientsync.cuda;
 
-import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUgraph;
-import jcuda.driver.CUstream;
 import org.gradientsync.Event;
 import org.gradientsync.Stream;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -15,59 +15,12 @@ import org.gradientsync.spi.Resources;
  * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
  */
 public final class CudaStream implements Stream {
-  /** A call that was captured: what else is to be done each time that its graph is launched. */
-  interface Replay {
-    /** Held from {@link #check} until {@link #launched} or {@link #failed}. */
-    Object lock();
-
-    /** The same for all replays with the same lock, and larger for locks to be taken later. */
-    long order();
-
-    /**
-     * The graph is about to be launched. Allocates nothing.
-     *
-     * @throws RuntimeException if it must not be launched any more
-     */
-    void check();
-
-    /**
-     * It is launched next. Allocates nothing.
-     *
-     * @param stream where
-     */
-    void replays(CudaStream stream);
-
-    /** It has been launched. Allocates nothing. */
-    void launched();
-
-    /** The driver has refused something of it; returns what to throw. */
-    RuntimeException failed(CudaException e);
-  }
-
   private final CudaDevice device;
-  private final CUstream stream;
-  private final boolean own;
-  private final boolean beside;
-  private boolean closed;
+  private final GpuStream stream;
 
-  /** What belongs to the graph that {@link #beginCapture} has begun, or null. */
-  private List<Replay> replays;
-
-  CudaStream(CudaDevice device, CUstream stream, boolean own) {
-    this(device, stream, own, false);
-  }
-
-  /**
-   * A stream.
-   *
-   * @param own whether closing destroys it
-   * @param beside whether its kernels are to leave most of the GPU to other streams
-   */
-  CudaStream(CudaDevice device, CUstream stream, boolean own, boolean beside) {
+  CudaStream(CudaDevice device, GpuStream stream) {
     this.device = device;
     this.stream = stream;
-    this.own = own;
-    this.beside = beside;
   }
 
   /**
@@ -82,7 +35,7 @@ public final class CudaStream implements Stream {
   /** Waits until everything enqueued so far is done. */
   @Override
   public void await() {
-    device.await(handle(), null);
+    stream.await();
   }
 
   /**
@@ -91,8 +44,7 @@ public final class CudaStream implements Stream {
    * @param event recorded on any stream, of this GPU or another
    */
   public void waitFor(CudaEvent event) {
-    device.makeCurrent();
-    device.api().streamWaitsFor(handle(), event.handle());
+    stream.waitFor(event.driver());
   }
 
   @Override
@@ -113,21 +65,7 @@ public final class CudaStream implements Stream {
     if (isCapturing()) {
       throw new IllegalStateException("stream is being captured already: device=" + device);
     }
-    device.api().beginCapture(stream);
-    replays = new ArrayList<>();
-  }
-
-  /**
-   * Notes what is to be done when the graph is launched that is being captured here.
-   *
-   * @return false if {@link #beginCapture} has not begun it on this stream: nobody will do it
-   */
-  boolean atReplay(Replay replay) {
-    List<Replay> known = replays;
-    if (known != null) {
-      known.add(replay);
-    }
-    return known != null;
+    stream.beginCapture();
   }
 
   /**
@@ -142,9 +80,8 @@ public final class CudaStream implements Stream {
     if (!isCapturing()) {
       throw new IllegalStateException("stream is not being captured: device=" + device);
     }
-    CudaApi api = device.api();
-    List<Replay> known = replays == null ? List.of() : replays;
-    replays = null;
+    CudaApi api = device.gpu().api();
+    List<GpuStream.Replay> replays = stream.takeReplays();
     CUgraph graph = captured();
     try {
       if (api.nodes(graph) == 0) {
@@ -157,12 +94,12 @@ public final class CudaStream implements Stream {
       Resources.closeAllAfter(e, () -> api.destroyGraph(graph));
       throw e;
     }
-    return new CudaGraph(device, CudaGraph.instantiate(api, graph), known);
+    return new CudaGraph(device, device.gpu().instantiate(graph), replays);
   }
 
   private CUgraph captured() {
     try {
-      return device.api().endCapture(stream);
+      return device.gpu().api().endCapture(stream.handle());
     } catch (CudaException e) {
       throw new CudaException(
           e.getMessage()
@@ -181,22 +118,10 @@ public final class CudaStream implements Stream {
    */
   @Override
   public boolean isCapturing() {
-    device.makeCurrent();
-    return device.api().isCapturing(handle());
+    return stream.isCapturing();
   }
 
-  boolean isBeside() {
-    return beside;
-  }
-
-  boolean isClosed() {
-    return closed;
-  }
-
-  CUstream handle() {
-    if (closed) {
-      throw new IllegalStateException("stream is closed: device=" + device.name());
-    }
+  GpuStream driver() {
     return stream;
   }
 
@@ -206,12 +131,6 @@ public final class CudaStream implements Stream {
    */
   @Override
   public void close() {
-    if (!closed) {
-      Resources.closeAll(
-          () -> device.beforeClose(this),
-          () -> closed = true,
-          own ? device::makeCurrent : null,
-          own ? () -> device.api().destroyStream(stream) : null);
-    }
+    stream.close();
   }
 }

@@ -9,6 +9,8 @@ import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.test.contract.DeviceBufferContract;
 import org.gradientsync.test.contract.Numbers;

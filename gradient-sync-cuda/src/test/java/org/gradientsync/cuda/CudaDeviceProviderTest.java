@@ -13,6 +13,8 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Assumptions;

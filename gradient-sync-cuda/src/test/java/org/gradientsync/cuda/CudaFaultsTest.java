@@ -24,18 +24,18 @@ class CudaFaultsTest {
 
   @AfterEach
   void giveNoMoreGpus() {
-    PlayedDeviceProvider.use(null);
+    SimulatedDeviceProvider.use(null);
   }
 
   @Test
   void copiesOfAllBuffersOfTheGpuCount() {
-    PlayedGpu gpu = PlayedGpu.unopened();
+    SimulatedGpu gpu = SimulatedGpu.unopened();
     gpu.otherKernels((arguments, blocks) -> {});
-    PlayedDeviceProvider.use(rank -> gpu.api());
+    SimulatedDeviceProvider.use(rank -> gpu.api());
     for (int copy = 1; copy <= 5; copy++) {
       faults.onRank(0).atCopy(copy).deviceError("ECC, copy " + copy);
     }
-    GradientSync.Builder builder = GradientSync.builder().device(PlayedDeviceProvider.KIND);
+    GradientSync.Builder builder = GradientSync.builder().device(SimulatedDeviceProvider.KIND);
     try (GradientSync sync = faults.install(builder).create();
         GradientBuckets buckets =
             GradientBuckets.builder(sync, List.of(new Parameter("a", DataType.FLOAT32, 4)))

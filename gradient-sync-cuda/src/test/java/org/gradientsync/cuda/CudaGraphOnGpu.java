@@ -11,6 +11,9 @@ import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import org.gradientsync.DataType;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -27,8 +30,8 @@ class CudaGraphOnGpu {
   @BeforeEach
   void open() throws IOException {
     device = new CudaDevice(CudaLibrary.api(), 0);
-    try (InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx")) {
-      module = device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+    try (InputStream in = CudaGraphOnGpu.class.getResourceAsStream("compute/user.ptx")) {
+      module = CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
     }
     stream = device.createStream();
     buffer = device.allocate(DataType.INT32, COUNT, stream);

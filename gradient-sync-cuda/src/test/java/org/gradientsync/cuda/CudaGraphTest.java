@@ -15,6 +15,7 @@ import static org.mockito.Mockito.when;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.junit.jupiter.api.Test;
 
 /** Capturing and launching graphs, and what is said where it fails: nothing here needs a GPU. */

@@ -11,6 +11,9 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.cuda.internal.driver.DeferredFrees;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
@@ -32,7 +35,7 @@ class EveryCudaCallFailsOnGpu {
 
   @AfterEach
   void end() {
-    PlayedDeviceProvider.use(null);
+    SimulatedDeviceProvider.use(null);
   }
 
   @ParameterizedTest
@@ -67,7 +70,7 @@ class EveryCudaCallFailsOnGpu {
     } else {
       faulty.trace();
     }
-    PlayedDeviceProvider.use(rank -> rank == 0 ? faulty.api() : CudaLibrary.api());
+    SimulatedDeviceProvider.use(rank -> rank == 0 ? faulty.api() : CudaLibrary.api());
     List<Throwable> outcomes = new ArrayList<>();
     assertTimeoutPreemptively(HANGS, () -> outcomes.add(outcome(reducer, ranks)));
     Throwable outcome = outcomes.get(0);
@@ -78,7 +81,7 @@ class EveryCudaCallFailsOnGpu {
     }
     for (int gpu = 0; gpu < ranks; gpu++) { // what others had mapped
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        DeferredFrees.free(faulty.api(), device.context());
+        DeferredFrees.free(faulty.api(), DriverAccess.gpu(device).context());
       }
     }
     return faulty;
@@ -97,9 +100,9 @@ class EveryCudaCallFailsOnGpu {
     float[] values = new float[200_000];
     try (GradientSync sync =
             GradientSync.builder()
-                .device(PlayedDeviceProvider.KIND)
+                .device(SimulatedDeviceProvider.KIND)
                 .reducer(reducer)
-                .set("peer.tuning", "off")
+                .set("dev.peer.tuning", "off")
                 .timeout(TIMEOUT)
                 .create();
         DeviceBuffer small = sync.allocate(DataType.FLOAT32, 10);
@@ -116,7 +119,7 @@ class EveryCudaCallFailsOnGpu {
     long free = 0;
     for (int gpu = 0; gpu < gpus; gpu++) {
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        free += device.api().memoryInfo()[0];
+        free += DriverAccess.gpu(device).api().memoryInfo()[0];
       }
     }
     return free;

@@ -28,6 +28,14 @@ import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaKernel;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.compute.TestBlas;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DeferredFrees;
+import org.gradientsync.cuda.internal.peer.ProcessMemory;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
@@ -39,9 +47,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * What happens if a call of the driver fails, for each call that a piece of work makes: a clear
- * exception, nothing that stays taken, and no rank that waits for ever. GPUs are played. Of calls
- * that come from the very same lines, the first and the last one fail in turn, on the first rank
- * that makes them; all of them and on all ranks with {@code -Dfaults.every=true}, which takes
+ * exception, nothing that stays taken, and no rank that waits for ever. GPUs are simulated. Of
+ * calls that come from the very same lines, the first and the last one fail in turn, on the first
+ * rank that makes them; all of them and on all ranks with {@code -Dfaults.every=true}, which takes
  * several times as long.
  */
 class EveryCudaCallFailsTest {
@@ -51,13 +59,13 @@ class EveryCudaCallFailsTest {
   private static PrintStream before;
 
   /** What one rank has. */
-  private record Played(PlayedGpu gpu, FaultyCudaApi faulty) {
-    Played() {
-      this(PlayedGpu.unopened());
+  private record Simulated(SimulatedGpu gpu, FaultyCudaApi faulty) {
+    Simulated() {
+      this(SimulatedGpu.unopened());
       gpu.otherKernels((arguments, blocks) -> {});
     }
 
-    private Played(PlayedGpu gpu) {
+    private Simulated(SimulatedGpu gpu) {
       this(gpu, new FaultyCudaApi(gpu.api()));
     }
 
@@ -68,7 +76,7 @@ class EveryCudaCallFailsTest {
 
   /** Some work on one GPU. */
   private interface OnGpu {
-    void run(Played played) throws Exception;
+    void run(Simulated simulated) throws Exception;
   }
 
   /** Some work of a rank. */
@@ -90,7 +98,7 @@ class EveryCudaCallFailsTest {
 
   /** Runs, and notes what comes out of each rank. */
   private interface Work {
-    void run(Played[] ranks, Throwable[] outcomes);
+    void run(Simulated[] ranks, Throwable[] outcomes);
   }
 
   private static final Map<String, Scenario> SCENARIOS = new LinkedHashMap<>();
@@ -121,7 +129,8 @@ class EveryCudaCallFailsTest {
         new Scenario(
             2,
             Set.of("PeerMemory.offer", "PeerMemory.map"),
-            (played, outcomes) -> onRanks(2, outcomes, sync -> shares(sync, played[sync.rank()]))));
+            (simulated, outcomes) ->
+                onRanks(2, outcomes, sync -> shares(sync, simulated[sync.rank()]))));
   }
 
   private static void on(String name, OnGpu work) {
@@ -146,17 +155,17 @@ class EveryCudaCallFailsTest {
         new Scenario(
             ranks,
             forgiven,
-            (played, outcomes) -> {
-              PlayedDeviceProvider.use(rank -> played[rank].faulty().api());
+            (simulated, outcomes) -> {
+              SimulatedDeviceProvider.use(rank -> simulated[rank].faulty().api());
               onRanks(
                   ranks,
                   outcomes,
                   outer -> {
                     try (GradientSync sync =
                         GradientSync.builder()
-                            .device(PlayedDeviceProvider.KIND)
+                            .device(SimulatedDeviceProvider.KIND)
                             .reducer(reducer)
-                            .set("peer.tuning", "off")
+                            .set("dev.peer.tuning", "off")
                             .timeout(TIMEOUT)
                             .create()) {
                       work.run(sync);
@@ -184,12 +193,12 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void openAndClose(Played played) {
-    played.open().close();
+  private static void openAndClose(Simulated simulated) {
+    simulated.open().close();
   }
 
-  private static void memory(Played played) {
-    try (CudaDevice device = played.open();
+  private static void memory(Simulated simulated) {
+    try (CudaDevice device = simulated.open();
         CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1_500_000); // three pieces
         CudaBuffer other = device.allocate(DataType.FLOAT32, 1_500_000);
         CudaBuffer half = device.allocate(DataType.BFLOAT16, 1_500_000)) {
@@ -206,8 +215,8 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void streams(Played played) {
-    try (CudaDevice device = played.open();
+  private static void streams(Simulated simulated) {
+    try (CudaDevice device = simulated.open();
         CudaStream stream = device.createStream();
         CudaStream urgent = device.createStream(true);
         CudaEvent start = device.createEvent(true);
@@ -224,8 +233,8 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void graphs(Played played) {
-    try (CudaDevice device = played.open();
+  private static void graphs(Simulated simulated) {
+    try (CudaDevice device = simulated.open();
         CudaStream stream = device.createStream();
         CudaBuffer buffer = device.allocate(DataType.INT32, 10, stream)) {
       stream.beginCapture();
@@ -238,11 +247,11 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void kernels(Played played) throws IOException {
-    try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("user.ptx");
-        CudaDevice device = played.open();
+  private static void kernels(Simulated simulated) throws IOException {
+    try (InputStream in = EveryCudaCallFailsTest.class.getResourceAsStream("compute/user.ptx");
+        CudaDevice device = simulated.open();
         CudaModule module =
-            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+            CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
         CudaBuffer buffer = device.allocate(DataType.INT32, 10)) {
       CudaKernel kernel = module.kernel("slow");
       kernel.launch(device.stream(), Grid.of(1, 128), buffer, 10, 0L);
@@ -251,9 +260,9 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void blas(Played played) {
-    try (CudaDevice device = played.open();
-        CudaBlas blas = new CudaBlas(device, played.faulty().blas(played.gpu().blasApi()));
+  private static void blas(Simulated simulated) {
+    try (CudaDevice device = simulated.open();
+        CudaBlas blas = TestBlas.on(device, simulated.faulty().blas(simulated.gpu().blasApi()));
         CudaStream stream = device.createStream();
         CudaBuffer workspace = device.allocate(DataType.INT32, 8192, stream);
         CudaBuffer a = device.allocate(DataType.FLOAT32, 4, stream);
@@ -302,18 +311,11 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  private static void shares(GradientSync sync, Played played) {
+  private static void shares(GradientSync sync, Simulated simulated) {
     ProcessGroup world = LocalWorld.current().orElseThrow();
     try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts());
-        CudaDevice device = new CudaDevice(played.faulty().api(), sync.rank());
-        PeerMemory memory = PeerMemory.open(group, device, false, sync.rank());
-        CudaBuffer one = device.allocate(DataType.FLOAT32, 10);
-        CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
-      PeerMemory.Mapped[] mapped = memory.share(one.address());
-      memory.share(other.address());
-      if (mapped != null) {
-        memory.unmap(mapped);
-      }
+        CudaDevice device = new CudaDevice(simulated.faulty().api(), sync.rank())) {
+      ProcessMemory.share(group, device);
     }
   }
 
@@ -373,7 +375,7 @@ class EveryCudaCallFailsTest {
   @AfterAll
   static void restore() {
     System.setErr(before);
-    PlayedDeviceProvider.use(null);
+    SimulatedDeviceProvider.use(null);
   }
 
   @ParameterizedTest
@@ -395,34 +397,35 @@ class EveryCudaCallFailsTest {
   /** What is wrong if one call of one rank fails. */
   private static List<String> outcome(
       Scenario scenario, int failing, int call, int code, List<List<Integer>> calls) {
-    Played[] played = new Played[scenario.ranks()];
-    Arrays.setAll(played, rank -> new Played());
+    Simulated[] simulated = new Simulated[scenario.ranks()];
+    Arrays.setAll(simulated, rank -> new Simulated());
     Throwable[] outcomes = new Throwable[scenario.ranks()];
     if (failing >= 0) {
-      played[failing].faulty().failAt(call, code);
+      simulated[failing].faulty().failAt(call, code);
     } else {
-      Arrays.stream(played).forEach(p -> p.faulty().trace());
+      Arrays.stream(simulated).forEach(p -> p.faulty().trace());
     }
     List<String> problems = new ArrayList<>();
     try {
-      assertTimeoutPreemptively(HANGS, () -> scenario.work().run(played, outcomes));
+      assertTimeoutPreemptively(HANGS, () -> scenario.work().run(simulated, outcomes));
     } catch (AssertionError e) {
       problems.add(e.getMessage());
     }
-    for (int rank = 0; rank < played.length; rank++) {
+    for (int rank = 0; rank < simulated.length; rank++) {
       if (failing < 0) {
-        calls.add(telling(played, rank));
+        calls.add(telling(simulated, rank));
       }
-      CudaApi api = played[rank].faulty().api();
+      CudaApi api = simulated[rank].faulty().api();
       for (int gpu = 0; gpu < 2; gpu++) {
-        DeferredFrees.free(api, played[rank].gpu().context(gpu));
+        DeferredFrees.free(api, simulated[rank].gpu().context(gpu));
       }
-      Map<String, Integer> held = played[rank].gpu().holds();
+      Map<String, Integer> held = simulated[rank].gpu().holds();
       if (!held.isEmpty()) {
         problems.add("rank " + rank + " leaves " + held + trace(outcomes[rank]));
       }
-      String failed = played[rank].faulty().failed();
-      boolean forgiven = scenario.forgiven().stream().anyMatch(played[rank].faulty()::hasFailedIn);
+      String failed = simulated[rank].faulty().failed();
+      boolean forgiven =
+          scenario.forgiven().stream().anyMatch(simulated[rank].faulty()::hasFailedIn);
       if (rank == failing) {
         if (failed == null) {
           problems.add("the call was not reached");
@@ -443,20 +446,20 @@ class EveryCudaCallFailsTest {
                 + ", call "
                 + call
                 + " ("
-                + played[failing].faulty().failed()
+                + simulated[failing].faulty().failed()
                 + "): ";
     return problems.stream().map(at::concat).toList();
   }
 
   /** The calls of a rank that are to fail, which a rank before it has not made from there. */
-  private static List<Integer> telling(Played[] played, int rank) {
-    FaultyCudaApi own = played[rank].faulty();
+  private static List<Integer> telling(Simulated[] simulated, int rank) {
+    FaultyCudaApi own = simulated[rank].faulty();
     if (Boolean.getBoolean("faults.every")) {
       return own.telling();
     }
     Set<List<String>> before = new HashSet<>();
     for (int other = 0; other < rank; other++) {
-      FaultyCudaApi faulty = played[other].faulty();
+      FaultyCudaApi faulty = simulated[other].faulty();
       faulty.telling().forEach(call -> before.add(faulty.wayOf(call)));
     }
     return own.telling().stream().filter(call -> !before.contains(own.wayOf(call))).toList();

@@ -26,22 +26,23 @@ import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
  * A driver for one rank that keeps account of what is taken and given back, and runs nothing. The
  * machine has two GPUs with NVLink between them, or what a test makes of it.
  */
-final class FakeGpu {
+public final class FakeGpu {
   private static final int INVALID_VALUE = 1;
   private static final AtomicLong next = new AtomicLong(1L << 32);
 
-  final CudaApi api = mock(CudaApi.class);
+  public final CudaApi api = mock(CudaApi.class);
 
   /** Page-locked memory in the order in which it was locked. */
   final CopyOnWriteArrayList<ByteBuffer> locked = new CopyOnWriteArrayList<>();
 
   /** Captured graphs that were launched, and so on; what each kernel was called. */
-  final CopyOnWriteArrayList<String> launched = new CopyOnWriteArrayList<>();
+  public final CopyOnWriteArrayList<String> launched = new CopyOnWriteArrayList<>();
 
   private final TreeMap<Long, Long> allocations = new TreeMap<>();
   private final Map<Long, Long> ids = new ConcurrentHashMap<>();
@@ -64,11 +65,11 @@ final class FakeGpu {
     }
   }
 
-  static CUcontext newContext() {
+  public static CUcontext newContext() {
     return new Context();
   }
 
-  FakeGpu() {
+  public FakeGpu() {
     CUcontext[] contexts = {newContext(), newContext()};
     when(api.isDone(any(CUstream.class))).thenReturn(true);
     when(api.isDone(any(CUevent.class))).thenReturn(true);
@@ -76,9 +77,9 @@ final class FakeGpu {
     when(api.deviceName(anyInt())).thenReturn("fake");
     when(api.pciAddress(0)).thenReturn("0000:1b:00.0");
     when(api.pciAddress(1)).thenReturn("0000:2c:00.0");
-    when(api.multiprocessors(anyInt())).thenReturn(132);
+    when(api.sms(anyInt())).thenReturn(132);
     when(api.capability(anyInt())).thenReturn(90);
-    when(api.blocksPerMultiprocessor(any(), anyInt())).thenReturn(3);
+    when(api.blocksPerSm(any(), anyInt())).thenReturn(3);
     when(api.canAccessPeer(anyInt(), anyInt())).thenReturn(true);
     when(api.hasNativeLink(anyInt(), anyInt())).thenReturn(true);
     when(api.retainContext(anyInt())).thenAnswer(c -> contexts[(int) c.getArgument(0)]);
@@ -142,17 +143,17 @@ final class FakeGpu {
   }
 
   /** A device on this driver. */
-  CudaDevice open(int ordinal) {
+  public CudaDevice open(int ordinal) {
     return new CudaDevice(api, ordinal);
   }
 
   /** Bytes of device memory that were allocated and not freed. */
-  synchronized long allocatedBytes() {
+  public synchronized long allocatedBytes() {
     return allocations.values().stream().mapToLong(Long::longValue).sum();
   }
 
   /** All that was taken and not given back, by kind. */
-  synchronized Map<String, Integer> holds() {
+  public synchronized Map<String, Integer> holds() {
     Map<String, Integer> holds = new TreeMap<>();
     taken.values().forEach(kind -> holds.merge(kind, 1, Integer::sum));
     allocations.keySet().forEach(address -> holds.merge("memory", 1, Integer::sum));
@@ -162,7 +163,7 @@ final class FakeGpu {
   }
 
   /** The memory of the last report: of those pieces that are locked, the last. */
-  ByteBuffer report() {
+  public ByteBuffer report() {
     return locked.get(locked.size() - 1);
   }
 

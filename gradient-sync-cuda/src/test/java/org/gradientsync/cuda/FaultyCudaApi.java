@@ -12,10 +12,12 @@ import java.util.TreeSet;
 import java.util.stream.IntStream;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUresult;
+import org.gradientsync.cuda.internal.driver.BlasApi;
+import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
- * A driver around a driver, played or real, of which one call fails with a code of the test's. Also
- * a cuBLAS around one, whose calls are counted with the driver's.
+ * A driver around a driver, simulated or real, of which one call fails with a code of the test's.
+ * Also a cuBLAS around one, whose calls are counted with the driver's.
  *
  * <p>After an error that stays, every later call fails with it, as on a GPU whose kernel has
  * crashed.

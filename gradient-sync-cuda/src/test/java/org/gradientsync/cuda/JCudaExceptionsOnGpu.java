@@ -15,6 +15,13 @@ import jcuda.jcublas.cublasHandle;
 import jcuda.nvrtc.JNvrtc;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.JCublasApi;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.AfterEach;
@@ -42,15 +49,16 @@ class JCudaExceptionsOnGpu {
   @Test
   void whatIsNotDoneIsNoError() throws IOException {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);
-        InputStream in = CudaGraphOnGpu.class.getResourceAsStream("user.ptx");
+        InputStream in = CudaGraphOnGpu.class.getResourceAsStream("compute/user.ptx");
         CudaModule module =
-            device.loadModule(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+            CudaModule.load(device, new String(in.readAllBytes(), StandardCharsets.UTF_8));
         CudaBuffer buffer = device.allocate(DataType.INT32, 100);
         CudaEvent event = device.createEvent(false)) {
       module.kernel("slow").launch(device.stream(), Grid.of(1, 128), buffer, 100, CLOCKS);
       event.record(device.stream());
       assertFalse(event.isDone());
-      assertFalse(device.api().isDone(device.stream().handle()));
+      assertFalse(
+          DriverAccess.gpu(device).api().isDone(DriverAccess.stream(device.stream()).handle()));
       event.await();
       assertTrue(event.isDone());
     }
@@ -76,7 +84,8 @@ class JCudaExceptionsOnGpu {
     JNvrtc.setExceptionsEnabled(true);
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
       CudaException e =
-          assertThrows(CudaException.class, () -> device.compile("__global__ void f() { x; }"));
+          assertThrows(
+              CudaException.class, () -> CudaModule.compile(device, "__global__ void f() { x; }"));
       assertTrue(e.getMessage().contains("\"x\" is undefined"), e.getMessage());
     } finally {
       JNvrtc.setExceptionsEnabled(false);
@@ -111,7 +120,7 @@ class JCudaExceptionsOnGpu {
     for (String reducer : new String[] {"host-staged", "peer"}) {
       LocalRanks.run(
           2,
-          b -> b.device("cuda").reducer(reducer).set("peer.sharing", "on"),
+          b -> b.device("cuda").reducer(reducer).set("dev.peer.sharing", "on"),
           sync -> {
             try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
               float own = sync.rank();

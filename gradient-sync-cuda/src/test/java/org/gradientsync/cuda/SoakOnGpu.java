@@ -1,6 +1,7 @@
 package org.gradientsync.cuda;
 
 import org.gradientsync.GradientSync;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 import org.junit.jupiter.api.Nested;
@@ -17,7 +18,7 @@ class SoakOnGpu {
 
     @Override
     protected RankRunner runner() {
-      return new GpuRunner(PeerReducer.NAME);
+      return new GpuRunner("peer");
     }
 
     @Override
@@ -34,7 +35,7 @@ class SoakOnGpu {
 
     @Override
     protected RankRunner runner() {
-      return new GpuRunner(HostStagedReducer.NAME);
+      return new GpuRunner("host-staged");
     }
 
     @Override
@@ -45,7 +46,7 @@ class SoakOnGpu {
 
   /** On the rank's GPU, by all who use it. */
   private static long used(GradientSync sync) {
-    long[] freeAndTotal = ((CudaDevice) sync.device()).api().memoryInfo();
+    long[] freeAndTotal = DriverAccess.gpu((CudaDevice) sync.device()).api().memoryInfo();
     return freeAndTotal[1] - freeAndTotal[0];
   }
 }

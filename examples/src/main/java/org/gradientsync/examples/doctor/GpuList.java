@@ -4,9 +4,9 @@ import java.util.List;
 import jcuda.driver.JCudaDriver;
 import jcuda.nvrtc.JNvrtc;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaBlas;
 import org.gradientsync.cuda.CudaGpu;
-import org.gradientsync.cuda.CudaModule;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.examples.DriverCall;
 import org.gradientsync.spi.Availability;
 

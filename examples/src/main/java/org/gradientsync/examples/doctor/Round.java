@@ -101,7 +101,7 @@ final class Round {
       String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
       Child child =
           Child.java(Job.class.getName(), own.toString(), all.toString(), wait)
-              .property("gradientsync.peer.tuning", "off") // measuring takes its time
+              .property("gradientsync.dev.peer.tuning", "off") // measuring takes its time
               .libraries(libraries);
       Child.Result result = child.run(limit);
       facts.addAll(Facts.read(result.output()));

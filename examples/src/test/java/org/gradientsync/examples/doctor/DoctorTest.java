@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import jcuda.driver.CUipcMemHandle;
-import org.gradientsync.cuda.PlayedGpu;
+import org.gradientsync.cuda.SimulatedGpu;
 import org.gradientsync.examples.Json;
 import org.gradientsync.examples.LinkKind;
 import org.gradientsync.examples.Run;
@@ -516,7 +516,7 @@ class DoctorTest {
 
   @Test
   void aGpuIsNamedWithItsAddress() {
-    try (PlayedGpu gpu = new PlayedGpu()) {
+    try (SimulatedGpu gpu = new SimulatedGpu()) {
       String text = Job.text(gpu.device());
       assertTrue(
           text.startsWith("cuda, ") && text.endsWith(", GPU 0 (" + gpu.device().pciAddress() + ")"),

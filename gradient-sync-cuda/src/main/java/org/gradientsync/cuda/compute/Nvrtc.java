@@ -1,0 +1,96 @@
+package org.gradientsync.cuda.compute;
+
+import java.util.Arrays;
+import jcuda.nvrtc.JNvrtc;
+import jcuda.nvrtc.nvrtcProgram;
+import jcuda.nvrtc.nvrtcResult;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.cuda.internal.driver.NativeFolder;
+import org.gradientsync.cuda.internal.driver.ReturnCode;
+
+/** NVIDIA's run-time compiler, where it is installed: nothing of this module's own needs it. */
+final class Nvrtc {
+  /** The newest that NVRTC 12.6 compiles for; newer GPUs run it all the same. */
+  private static final int NEWEST_CAPABILITY = 90;
+
+  private static final ReturnCode CODES = new ReturnCode(nvrtcResult::stringFor);
+
+  private static boolean loaded;
+  private static UnavailableException failure;
+
+  private Nvrtc() {}
+
+  /**
+   * Loads it, once for each process.
+   *
+   * @throws UnavailableException if it does not load here, with one line that says what to do
+   */
+  static synchronized void load() {
+    if (loaded) {
+      return;
+    }
+    if (failure == null) {
+      try {
+        NativeFolder.whileLoading(() -> JNvrtc.nvrtcVersion(new int[1], new int[1]));
+        loaded = true;
+        return;
+      } catch (LinkageError e) {
+        String reason = NativeFolder.reason(e);
+        failure =
+            new UnavailableException(
+                reason.contains("libnvrtc.so.12")
+                    ? "libnvrtc.so.12 is missing: install CUDA 12's NVRTC, or load PTX instead"
+                    : "NVRTC does not load (load PTX instead): " + reason,
+                e);
+      }
+    }
+    throw failure;
+  }
+
+  /** The caller's options, and the GPU's architecture if they name none. */
+  static String[] options(int capability, String... given) {
+    for (String option : given) {
+      if (option.startsWith("--gpu-architecture") || option.startsWith("-arch")) {
+        return given;
+      }
+    }
+    String[] options = Arrays.copyOf(given, given.length + 1);
+    options[given.length] = "--gpu-architecture=compute_" + Math.min(capability, NEWEST_CAPABILITY);
+    return options;
+  }
+
+  /** To PTX; what the compiler says of a wrong source is in the exception's message. */
+  static String compile(String source, String... options) {
+    load();
+    nvrtcProgram program = new nvrtcProgram();
+    check(
+        CODES.of(() -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null)),
+        "nvrtcCreateProgram",
+        "");
+    try {
+      int result = CODES.of(() -> JNvrtc.nvrtcCompileProgram(program, options.length, options));
+      if (result != nvrtcResult.NVRTC_SUCCESS) {
+        String[] log = {""};
+        JNvrtc.nvrtcGetProgramLog(program, log);
+        check(
+            result,
+            "nvrtcCompileProgram",
+            ", options=" + Arrays.toString(options) + ", log=" + log[0].strip());
+      }
+      String[] ptx = new String[1];
+      check(CODES.of(() -> JNvrtc.nvrtcGetPTX(program, ptx)), "nvrtcGetPTX", "");
+      return ptx[0];
+    } finally {
+      JNvrtc.nvrtcDestroyProgram(program);
+    }
+  }
+
+  private static void check(int result, String call, String detail) {
+    if (result != nvrtcResult.NVRTC_SUCCESS) {
+      throw new CudaException(
+          call + " failed: " + nvrtcResult.stringFor(result) + " (" + result + ")" + detail,
+          result);
+    }
+  }
+}

@@ -1,0 +1,135 @@
+package org.gradientsync.cuda.internal.driver;
+
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUgraph;
+import jcuda.driver.CUgraphExec;
+import org.gradientsync.spi.Resources;
+
+/**
+ * One GPU in its primary context, as this library uses it; what stands behind {@code CudaDevice}.
+ */
+public final class Gpu {
+  private final CudaApi api;
+  private final int ordinal;
+  private final String name;
+  private final String pciAddress;
+  private final CUcontext context;
+  private final GpuMemory memory;
+  private final GpuWaits waits;
+  private final Object loading = new Object();
+  private volatile ReduceKernel reduceKernel;
+  private volatile boolean closed;
+
+  public Gpu(CudaApi api, int ordinal) {
+    this.api = api;
+    this.ordinal = ordinal;
+    name = api.deviceName(ordinal);
+    pciAddress = api.pciAddress(ordinal);
+    context = api.retainContext(ordinal);
+    api.useContext(context);
+    memory = new GpuMemory(api, context, toString());
+    waits = new GpuWaits(api, context);
+  }
+
+  public CudaApi api() {
+    return api;
+  }
+
+  public int ordinal() {
+    return ordinal;
+  }
+
+  public String name() {
+    return name;
+  }
+
+  public String pciAddress() {
+    return pciAddress;
+  }
+
+  public CUcontext context() {
+    return context;
+  }
+
+  public GpuMemory memory() {
+    return memory;
+  }
+
+  public GpuWaits waits() {
+    return waits;
+  }
+
+  /** CUDA keeps a current context for each thread, so every call begins with this. */
+  public void makeCurrent() {
+    api.useContext(context);
+  }
+
+  public int sms() {
+    return api.sms(ordinal);
+  }
+
+  /** The compute capability, as 10 times major plus minor. */
+  public int capability() {
+    return api.capability(ordinal);
+  }
+
+  /** Loaded by the first call: the driver may compile it. */
+  public ReduceKernel reduceKernel() {
+    ReduceKernel loaded = reduceKernel;
+    if (loaded != null) {
+      return loaded;
+    }
+    synchronized (loading) {
+      if (reduceKernel == null) {
+        requireOpen();
+        makeCurrent();
+        reduceKernel = new ReduceKernel(api, ordinal);
+      }
+      return reduceKernel;
+    }
+  }
+
+  public void unloadReduceKernel() {
+    ReduceKernel loaded = reduceKernel;
+    if (loaded != null) {
+      loaded.close();
+    }
+  }
+
+  /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
+  public CUgraphExec instantiate(CUgraph captured) {
+    CUgraphExec ready;
+    try {
+      ready = api.instantiate(captured);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(captured));
+      throw e;
+    }
+    try {
+      api.destroyGraph(captured);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.destroyGraph(ready));
+      throw e;
+    }
+    return ready;
+  }
+
+  public boolean isClosed() {
+    return closed;
+  }
+
+  public void markClosed() {
+    closed = true;
+  }
+
+  public void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("device is closed: device=" + name);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return name + " (" + pciAddress + ")";
+  }
+}

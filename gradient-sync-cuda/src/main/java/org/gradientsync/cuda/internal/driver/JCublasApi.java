@@ -1,0 +1,271 @@
+package org.gradientsync.cuda.internal.driver;
+
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
+import jcuda.NativePointerObject;
+import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUstream;
+import jcuda.jcublas.JCublas2;
+import jcuda.jcublas.cublasHandle;
+import jcuda.jcublas.cublasMath;
+import jcuda.jcublas.cublasOperation;
+import jcuda.jcublas.cublasStatus;
+import jcuda.runtime.cudaStream_t;
+import org.gradientsync.DataType;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.internal.host.HostBuffers;
+
+/** cuBLAS through JCublas. */
+public final class JCublasApi implements BlasApi {
+  private static final ReturnCode CODES = new ReturnCode(cublasStatus::stringFor);
+
+  private static JCublasApi instance;
+  private static UnavailableException failure;
+
+  private final ThreadLocal<Arguments> arguments = ThreadLocal.withInitial(Arguments::new);
+
+  /** The streams as JCublas takes them, so that a change of the stream makes no object. */
+  private final Map<CUstream, cudaStream_t> streams =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  private JCublasApi() {
+    JCublas2.initialize(); // or the class's first use, which comes before it, loads the natives
+  }
+
+  /**
+   * Loads it, once for each process.
+   *
+   * @throws UnavailableException if it does not load here, with one line that says what to do
+   */
+  public static synchronized JCublasApi load() {
+    if (instance == null && failure == null) {
+      try {
+        instance = NativeFolder.whileLoading(JCublasApi::new);
+      } catch (LinkageError e) {
+        String reason = NativeFolder.reason(e);
+        failure =
+            new UnavailableException(
+                reason.contains("libcublas.so.12")
+                    ? "libcublas.so.12 is missing: install CUDA 12's cuBLAS, or use a kernel instead"
+                    : "cuBLAS does not load: " + reason,
+                e);
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    return instance;
+  }
+
+  @Override
+  public cublasHandle create() {
+    cublasHandle handle = new cublasHandle();
+    check(CODES.of(() -> JCublas2.cublasCreate(handle)), "cublasCreate");
+    return handle;
+  }
+
+  @Override
+  public void destroy(cublasHandle handle) {
+    check(CODES.of(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy");
+  }
+
+  @Override
+  public void useStream(cublasHandle handle, CUstream stream) {
+    // Streams are equal if they hold the driver's same number, which is all that is copied of them.
+    cudaStream_t same = streams.get(stream);
+    if (same == null) {
+      same = new cudaStream_t(stream);
+      streams.put(stream, same);
+    }
+    try {
+      check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
+    } catch (jcuda.CudaException e) {
+      check(CODES.of(e), "cublasSetStream");
+    }
+  }
+
+  @Override
+  public void useWorkspace(cublasHandle handle, long address, long bytes) {
+    int status;
+    try {
+      status = JCublas2.cublasSetWorkspace(handle, arguments.get().a(address), bytes);
+    } catch (jcuda.CudaException e) {
+      status = CODES.of(e);
+    }
+    check(status, "cublasSetWorkspace", "bytes", bytes);
+  }
+
+  @Override
+  public void useTf32(cublasHandle handle, boolean tf32) {
+    int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
+    int status = CODES.of(() -> JCublas2.cublasSetMathMode(handle, mode));
+    check(status, "cublasSetMathMode", "mode", mode);
+  }
+
+  @Override
+  public void multiply(
+      cublasHandle handle,
+      DataType type,
+      boolean transposeA,
+      boolean transposeB,
+      int m,
+      int n,
+      int k,
+      double alpha,
+      long a,
+      int lda,
+      long b,
+      int ldb,
+      double beta,
+      long c,
+      int ldc) {
+    Arguments own = arguments.get();
+    Pointer pAlpha = own.alpha(type, alpha);
+    Pointer pBeta = own.beta(type, beta);
+    Pointer pa = own.a(a);
+    Pointer pb = own.b(b);
+    Pointer pc = own.c(c);
+    int opA = transposeA ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
+    int opB = transposeB ? cublasOperation.CUBLAS_OP_T : cublasOperation.CUBLAS_OP_N;
+    boolean single = type == DataType.FLOAT32;
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSgemm(
+                  handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc)
+              : JCublas2.cublasDgemm(
+                  handle, opA, opB, m, n, k, pAlpha, pa, lda, pb, ldb, pBeta, pc, ldc);
+    } catch (jcuda.CudaException e) {
+      status = CODES.of(e);
+    }
+    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
+      throw failed(
+          status, single ? "cublasSgemm" : "cublasDgemm", ", m=" + m + ", n=" + n + ", k=" + k);
+    }
+  }
+
+  @Override
+  public void scale(cublasHandle handle, DataType type, int count, double factor, long x) {
+    Arguments own = arguments.get();
+    Pointer alpha = own.alpha(type, factor);
+    Pointer px = own.a(x);
+    boolean single = type == DataType.FLOAT32;
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSscal(handle, count, alpha, px, 1)
+              : JCublas2.cublasDscal(handle, count, alpha, px, 1);
+    } catch (jcuda.CudaException e) {
+      status = CODES.of(e);
+    }
+    check(status, single ? "cublasSscal" : "cublasDscal", "count", count);
+  }
+
+  @Override
+  public void addScaled(
+      cublasHandle handle, DataType type, int count, double factor, long x, long y) {
+    Arguments own = arguments.get();
+    Pointer alpha = own.alpha(type, factor);
+    Pointer px = own.a(x);
+    Pointer py = own.b(y);
+    boolean single = type == DataType.FLOAT32;
+    int status;
+    try {
+      status =
+          single
+              ? JCublas2.cublasSaxpy(handle, count, alpha, px, 1, py, 1)
+              : JCublas2.cublasDaxpy(handle, count, alpha, px, 1, py, 1);
+    } catch (jcuda.CudaException e) {
+      status = CODES.of(e);
+    }
+    check(status, single ? "cublasSaxpy" : "cublasDaxpy", "count", count);
+  }
+
+  /**
+   * What a call hands to JCublas, used again by a thread's next call. The scalars lie in host
+   * memory, which cuBLAS reads before its call returns.
+   */
+  public static final class Arguments {
+    private static final Field ADDRESS = address();
+
+    private final ByteBuffer scalars = HostBuffers.allocate(2 * Double.BYTES);
+    private final Pointer alpha = Pointer.to(scalars);
+    private final Pointer beta = alpha.withByteOffset(Double.BYTES);
+    private final CUdeviceptr a = new CUdeviceptr();
+    private final CUdeviceptr b = new CUdeviceptr();
+    private final CUdeviceptr c = new CUdeviceptr();
+
+    Pointer alpha(DataType type, double value) {
+      put(0, type, value);
+      return alpha;
+    }
+
+    Pointer beta(DataType type, double value) {
+      put(Double.BYTES, type, value);
+      return beta;
+    }
+
+    Pointer a(long address) {
+      return point(a, address);
+    }
+
+    Pointer b(long address) {
+      return point(b, address);
+    }
+
+    Pointer c(long address) {
+      return point(c, address);
+    }
+
+    private void put(int at, DataType type, double value) {
+      if (type == DataType.FLOAT32) {
+        scalars.putFloat(at, (float) value);
+      } else {
+        scalars.putDouble(at, value);
+      }
+    }
+
+    private static Pointer point(Pointer pointer, long address) {
+      try {
+        ADDRESS.setLong(pointer, address);
+      } catch (IllegalAccessException e) {
+        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+      }
+      return pointer;
+    }
+
+    private static Field address() {
+      try {
+        Field field = NativePointerObject.class.getDeclaredField("nativePointer");
+        field.setAccessible(true); // JCuda has no other way to use a pointer again
+        return field;
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+      }
+    }
+  }
+
+  private static void check(int status, String call) {
+    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
+      throw failed(status, call, "");
+    }
+  }
+
+  private static void check(int status, String call, String key, long value) {
+    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
+      throw failed(status, call, ", " + key + "=" + value);
+    }
+  }
+
+  private static CudaException failed(int status, String call, String detail) {
+    return new CudaException(
+        call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")" + detail, status);
+  }
+}

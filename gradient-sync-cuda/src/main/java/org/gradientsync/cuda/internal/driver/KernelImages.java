@@ -1,0 +1,82 @@
+package org.gradientsync.cuda.internal.driver;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Map;
+import jcuda.driver.CUmodule;
+import jcuda.driver.CUresult;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.spi.Settings;
+import org.tukaani.xz.XZInputStream;
+
+/**
+ * The kernels in this module's jar, which the build compiled: machine code for compute capability
+ * 7.5, 8.x and 9.0, and PTX, which the driver compiles for newer GPUs when it is first used.
+ */
+public final class KernelImages {
+  /** The oldest GPUs that there are kernels for, as 10 times major plus minor. */
+  private static final int OLDEST = 75;
+
+  private static final String PTX = ".compute_90.ptx";
+
+  private KernelImages() {}
+
+  /**
+   * Loads a module on a GPU whose context is current.
+   *
+   * @param module a name in {@code kernels.txt}
+   */
+  public static CUmodule load(CudaApi api, int ordinal, String module) {
+    int capability = api.capability(ordinal);
+    String image = module + suffix(capability);
+    try {
+      return api.loadImage(image, read(image));
+    } catch (CudaException e) {
+      if (image.endsWith(PTX) && e.code() == CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+        throw new CudaException(
+            "the driver is too old for this GPU: "
+                + e.getMessage()
+                + ", computeCapability="
+                + text(capability)
+                + "; install a newer driver, or build the jar with NVRTC 12.4",
+            e.code());
+      }
+      throw e;
+    }
+  }
+
+  /** Which of a module's images a GPU runs. The switch dev.cuda.kernels=ptx is for tests. */
+  public static String suffix(int capability) {
+    if (capability < OLDEST) {
+      throw new CudaException(
+          "no kernels for this GPU: CUDA_ERROR_NO_BINARY_FOR_GPU ("
+              + CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
+              + "), computeCapability="
+              + text(capability)
+              + "; the oldest that can be used is "
+              + text(OLDEST),
+          CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU);
+    }
+    boolean ptx = new Settings(Map.of()).get("dev.cuda.kernels").filter("ptx"::equals).isPresent();
+    if (ptx && capability >= 90 || capability > 90) {
+      return PTX;
+    }
+    return capability == 90 ? ".sm_90.cubin" : capability >= 80 ? ".sm_80.cubin" : ".sm_75.cubin";
+  }
+
+  public static byte[] read(String image) {
+    String resource = image + ".xz";
+    try (InputStream in = KernelImages.class.getResourceAsStream(resource)) {
+      if (in == null) {
+        throw new IllegalStateException("the jar is damaged: resource=" + resource);
+      }
+      return new XZInputStream(in).readAllBytes();
+    } catch (IOException e) {
+      throw new IllegalStateException("the jar is damaged: resource=" + resource, e);
+    }
+  }
+
+  private static String text(int capability) {
+    return capability / 10 + "." + capability % 10;
+  }
+}

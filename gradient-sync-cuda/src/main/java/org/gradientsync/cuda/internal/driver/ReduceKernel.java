@@ -1,0 +1,93 @@
+package org.gradientsync.cuda.internal.driver;
+
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import jcuda.driver.CUstream;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.Resources;
+
+/** The kernels of {@code reduce.cu}: one for each type and operation, and for conversions. */
+public final class ReduceKernel implements AutoCloseable {
+  /** As in reduce.cu. */
+  static final int MAX_RANKS = 256;
+
+  private static final int TARGET = MAX_RANKS * Long.BYTES;
+  private static final int COUNT = TARGET + Long.BYTES;
+  private static final int RANKS = COUNT + Long.BYTES;
+  private static final int BYTES = RANKS + Long.BYTES;
+
+  private final CudaApi api;
+  private final CUmodule module;
+  private final CUfunction[][] functions =
+      new CUfunction[DataType.values().length][ReduceOp.values().length];
+  private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
+  private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
+  private final FlatLaunch kernel;
+
+  ReduceKernel(CudaApi api, int ordinal) {
+    this.api = api;
+    module = KernelImages.load(api, ordinal, "reduce");
+    try {
+      find();
+      kernel = new FlatLaunch(api, ordinal, BYTES);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
+    }
+  }
+
+  private void find() {
+    for (DataType type : DataType.values()) {
+      for (ReduceOp op : ReduceOp.values()) {
+        if (op.isDefinedFor(type)) {
+          functions[type.ordinal()][op.ordinal()] =
+              api.function(module, "reduce_" + type + "_" + op);
+        }
+      }
+    }
+    for (DataType half : new DataType[] {DataType.FLOAT16, DataType.BFLOAT16}) {
+      fromFloat[half.ordinal()] = api.function(module, "convert_FLOAT32_" + half);
+      toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
+    }
+  }
+
+  public static void requireRanks(int ranks) {
+    if (ranks > MAX_RANKS) {
+      throw new IllegalArgumentException(
+          "too many ranks for one kernel: ranks=" + ranks + ", most=" + MAX_RANKS);
+    }
+  }
+
+  /** Where a rank's elements lie for the next {@link #reduce}; its caller locks this object. */
+  public void source(int rank, long address) {
+    kernel.struct().putLong(rank * Long.BYTES, address);
+  }
+
+  /** Enqueues the reduction of what {@link #source} has set. */
+  public void reduce(
+      int ranks, long target, long count, DataType type, ReduceOp op, CUstream stream) {
+    kernel.struct().putInt(RANKS, ranks);
+    launch(functions[type.ordinal()][op.ordinal()], target, count, stream);
+  }
+
+  /** Enqueues a copy that changes FLOAT32 to a 16-bit type, or back. */
+  public synchronized void convert(
+      long source, DataType from, long target, DataType to, long count, CUstream stream) {
+    kernel.struct().putLong(0, source);
+    CUfunction function =
+        from == DataType.FLOAT32 ? fromFloat[to.ordinal()] : toFloat[from.ordinal()];
+    launch(function, target, count, stream);
+  }
+
+  private void launch(CUfunction function, long target, long count, CUstream stream) {
+    kernel.struct().putLong(TARGET, target);
+    kernel.struct().putLong(COUNT, count);
+    kernel.launch(function, count, stream);
+  }
+
+  @Override
+  public void close() {
+    api.unloadModule(module);
+  }
+}

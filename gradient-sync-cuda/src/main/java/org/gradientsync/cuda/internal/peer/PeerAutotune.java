@@ -1,0 +1,94 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.nio.DoubleBuffer;
+import java.util.Arrays;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuEvent;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+
+/**
+ * Measures which algorithm is the fastest for which size, on this machine and with this number of
+ * ranks. All ranks run it together and come to the same result.
+ */
+final class PeerAutotune {
+  private static final int PER_ROUND = 10;
+  private static final int ROUNDS = 5;
+
+  private final Gpu gpu;
+  private final GroupCommunicator communicator;
+  private final PeerPlanner planner;
+  private final PeerRegistration buffer;
+
+  /**
+   * Prepares.
+   *
+   * @param buffer of FLOAT32, and of the size that two_shot can take at most, registered with its
+   *     mapping
+   */
+  PeerAutotune(
+      Gpu gpu, GroupCommunicator communicator, PeerPlanner planner, PeerRegistration buffer) {
+    this.gpu = gpu;
+    this.communicator = communicator;
+    this.planner = planner;
+    this.buffer = buffer;
+  }
+
+  /** The largest sizes for one_shot and for two_shot, in bytes. */
+  long[] measure(PeerLayout layout) {
+    long oneShot = 32 << 10;
+    while (2 * oneShot <= layout.mostBytes(PeerAlgorithm.ONE_SHOT)
+        && isFaster(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, 2 * oneShot)) {
+      oneShot *= 2;
+    }
+    long twoShot = Math.max(1 << 20, oneShot);
+    while (2 * twoShot <= layout.mostBytes(PeerAlgorithm.TWO_SHOT)
+        && isFaster(PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM, 2 * twoShot)) {
+      twoShot *= 2;
+    }
+    // The crossing lies somewhere between the last size measured and the next.
+    oneShot = oneShot * 5 / 4;
+    return new long[] {oneShot, Math.max(oneShot, twoShot)};
+  }
+
+  private boolean isFaster(PeerAlgorithm algorithm, PeerAlgorithm other, long bytes) {
+    PeerRegistration registration =
+        new PeerRegistration(
+            buffer.number, buffer.type, elements(bytes), false, buffer.addresses, buffer.mapped);
+    return milliseconds(registration, algorithm) <= milliseconds(registration, other);
+  }
+
+  private double milliseconds(PeerRegistration registration, PeerAlgorithm algorithm) {
+    double[] rounds = new double[ROUNDS];
+    int tag = PeerTag.of(registration.number, ReduceOp.SUM);
+    try (PeerPlan plan = planner.plan(registration, algorithm, ReduceOp.SUM, tag);
+        GpuStream stream = GpuStream.create(gpu);
+        GpuEvent start = GpuEvent.create(gpu, true);
+        GpuEvent end = GpuEvent.create(gpu, true)) {
+      communicator.barrier(); // to make these can wait for kernels of a rank on the same GPU
+      plan.enqueue(stream.handle());
+      stream.await();
+      for (int round = 0; round < ROUNDS; round++) {
+        plan.enqueue(stream.handle()); // the ranks wait for each other in it
+        stream.record(start);
+        for (int i = 0; i < PER_ROUND; i++) {
+          plan.enqueue(stream.handle());
+        }
+        stream.record(end);
+        stream.await();
+        rounds[round] = start.millisecondsTo(end);
+      }
+    }
+    Arrays.sort(rounds);
+    double[] slowest = {rounds[ROUNDS / 2]};
+    communicator.allReduce(DoubleBuffer.wrap(slowest), ReduceOp.MAX);
+    return slowest[0];
+  }
+
+  /** FLOAT32 elements of so many bytes. */
+  static long elements(long bytes) {
+    return bytes / DataType.FLOAT32.sizeInBytes();
+  }
+}

@@ -1,0 +1,88 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.StringJoiner;
+import org.gradientsync.spi.RankGroup;
+
+/** In words, what a kernel has found to be wrong and left in the report. */
+final class PeerFailure {
+  private final RankGroup group;
+  private final PeerReport report;
+  private final PeerNames names;
+
+  PeerFailure(RankGroup group, PeerReport report, PeerNames names) {
+    this.group = group;
+    this.report = report;
+    this.names = names;
+  }
+
+  /** What each rank asked for, where the calls did not match. */
+  String table() {
+    StringBuilder text =
+        new StringBuilder("the ranks' calls do not match, rank=" + group.rank() + ":");
+    for (int peer = 0; peer < group.size(); peer++) {
+      int tag = report.tagOf(peer);
+      boolean here = tag == PeerTag.GAVE_UP || report.callOf(peer) >= report.call();
+      text.append("\n  rank ").append(peer).append(": ").append(here ? describe(tag) : "none yet");
+    }
+    return text.toString();
+  }
+
+  private String describe(int tag) {
+    if (tag == PeerTag.GAVE_UP) {
+      return "gave up, call=" + report.call();
+    }
+    String name = names.of(PeerTag.registration(tag));
+    String operation = PeerTag.operation(tag);
+    return (operation.equals("broadcast")
+            ? "broadcast(" + name
+            : "allReduce(" + name + ", " + operation)
+        + "), registration="
+        + PeerTag.registration(tag)
+        + ", call="
+        + report.call();
+  }
+
+  /** Who did not come, or gave up, and for how long this rank has waited. */
+  String cause() {
+    List<Integer> gaveUp = new ArrayList<>();
+    List<Integer> missing = new ArrayList<>();
+    for (int peer = 0; peer < group.size(); peer++) {
+      if (report.tagOf(peer) == PeerTag.GAVE_UP) {
+        gaveUp.add(peer);
+      } else if (report.callOf(peer) < report.call()) {
+        missing.add(peer);
+      }
+    }
+    StringJoiner what = new StringJoiner(", and ");
+    if (!missing.isEmpty()) {
+      what.add(group.names(missing) + " did not join in time");
+    }
+    if (!gaveUp.isEmpty()) {
+      what.add(group.names(gaveUp) + " gave up the call or closed the sync before" + why(gaveUp));
+    }
+    if (missing.isEmpty() && gaveUp.isEmpty()) {
+      what.add("a rank stopped in the middle of the call");
+    }
+    return new StringBuilder(what.toString())
+        .append(", waited=")
+        .append(report.waitedNanos() / 1_000_000)
+        .append(" ms, timeout=")
+        .append(group.timeouts().timeout())
+        .append(", on the GPU in ")
+        .append(describe(report.tagOf(group.rank())))
+        .toString();
+  }
+
+  /** In the words of the first of them that has said so. */
+  private String why(List<Integer> gaveUp) {
+    for (int peer : gaveUp) {
+      String why = group.whyGivenUp(peer);
+      if (!why.isEmpty()) {
+        return " (rank " + peer + ": " + why + ")";
+      }
+    }
+    return "";
+  }
+}

@@ -1,0 +1,98 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.nio.ByteBuffer;
+import jcuda.Pointer;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUstream;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.internal.host.HostBuffers;
+
+/** One prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
+final class PeerLaunch {
+  // As Arguments in protocol.cuh.
+  private static final int MAILBOXES = 0;
+  private static final int BUFFERS = MAILBOXES + PeerLayout.MAX_RANKS * Long.BYTES;
+  private static final int STAGING = BUFFERS + PeerLayout.MAX_RANKS * Long.BYTES;
+  private static final int REPORT = STAGING + PeerLayout.MAX_RANKS * Long.BYTES;
+  private static final int COUNT = REPORT + Long.BYTES;
+  private static final int STRIDE = COUNT + Long.BYTES;
+  private static final int PLAN = STRIDE + Long.BYTES;
+  private static final int TIMEOUT = PLAN + Long.BYTES;
+  private static final int RANK = TIMEOUT + Long.BYTES;
+  private static final int RANKS = RANK + Integer.BYTES;
+  private static final int BATCHES = RANKS + Integer.BYTES;
+  private static final int ALIGNED = BATCHES + Integer.BYTES;
+  private static final int OP = ALIGNED + Integer.BYTES;
+  private static final int ROOT = OP + Integer.BYTES;
+  private static final int FOUND = ROOT + Integer.BYTES;
+  private static final int FIRST = FOUND + Long.BYTES;
+  private static final int BYTES = FIRST + Long.BYTES;
+
+  private final CudaApi api;
+  private final CUfunction function;
+  private final int[] grid;
+  private final int[] block;
+  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
+  private final Pointer arguments;
+
+  PeerLaunch(CudaApi api, CUfunction function, PeerAlgorithm algorithm, int blocks) {
+    this.api = api;
+    this.function = function;
+    grid = new int[] {blocks, 1, 1};
+    block = new int[] {algorithm.threads, 1, 1};
+    arguments = api.arguments(memory, new int[] {0});
+  }
+
+  PeerLaunch mailboxes(PeerMailbox mailbox, PeerAlgorithm algorithm, int rank, int ranks) {
+    for (int peer = 0; peer < ranks; peer++) {
+      memory.putLong(MAILBOXES + peer * Long.BYTES, mailbox.of(peer));
+      memory.putLong(
+          STAGING + peer * Long.BYTES, mailbox.of(peer) + mailbox.layout().offset(algorithm));
+    }
+    memory.putLong(STRIDE, mailbox.layout().stride(algorithm));
+    memory.putInt(RANK, rank);
+    memory.putInt(RANKS, ranks);
+    return this;
+  }
+
+  /** Where the elements lie, on each rank; 0 where this algorithm does not ask. */
+  PeerLaunch elements(long[] addresses, long count) {
+    int aligned = 0;
+    for (int peer = 0; peer < addresses.length; peer++) {
+      memory.putLong(BUFFERS + peer * Long.BYTES, addresses[peer]);
+      aligned |= addresses[peer] % PeerLayout.VECTOR == 0 ? 1 << peer : 0;
+    }
+    memory.putLong(COUNT, count);
+    memory.putInt(ALIGNED, aligned);
+    return this;
+  }
+
+  PeerLaunch waiting(PeerReport report, long timeoutNanos) {
+    memory.putLong(REPORT, report.deviceAddress());
+    memory.putLong(TIMEOUT, timeoutNanos);
+    return this;
+  }
+
+  /**
+   * Where a kernel that checks puts what is not finite.
+   *
+   * @param first the index in the whole buffer of the first of these elements
+   */
+  PeerLaunch checkingFinite(long found, long first) {
+    memory.putLong(FOUND, found);
+    memory.putLong(FIRST, first);
+    return this;
+  }
+
+  PeerLaunch call(int tag, int op, int root, int batches) {
+    memory.putLong(PLAN, tag);
+    memory.putInt(OP, op);
+    memory.putInt(ROOT, root);
+    memory.putInt(BATCHES, batches);
+    return this;
+  }
+
+  void enqueue(CUstream stream) {
+    api.launch(function, grid, block, 0, stream, arguments);
+  }
+}

@@ -1,0 +1,115 @@
+package org.gradientsync.cuda.internal.peer;
+
+import org.gradientsync.DataType;
+
+/**
+ * What lies where in a mailbox, for a number of ranks; as in {@code peer.cuh}. Sizes are in bytes,
+ * strides in vectors of 16 bytes.
+ */
+final class PeerLayout {
+  /** As in protocol.cuh. */
+  static final int MAX_RANKS = 16;
+
+  static final int MAX_BLOCKS = 512;
+  static final int VECTOR = 16;
+
+  /** What a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
+  static final int ROUND_VECTORS = 28;
+
+  private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
+  private static final int ROUND_STRIDE = 32; // with the flags
+  private static final int SLOTS = 4;
+  private static final long WORKERS = 480; // as in chunks.cuh
+  private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
+  private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
+  private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer
+  private static final long STREAM_BYTES = 128 << 20; // of staging
+  private static final long CACHED_BYTES = 48 << 20; // a little less than an H200's L2 cache
+
+  private final int ranks;
+  private final long oneShotRounds;
+  private final long twoShotRounds;
+
+  PeerLayout(int ranks) {
+    this.ranks = ranks;
+    oneShotRounds = ONE_SHOT_BYTES / ranks / ROUND_BYTES;
+    twoShotRounds = TWO_SHOT_BYTES / ranks / ROUND_BYTES + 1;
+  }
+
+  /** All of a mailbox. */
+  long bytes() {
+    return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
+  }
+
+  /** Where an algorithm's staging begins. */
+  long offset(PeerAlgorithm algorithm) {
+    long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
+    return switch (algorithm) {
+      case ONE_SHOT, BROADCAST -> HEAD;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShot;
+      case STREAM, STREAM_FEW_CTAS, STAGED ->
+          twoShot + 2L * ranks * twoShotRounds * ROUND_STRIDE * VECTOR;
+    };
+  }
+
+  /** From one sender's staging to the next one's. */
+  long stride(PeerAlgorithm algorithm) {
+    return switch (algorithm) {
+      case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> twoShotRounds * ROUND_STRIDE;
+      case STREAM, STREAM_FEW_CTAS -> STREAM_BYTES / VECTOR / SLOTS / Math.max(1, ranks - 1);
+      case STAGED -> stride(PeerAlgorithm.STREAM) / 2; // the other half is for results
+    };
+  }
+
+  /** The largest buffer that an algorithm can take at once. */
+  long mostBytes(PeerAlgorithm algorithm) {
+    return switch (algorithm) {
+      case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
+      case TWO_SHOT, TWO_SHOT_UNROLLED -> TWO_SHOT_BYTES;
+      case STREAM, STREAM_FEW_CTAS, STAGED -> Long.MAX_VALUE;
+    };
+  }
+
+  /** How many blocks have something to do, at most as many as given. */
+  int blocks(PeerAlgorithm algorithm, DataType type, long count, int most) {
+    boolean all = algorithm == PeerAlgorithm.ONE_SHOT || algorithm == PeerAlgorithm.BROADCAST;
+    long vectors = all ? vectors(type, count) : shard(type, count);
+    long each =
+        algorithm.isChunked()
+            ? WORKERS * algorithm.batch(type)
+            : algorithm.threads / 32 * ROUND_VECTORS;
+    long needed = (vectors + each - 1) / each;
+    long room = algorithm.isChunked() ? stride(algorithm) / each : MAX_BLOCKS;
+    return (int) Math.max(1, Math.min(Math.min(needed, room), Math.min(most, MAX_BLOCKS)));
+  }
+
+  /**
+   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} algorithm sends
+   * before it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
+   * chunks, which must be small enough that what lies in the staging stays in the GPU's cache.
+   */
+  int batches(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
+    if (!algorithm.isChunked()) {
+      return 1;
+    }
+    long batch = WORKERS * algorithm.batch(type) * blocks;
+    long needed = (shard(type, count) + batch - 1) / batch;
+    long room = stride(algorithm) / batch;
+    if (needed <= room) {
+      return (int) Math.max(1, needed);
+    }
+    int slots = algorithm == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
+    long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
+    return (int) Math.max(1, Math.min(room, cached));
+  }
+
+  private long shard(DataType type, long count) {
+    return (vectors(type, count) + ranks - 1) / ranks;
+  }
+
+  private static long vectors(DataType type, long count) {
+    int size = VECTOR / type.sizeInBytes();
+    return (count + size - 1) / size;
+  }
+}

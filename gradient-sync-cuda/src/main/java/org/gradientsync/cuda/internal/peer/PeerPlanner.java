@@ -1,0 +1,163 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+import jcuda.driver.CUfunction;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.spi.Resources;
+
+/** Chooses the algorithm for a buffer by its size, and prepares the launches. */
+final class PeerPlanner implements AutoCloseable {
+  private final Gpu gpu;
+  private final PeerMailbox mailbox;
+  private final PeerReport report;
+  private final PeerTuning tuning;
+  private final PeerKernels kernels;
+  private final GpuStream capture;
+  private final DataType wire;
+  private final long found;
+  private final int rank;
+  private final int ranks;
+  private final long timeoutNanos;
+
+  /**
+   * A planner.
+   *
+   * @param wire what FLOAT32 gradients travel as, or null
+   * @param found where the GPU says what in this rank's gradients is not finite; 0 if it is not to
+   *     look
+   */
+  PeerPlanner(
+      Gpu gpu,
+      PeerMailbox mailbox,
+      PeerReport report,
+      PeerTuning tuning,
+      DataType wire,
+      long found,
+      int rank,
+      int ranks,
+      long timeoutNanos) {
+    this.gpu = gpu;
+    this.mailbox = mailbox;
+    this.report = report;
+    this.tuning = tuning;
+    this.wire = wire;
+    this.found = found;
+    this.rank = rank;
+    this.ranks = ranks;
+    this.timeoutNanos = timeoutNanos;
+    kernels = new PeerKernels(gpu);
+    capture = GpuStream.create(gpu);
+  }
+
+  /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
+  boolean needsMapping(DataType type, long count) {
+    PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
+    return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
+  }
+
+  private PeerAlgorithm algorithm(PeerFormat format, long count, ReduceOp op) {
+    PeerAlgorithm algorithm = tuning.algorithm(count * format.wire().sizeInBytes());
+    if (algorithm == PeerAlgorithm.STREAM && format.isNarrowed()) {
+      algorithm =
+          tuning.takesWholeSms() ? PeerAlgorithm.STAGED : PeerAlgorithm.TWO_SHOT; // in pieces
+    }
+    return algorithm.takes(format, op, checksFinite(format.type()))
+        ? algorithm
+        : PeerAlgorithm.TWO_SHOT;
+  }
+
+  PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
+    PeerFormat format = PeerFormat.of(registration.type, op, wire);
+    PeerAlgorithm algorithm = algorithm(format, registration.count, op);
+    if (algorithm == PeerAlgorithm.STREAM && registration.mapped == null) {
+      algorithm = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
+    } else if (algorithm == PeerAlgorithm.STREAM
+        && registration.overlapped
+        && tuning.takesWholeSms()) {
+      algorithm = PeerAlgorithm.STREAM_FEW_CTAS;
+    }
+    int tag = PeerTag.of(registration.number, op);
+    return plan(registration, format, algorithm, op, tag, 0, checksFinite(registration.type));
+  }
+
+  PeerPlan broadcast(PeerRegistration registration, int root) {
+    int tag = PeerTag.ofBroadcast(registration.number);
+    PeerFormat format = PeerFormat.plain(registration.type);
+    return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
+  }
+
+  private boolean checksFinite(DataType type) {
+    return found != 0 && type.isFloatingPoint();
+  }
+
+  /** Notifies the others' kernels that this rank departs. */
+  PeerLaunch depart() {
+    return new PeerLaunch(gpu.api(), kernels.depart(), PeerAlgorithm.BROADCAST, 1)
+        .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
+  }
+
+  /**
+   * As {@link #reduction}, but by an algorithm that is chosen, uncompressed and without a check for
+   * NaN.
+   */
+  PeerPlan plan(PeerRegistration registration, PeerAlgorithm algorithm, ReduceOp op, int tag) {
+    return plan(registration, PeerFormat.plain(registration.type), algorithm, op, tag, 0, false);
+  }
+
+  private PeerPlan plan(
+      PeerRegistration registration,
+      PeerFormat format,
+      PeerAlgorithm chosen,
+      ReduceOp op,
+      int tag,
+      int root,
+      boolean checkFinite) {
+    kernels.load(format, op, checkFinite);
+    boolean unrolled =
+        chosen == PeerAlgorithm.TWO_SHOT
+            && PeerAlgorithm.TWO_SHOT_UNROLLED.takes(format, op, checkFinite)
+            && goesUnrolled(registration, format);
+    PeerAlgorithm algorithm = unrolled ? PeerAlgorithm.TWO_SHOT_UNROLLED : chosen;
+    CUfunction function = kernels.function(algorithm, format, op, checkFinite);
+    int most =
+        tuning.mostBlocks(
+            kernels.perSm(function, algorithm), kernels.sms(), algorithm, registration.overlapped);
+    PeerLayout layout = mailbox.layout();
+    DataType wire = format.wire();
+    long piece = Math.min(registration.count, layout.mostBytes(algorithm) / wire.sizeInBytes());
+    List<PeerLaunch> launches = new ArrayList<>();
+    for (long first = 0; first < registration.count; first += piece) {
+      long count = Math.min(piece, registration.count - first);
+      int blocks = layout.blocks(algorithm, wire, count, most);
+      long[] addresses = registration.addresses.clone();
+      for (int peer = 0; peer < ranks; peer++) {
+        addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
+      }
+      launches.add(
+          new PeerLaunch(gpu.api(), function, algorithm, blocks)
+              .mailboxes(mailbox, algorithm, rank, ranks)
+              .elements(addresses, count)
+              .waiting(report, timeoutNanos)
+              .checkingFinite(found, first)
+              .call(tag, op.ordinal(), root, layout.batches(algorithm, wire, count, blocks)));
+    }
+    return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));
+  }
+
+  /**
+   * Whether all vectors are whole. Each rank decides for itself: the kernels send the same lines.
+   */
+  private boolean goesUnrolled(PeerRegistration registration, PeerFormat format) {
+    return registration.addresses[rank] % PeerLayout.VECTOR == 0
+        && registration.count % (PeerLayout.VECTOR / format.wire().sizeInBytes()) == 0;
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(capture, kernels);
+  }
+}

@@ -1,0 +1,519 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.nio.LongBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+import jcuda.driver.CUstream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DeviceWatch;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The reducer for GPUs of one node that are joined by NVLink: one kernel on each, which write into
+ * each other's memory. After a buffer's first call, a call is one launch and nothing else: no
+ * message, no wait, no allocation. The kernels themselves compare what the ranks ask for.
+ */
+final class PeerReducer implements Reducer, DeviceWatch {
+  static final String NAME = "peer";
+
+  private static final AtomicLong CREATED = new AtomicLong();
+  private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
+
+  private final RankGroup group;
+  private final CudaDevice device;
+  private final Gpu gpu;
+  private final GroupCommunicator communicator;
+  private final PeerMemory memory;
+  private final PeerUnmapFlags unmapFlags;
+  private final PeerMailbox mailbox;
+  private final PeerReport report;
+  private final PeerPlanner planner;
+  private final PeerBudget.Share share;
+  private final PlanCache<PeerRegistration> registrations;
+  private final PeerNames names = new PeerNames();
+  private final PeerFailure failure;
+  private final PeerOrder order;
+  private final PeerLaunch depart;
+  private final PeerProgress progress;
+  private final PeerWatchdog watchdog;
+  private final PeerFinite finite; // or null
+
+  /** Ended while graphs of the caller's may still hold their addresses. */
+  private final List<PeerRegistration> captured = new ArrayList<>();
+
+  /** Where two syncs are locked at once, the older one is first. */
+  private final long age = CREATED.incrementAndGet();
+
+  /** The group's number of the last call that was enqueued or has failed. */
+  private volatile long lastCall;
+
+  private int lastNumber;
+  private volatile boolean told;
+  private boolean closing;
+
+  PeerReducer(
+      RankGroup group,
+      CudaDevice device,
+      PeerMemory memory,
+      PeerUnmapFlags unmapFlags,
+      PeerMailbox mailbox,
+      PeerReport report,
+      PeerPlanner planner,
+      PeerBudget.Share share,
+      PeerProgress progress,
+      PeerFinite finite) {
+    this.group = group;
+    this.device = device;
+    gpu = DriverAccess.gpu(device);
+    this.communicator = memory.communicator();
+    this.memory = memory;
+    this.unmapFlags = unmapFlags;
+    this.mailbox = mailbox;
+    this.report = report;
+    this.planner = planner;
+    this.share = share;
+    registrations = new PlanCache<>(group, this::end);
+    depart = group.size() > 1 ? planner.depart() : null;
+    order = new PeerOrder(gpu);
+    failure = new PeerFailure(group, report, names);
+    this.progress = progress;
+    this.finite = finite;
+    watchdog = new PeerWatchdog(group, gpu, progress, report);
+    gpu.waits().watch(this);
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    try {
+      reduce((CudaBuffer) buffer, op);
+    } catch (CudaException e) {
+      throw broken(e);
+    }
+  }
+
+  /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
+  private RankLostException broken(CudaException e) {
+    synchronized (group) {
+      lastCall = group.deviceCalls().pending(); // which nobody enqueues any more
+      return group.lost("the call failed in the middle: " + e, e);
+    }
+  }
+
+  private void reduce(CudaBuffer own, ReduceOp op) {
+    synchronized (group) {
+      check();
+      group.requireUsable();
+      PeerRegistration registration = registrations.get(own);
+      if (registration == null) {
+        requireNoCapture(own);
+        group.meetForAllReduce(own, op);
+        group.finished();
+        if (nothingToDo(own)) {
+          return;
+        }
+        registration = register(own);
+      }
+      enqueue(registration, plan(registration, op), own, op, RankGroup.NO_RANK);
+    }
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    try {
+      broadcast((CudaBuffer) buffer, root);
+    } catch (CudaException e) {
+      throw broken(e);
+    }
+  }
+
+  private void broadcast(CudaBuffer own, int root) {
+    synchronized (group) {
+      check();
+      requireNoCapture(own);
+      group.meetForBroadcast(own, root);
+      group.finished();
+      if (nothingToDo(own)) {
+        return;
+      }
+      if (anyWithout(registrations.get(own))) {
+        registrations.forget(own);
+        register(own);
+      }
+      PeerRegistration registration = registrations.get(own);
+      if (registration.broadcast(root) == null) {
+        prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
+        memory.sharing().planned(communicator);
+      }
+      enqueue(registration, registration.broadcast(root), own, null, root);
+    }
+  }
+
+  @Override
+  public void register(DeviceBuffer buffer) {
+    CudaBuffer own = (CudaBuffer) buffer;
+    synchronized (group) {
+      try {
+        check();
+        requireNoCapture(own);
+        group.meetForRegistration(own);
+        group.finished();
+        if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
+          registrations.forget(own);
+          register(own);
+        }
+      } catch (CudaException e) {
+        throw broken(e);
+      }
+    }
+  }
+
+  @Override
+  public boolean compresses() {
+    return true; // in the kernels
+  }
+
+  @Override
+  public boolean blocksHost() {
+    return false;
+  }
+
+  @Override
+  public boolean checksFinite() {
+    return group.size() > 1; // one rank enqueues nothing
+  }
+
+  @Override
+  public List<String> state() {
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add("peer: failure=" + report.failure() + (told ? ", told" : ""));
+    for (int peer = 0; peer < group.size(); peer++) {
+      lines.add("  rank " + peer + ": " + progress.textOf(peer));
+    }
+    return lines;
+  }
+
+  private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
+    if (registration.plan(op) == null) {
+      prepare(() -> registration.keep(op, planner.reduction(registration, op)));
+    }
+    return registration.plan(op);
+  }
+
+  /**
+   * The caller may be capturing this stream or another, and what is made at a first call is made
+   * with calls that CUDA then refuses. They touch nothing of what is captured.
+   */
+  private void prepare(Runnable making) {
+    gpu.makeCurrent();
+    int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
+    try {
+      making.run();
+    } finally {
+      gpu.api().captureMode(mode);
+    }
+  }
+
+  /** Measures; see {@link PeerAutotune}. Null if buffers cannot be mapped. Collective. */
+  long[] autotune(PeerLayout layout) {
+    synchronized (group) {
+      long most = layout.mostBytes(PeerAlgorithm.TWO_SHOT);
+      try (CudaBuffer scratch =
+          device.allocate(DataType.FLOAT32, PeerAutotune.elements(most), device.stream())) {
+        device.stream().await();
+        PeerRegistration all = register(scratch, true);
+        if (all.mapped == null) {
+          return null;
+        }
+        return new PeerAutotune(gpu, communicator, planner, all).measure(layout);
+      }
+    }
+  }
+
+  /** What a first call does cannot become part of a graph. */
+  private void requireNoCapture(CudaBuffer buffer) {
+    if (buffer.stream().isCapturing()) {
+      throw new IllegalStateException(
+          "the stream is being captured: buffer="
+              + buffer
+              + ", rank="
+              + group.rank()
+              + "; register the buffer before, and broadcast outside of graphs");
+    }
+  }
+
+  private boolean nothingToDo(CudaBuffer buffer) {
+    return group.size() == 1 || buffer.count() == 0;
+  }
+
+  /** Whether the ranks' buffers are not registered together; the same answer on all of them. */
+  private boolean anyWithout(PeerRegistration registration) {
+    long number = registration == null ? 0 : registration.number;
+    long[] numbers = {number, -number};
+    communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
+    return numbers[0] == 0 || numbers[0] != -numbers[1];
+  }
+
+  private PeerRegistration register(CudaBuffer own) {
+    prepare(() -> register(own, planner.needsMapping(own.type(), own.count())));
+    return registrations.get(own);
+  }
+
+  private PeerRegistration register(CudaBuffer own, boolean map) {
+    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
+    communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
+    lastNumber = (int) number[0] + 1;
+    if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
+      throw new GradientSyncException(
+          "too many buffers have been registered, rank="
+              + group.rank()
+              + ", limit="
+              + PeerTag.MAX_REGISTRATIONS
+              + "; reuse buffers, or create a new sync");
+    }
+    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
+    long[] addresses = new long[group.size()];
+    addresses[group.rank()] = own.address();
+    if (mapped != null) {
+      for (int peer = 0; peer < addresses.length; peer++) {
+        addresses[peer] = mapped[peer].address();
+      }
+      gpu.memory()
+          .keepUntil(gpu.api().allocationOf(own.address()), unmapFlags.isUnmapped(lastNumber));
+    }
+    PeerRegistration registration =
+        new PeerRegistration(
+            lastNumber, own.type(), own.count(), number[1] == 0, addresses, mapped);
+    // Kernels are loaded before anybody's may run: loading can wait for a kernel that waits for
+    // others.
+    String reason = "";
+    try {
+      for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
+        plan(registration, op);
+      }
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    try {
+      Agreement.requireAll(communicator, reason);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> release(registration));
+      throw e;
+    }
+    registrations.put(own, registration);
+    names.add(lastNumber, own);
+    return registration;
+  }
+
+  /** Allocates nothing. */
+  private void enqueue(
+      PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
+    GpuStream stream = DriverAccess.stream(buffer.stream());
+    CUstream handle = stream.handle();
+    gpu.makeCurrent();
+    if (gpu.api().isCapturing(handle)) {
+      plan.enqueueEach(handle);
+      registration.captured = true;
+      if (!stream.atReplay(new Captured(buffer, op))) {
+        group.deviceCalls().stopCounting();
+        progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+      }
+      return;
+    }
+    count(buffer, op, root);
+    order.follow(stream);
+    plan.enqueue(handle);
+    lastCall = group.deviceCalls().pending();
+  }
+
+  /** A call in a graph of the caller's. */
+  private final class Captured implements GpuStream.Replay {
+    private final CudaBuffer buffer;
+    private final ReduceOp op;
+
+    Captured(CudaBuffer buffer, ReduceOp op) {
+      this.buffer = buffer;
+      this.op = op;
+    }
+
+    @Override
+    public Object lock() {
+      return group;
+    }
+
+    @Override
+    public long order() {
+      return age;
+    }
+
+    @Override
+    public void check() {
+      buffer.requireOpen();
+      PeerReducer.this.check();
+      group.requireUsable();
+    }
+
+    @Override
+    public void replays(GpuStream stream) {
+      count(buffer, op, RankGroup.NO_RANK);
+      order.follow(stream);
+    }
+
+    @Override
+    public void launched() {
+      lastCall = group.deviceCalls().pending();
+    }
+
+    @Override
+    public RuntimeException failed(CudaException e) {
+      return group.isBroken() ? e : broken(e);
+    }
+  }
+
+  private void count(CudaBuffer buffer, ReduceOp op, int root) {
+    group.deviceCalls().enqueued(buffer, op, root);
+    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+  }
+
+  @Override
+  public void closes(CUstream closing) {
+    synchronized (group) {
+      order.streamCloses(closing);
+    }
+  }
+
+  private void awaitCalls() {
+    order.await();
+  }
+
+  /** Notes that all calls are done, if that is so: something else may have been waited for. */
+  private void settle() {
+    long call = lastCall;
+    // Twice, since another thread may have counted the next call, and its stream have been asked.
+    if (group.deviceCalls().pending() == call
+        && order.isDone()
+        && group.deviceCalls().pending() == call) {
+      group.deviceCalls().done(call);
+    }
+  }
+
+  @Override
+  public void afterWaiting() {
+    if (told) {
+      return; // what other buffers hold can still be had
+    }
+    check();
+    settle();
+    if (finite != null) {
+      finite.check(group, names);
+    }
+  }
+
+  /**
+   * Throws what a kernel has found, once; after that the group is broken, and each call throws. It
+   * is looked at before each call, and when the host has waited.
+   */
+  private void check() {
+    if (report.failure() == PeerReport.NONE || told) {
+      return;
+    }
+    synchronized (group) {
+      if (told || watchdog.hasThrown()) {
+        return; // another thread has thrown it
+      }
+      told = true;
+      if (watchdog.isMismatch()) {
+        throw group.mismatched(watchdog.table());
+      }
+      if (report.failure() == PeerReport.MISMATCH) {
+        MismatchedCallException e = new MismatchedCallException(failure.table());
+        group.lost("the ranks' calls did not match on the GPU", e);
+        throw e;
+      }
+      if (report.failure() == PeerReport.TIMED_OUT) {
+        throw group.timedOut(failure.cause());
+      }
+      throw group.lost("stopped: " + failure.cause(), null);
+    }
+  }
+
+  private void end(PeerRegistration registration) {
+    if (registration.captured && !closing) {
+      captured.add(registration);
+    } else {
+      Resources.closeAll(this::awaitCalls, () -> release(registration));
+    }
+  }
+
+  private void release(PeerRegistration registration) {
+    PeerMemory.Mapped[] mapped = registration.mapped;
+    Resources.closeAll(
+        registration::closePlans,
+        mapped == null ? null : () -> memory.unmap(mapped),
+        mapped == null ? null : () -> unmapFlags.setUnmapped(registration.number));
+  }
+
+  private void depart() {
+    if (depart != null) {
+      CUstream stream = DriverAccess.stream(device.stream()).handle();
+      depart.enqueue(stream);
+      gpu.api().awaitStream(stream);
+    }
+    if (report.failure() != PeerReport.NONE && !told) {
+      log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      closing = true;
+      gpu.waits().unwatch(this);
+      watchdog.close();
+      if (group.isBroken()) {
+        report.stop(); // nobody comes any more
+      }
+      Resources.closeAll(
+          this::awaitCalls,
+          this::depart,
+          registrations,
+          () ->
+              Resources.closeAll(
+                  captured.stream().<AutoCloseable>map(r -> () -> release(r)).toList()),
+          planner,
+          order,
+          memory,
+          finite,
+          unmapFlags
+              ::setAllUnmapped, // whatever happened here, the others may have their memory back
+          share,
+          mailbox,
+          report);
+    }
+  }
+}

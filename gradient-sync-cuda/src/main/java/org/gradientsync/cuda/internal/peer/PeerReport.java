@@ -1,0 +1,68 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.host.HostBuffers;
+
+/**
+ * What a kernel that could not finish leaves for the host, in page-locked memory; as {@code Report}
+ * in {@code protocol.cuh}.
+ */
+final class PeerReport implements AutoCloseable {
+  static final int NONE = 0;
+  static final int MISMATCH = 1;
+  static final int TIMED_OUT = 2;
+
+  private static final int STOP = 0;
+  private static final int FAILURE = 8;
+  private static final int CALL = 16;
+  private static final int WAITED = 32;
+  private static final int HEADERS = 40;
+  private static final int BYTES = HEADERS + PeerLayout.MAX_RANKS * Long.BYTES;
+
+  private final Gpu gpu;
+  private final ByteBuffer memory = HostBuffers.allocate(BYTES);
+
+  PeerReport(Gpu gpu) {
+    this.gpu = gpu;
+    gpu.api().pageLock(memory);
+  }
+
+  long deviceAddress() {
+    return gpu.api().deviceAddress(memory);
+  }
+
+  /** Cheap: it is looked at in each call. */
+  int failure() {
+    return (int) memory.getLong(FAILURE);
+  }
+
+  /** The number of the call that failed. */
+  long call() {
+    return memory.getLong(CALL);
+  }
+
+  long waitedNanos() {
+    return memory.getLong(WAITED);
+  }
+
+  /** The last call that a rank has begun. */
+  long callOf(int rank) {
+    return memory.getLong(HEADERS + rank * Long.BYTES) >>> PeerTag.BITS;
+  }
+
+  /** What it was. */
+  int tagOf(int rank) {
+    return (int) memory.getLong(HEADERS + rank * Long.BYTES) & PeerTag.MASK;
+  }
+
+  /** Ends a kernel that waits. */
+  void stop() {
+    memory.putLong(STOP, 1);
+  }
+
+  @Override
+  public void close() {
+    gpu.api().pageUnlock(memory);
+  }
+}

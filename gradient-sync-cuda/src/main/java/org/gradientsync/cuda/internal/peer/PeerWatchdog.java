@@ -1,0 +1,136 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.cuda.internal.driver.DeviceWatch;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.spi.RankGroup;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Looks around ten times a second while this rank waits, on the host or for its GPU: whether the
+ * others can still come, and who is late. Kernels find by themselves what does not match between
+ * kernels; this finds a rank that waits on its host while another waits on its GPU, ranks that have
+ * died, and interrupts. It costs nothing where nobody waits that long.
+ */
+final class PeerWatchdog implements DeviceWatch, AutoCloseable {
+  /** Looks at a mismatch before it is thrown: by then each rank has said what it does. */
+  private static final int LOOKS = 3;
+
+  private static final Logger log = LoggerFactory.getLogger(PeerWatchdog.class);
+
+  private final RankGroup group;
+  private final Gpu gpu;
+  private final PeerProgress progress;
+  private final PeerReport report;
+  private final Runnable onHost = this::whileWaitingOnHost;
+  private int mismatches;
+  private long warnedAt; // how many calls there were
+  private volatile boolean thrown;
+
+  PeerWatchdog(RankGroup group, Gpu gpu, PeerProgress progress, PeerReport report) {
+    this.group = group;
+    this.gpu = gpu;
+    this.progress = progress;
+    this.report = report;
+    group.addCheck(onHost);
+    gpu.waits().watch(this);
+  }
+
+  /** Whether what is wrong has been thrown, and the group is broken. */
+  boolean hasThrown() {
+    return thrown;
+  }
+
+  boolean isMismatch() {
+    return progress.isMismatch();
+  }
+
+  /** Who does what, as far as each rank has said. */
+  String table() {
+    StringBuilder text =
+        new StringBuilder(
+            "the ranks' calls do not match, rank="
+                + group.rank()
+                + ", some wait on the host and others for their GPU:");
+    for (int peer = 0; peer < group.size(); peer++) {
+      text.append("\n  rank ").append(peer).append(": ").append(progress.textOf(peer));
+    }
+    return text.toString();
+  }
+
+  private void whileWaitingOnHost() {
+    progress.waits(
+        group.deviceCalls().count(), group.deviceCalls().met(), group.deviceCalls().current());
+    lookForMismatch();
+  }
+
+  @Override
+  public void whileWaiting(long nanos) {
+    if (thrown || report.failure() != PeerReport.NONE) {
+      return; // the kernels are about to end
+    }
+    progress.say("waits for its GPU in " + group.deviceCalls().current());
+    lookForMismatch();
+    if (Thread.currentThread().isInterrupted()
+        && group.size() > 1
+        && group.deviceCalls().pending() > 0) {
+      giveUp();
+      throw group.lost("interrupted while waiting for the GPU", null);
+    }
+    List<Integer> late = new ArrayList<>();
+    for (int peer = 0; peer < group.size(); peer++) {
+      if (!group.isAlive(peer)) {
+        giveUp();
+        throw group.lost(
+            group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU", null);
+      }
+      if (peer != group.rank() && isLate(peer)) {
+        late.add(peer);
+        String left = group.whyLeft(peer);
+        // Asked again, as it may have come since; and one that does not count may have come, too.
+        if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
+          giveUp();
+          throw group.lost(group.name(peer) + " has left: " + left + ", before its GPU came", null);
+        }
+      }
+    }
+    if (nanos > group.timeouts().lateNanos()
+        && warnedAt != group.deviceCalls().count()
+        && !late.isEmpty()) {
+      warnedAt = group.deviceCalls().count();
+      log.warn(
+          "rank {} has waited {} for its GPU, which waits for {}: in={}",
+          group.rank(),
+          group.timeouts().late(),
+          group.names(late),
+          group.deviceCalls().current());
+    }
+  }
+
+  private boolean isLate(int peer) {
+    return progress.enqueuedBy(peer) < group.deviceCalls().count();
+  }
+
+  private void lookForMismatch() {
+    if (!progress.isMismatch()) {
+      mismatches = 0;
+    } else if (++mismatches >= LOOKS) {
+      giveUp();
+      throw group.mismatched(table());
+    }
+  }
+
+  /** Ends this rank's kernels, which tell the others'. */
+  private void giveUp() {
+    thrown = true;
+    report.stop();
+  }
+
+  @Override
+  public void close() {
+    group.removeCheck(onHost);
+    gpu.waits().unwatch(this);
+  }
+}

@@ -1,0 +1,86 @@
+package org.gradientsync.cuda.internal.staged;
+
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.HostReducers;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.SyncContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Offers {@code host-staged}, which works wherever the ranks' gradients are in GPU memory. */
+public final class HostStagedReducerProvider implements ReducerProvider {
+  private static final Logger log = LoggerFactory.getLogger(HostStagedReducerProvider.class);
+
+  /** For the service loader. */
+  public HostStagedReducerProvider() {}
+
+  @Override
+  public String name() {
+    return HostStagedReducer.NAME;
+  }
+
+  @Override
+  public int priority() {
+    return 300;
+  }
+
+  @Override
+  public Availability availability(SyncContext context) {
+    return context.device() instanceof CudaDevice
+        ? Availability.yes()
+        : Availability.no("the gradients are not in GPU memory: device=" + context.device().kind());
+  }
+
+  @Override
+  public Reducer create(SyncContext context) {
+    RankGroup group = context.group();
+    Resources parts = new Resources();
+    try {
+      HostDevice host = parts.add(new HostDevice());
+      Reducer inner =
+          parts.add(
+              HostReducers.fastest(
+                  new SyncContext(group, new GroupCommunicator(group), host, context.settings())));
+      NodeMemory node = node(group);
+      HostStagedReducer reducer = null;
+      String reason = "";
+      try {
+        reducer =
+            parts.add(
+                new HostStagedReducer(
+                    group, DriverAccess.gpu(context.device()), host, inner, node));
+      } catch (CudaException e) {
+        reason = e.getMessage();
+      }
+      // On all ranks or on none: the others would wait for one that cannot have it.
+      Agreement.requireAll(new GroupCommunicator(group), reason);
+      return reducer;
+    } catch (RuntimeException | Error e) {
+      parts.closeAfter(e);
+      throw e;
+    }
+  }
+
+  /** What the GPUs stage in, or null if it cannot be had. */
+  private static NodeMemory node(RankGroup group) {
+    try {
+      return NodeMemory.isPossible(new GroupCommunicator(group))
+          ? NodeMemory.share(new GroupCommunicator(group), StagedOnGpu.bytes(group.size()))
+          : null;
+    } catch (UnavailableException e) {
+      log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());
+      return null;
+    }
+  }
+}

@@ -1,0 +1,181 @@
+package org.gradientsync.cuda.internal.staged;
+
+import java.nio.ByteBuffer;
+import java.util.EnumMap;
+import java.util.Map;
+import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.cuda.internal.driver.GpuEvent;
+import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+
+/**
+ * Host-staging for small buffers and for ranks on several nodes: in chunks, each copied down to
+ * page-locked memory, reduced there over the ranks by a reducer for host memory, and copied up
+ * again. Copying down the next chunks and copying up the last ones goes on while the host reduces
+ * one.
+ *
+ * <p>Needs nothing of the GPUs but that each can copy to its host, and nothing of MPI.
+ */
+final class StagedOnHost implements AutoCloseable {
+  private static final int CHUNK_BYTES = 4 << 20;
+  private static final int SLOTS = 4;
+
+  private final RankGroup group;
+  private final Gpu gpu;
+  private final HostDevice host;
+  private final Reducer inner;
+  private final GpuStream down;
+  private final GpuStream up;
+  private final GpuEvent ready;
+  private final GpuEvent finished;
+  private final GpuEvent[] arrived = new GpuEvent[SLOTS];
+  private final GpuEvent[] left = new GpuEvent[SLOTS];
+  private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
+  private final Resources resources = new Resources();
+  private final PlanCache<Plan> plans;
+
+  /** Each chunk's place on the GPU; on the host each slot's, full and for the last chunk. */
+  private record Plan(
+      CUdeviceptr[] device, Pointer[] host, DeviceBuffer[] full, DeviceBuffer[] last) {}
+
+  /**
+   * A reducer.
+   *
+   * @param inner reduces buffers of the host device over the same group
+   */
+  StagedOnHost(RankGroup group, Gpu gpu, HostDevice host, Reducer inner) {
+    this.group = group;
+    this.gpu = gpu;
+    this.host = host;
+    this.inner = inner;
+    plans = new PlanCache<>(group, StagedOnHost::end);
+    try {
+      down = resources.add(GpuStream.create(gpu));
+      up = resources.add(GpuStream.create(gpu));
+      ready = resources.add(GpuEvent.create(gpu, false));
+      finished = resources.add(GpuEvent.create(gpu, false));
+      for (int slot = 0; slot < SLOTS; slot++) {
+        arrived[slot] = resources.add(GpuEvent.create(gpu, false));
+        left[slot] = resources.add(GpuEvent.create(gpu, false));
+      }
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
+    }
+  }
+
+  void reduce(CudaBuffer buffer, ReduceOp op) {
+    pipeline(buffer, op, -1);
+  }
+
+  void broadcast(CudaBuffer buffer, int root) {
+    pipeline(buffer, null, root);
+  }
+
+  private void pipeline(CudaBuffer buffer, ReduceOp op, int root) {
+    Plan plan = plan(buffer);
+    CudaApi api = gpu.api();
+    gpu.makeCurrent();
+    int size = buffer.type().sizeInBytes();
+    int chunk = CHUNK_BYTES / size;
+    long chunks = (buffer.count() + chunk - 1) / chunk;
+    GpuStream stream = DriverAccess.stream(buffer.stream());
+    stream.record(ready);
+    down.waitFor(ready);
+    for (long next = 0; next < chunks + SLOTS - 1; next++) {
+      if (next < chunks) {
+        int slot = (int) (next % SLOTS);
+        down.waitFor(left[slot]);
+        api.copyToHost(
+            plan.host[slot],
+            plan.device[(int) next],
+            length(buffer, next, chunk) * size,
+            down.handle());
+        down.record(arrived[slot]);
+      }
+      long current = next - (SLOTS - 1);
+      if (current >= 0) {
+        int slot = (int) (current % SLOTS);
+        long length = length(buffer, current, chunk);
+        DeviceBuffer piece = length == chunk ? plan.full[slot] : plan.last[slot];
+        arrived[slot].await();
+        if (op != null) {
+          inner.allReduce(piece, op);
+        } else {
+          inner.broadcast(piece, root);
+        }
+        api.copyToDevice(plan.device[(int) current], plan.host[slot], length * size, up.handle());
+        up.record(left[slot]);
+      }
+    }
+    up.record(finished);
+    stream.waitFor(finished);
+  }
+
+  private static long length(CudaBuffer buffer, long index, int chunk) {
+    return Math.min(chunk, buffer.count() - index * chunk);
+  }
+
+  private Plan plan(CudaBuffer buffer) {
+    Plan plan = plans.get(buffer);
+    if (plan == null) {
+      int chunk = CHUNK_BYTES / buffer.type().sizeInBytes();
+      AbstractDeviceBuffer memory = staging(buffer.type(), chunk);
+      plan =
+          new Plan(
+              new CUdeviceptr[(int) ((buffer.count() + chunk - 1) / chunk)],
+              new Pointer[SLOTS],
+              new DeviceBuffer[SLOTS],
+              new DeviceBuffer[SLOTS]);
+      for (int slot = 0; slot < SLOTS; slot++) {
+        plan.host[slot] = gpu.api().pointer(memory.nativeView((long) slot * chunk, chunk), 0);
+        plan.full[slot] = memory.slice((long) slot * chunk, chunk);
+        plan.last[slot] = memory.slice((long) slot * chunk, buffer.count() % chunk);
+      }
+      for (int i = 0; i < plan.device.length; i++) {
+        plan.device[i] = gpu.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
+      }
+      plans.put(buffer, plan);
+    }
+    return plan;
+  }
+
+  private AbstractDeviceBuffer staging(DataType type, int chunk) {
+    AbstractDeviceBuffer memory = staging.get(type);
+    if (memory == null) {
+      memory = resources.add(host.allocate(type, (long) SLOTS * chunk));
+      ByteBuffer view = memory.nativeView(0, memory.count());
+      gpu.api().pageLock(view);
+      resources.add(() -> gpu.api().pageUnlock(view));
+      staging.put(type, memory);
+    }
+    return memory;
+  }
+
+  private static void end(Plan plan) {
+    for (int slot = 0; slot < SLOTS; slot++) {
+      plan.full[slot].close();
+      plan.last[slot].close();
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      Resources.closeAll(gpu::makeCurrent, down::await, up::await, plans, resources, inner, host);
+    }
+  }
+}

@@ -1,0 +1,29 @@
+package org.gradientsync.cuda;
+
+import static com.tngtech.archunit.base.DescribedPredicate.alwaysTrue;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.equivalentTo;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import org.junit.jupiter.api.Test;
+
+/** Which packages may know which. */
+class PackagesTest {
+  private static final JavaClasses CLASSES =
+      new ClassFileImporter()
+          .withImportOption(new ImportOption.DoNotIncludeTests())
+          .importPackages("org.gradientsync.cuda");
+
+  /** {@code CudaException} is what everything throws, and depends on nothing. */
+  @Test
+  void thereIsNoCircle() {
+    slices()
+        .matching("org.gradientsync.(cuda..)")
+        .should()
+        .beFreeOfCycles()
+        .ignoreDependency(alwaysTrue(), equivalentTo(CudaException.class))
+        .check(CLASSES);
+  }
+}

@@ -1,0 +1,208 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaGraph;
+import org.gradientsync.cuda.GpuRunner;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Ranks of {@code peer} that cannot meet because some wait on the host and others for their GPU. No
+ * time-out ends these waits: it is longer than the test may take.
+ */
+@Timeout(60)
+class PeerFaultsOnGpu {
+  private static final int COUNT = 100_003;
+
+  private final GpuRunner runner = new GpuRunner(PeerReducer.NAME);
+
+  static IntStream sizes() {
+    return Arrays.stream(new GpuRunner(PeerReducer.NAME).sizes()).filter(n -> n > 1);
+  }
+
+  /** What the odd one does while the others average. */
+  private interface Odd {
+    void call(GradientSync sync, DeviceBuffer known, DeviceBuffer fresh);
+  }
+
+  private void mismatch(int ranks, String expected, Odd odd) {
+    runner.run(
+        ranks,
+        b -> b.timeout(Duration.ofMinutes(10)),
+        sync -> {
+          DeviceBuffer known = sync.allocate(DataType.FLOAT32, COUNT).named("known");
+          DeviceBuffer fresh = sync.allocate(DataType.FLOAT32, 11).named("fresh");
+          float[] ones = new float[COUNT];
+          Arrays.fill(ones, 1);
+          known.copyFrom(ones);
+          sync.average(known);
+          known.copyTo(new float[COUNT]);
+          MismatchedCallException e =
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> {
+                    if (sync.rank() == ranks - 1) {
+                      odd.call(sync, known, fresh);
+                    } else {
+                      sync.allReduce(known, ReduceOp.SUM);
+                    }
+                    known.copyTo(new float[COUNT]);
+                  });
+          String message = e.getMessage();
+          assertTrue(message.contains("rank " + (ranks - 1) + ": "), message);
+          assertTrue(message.contains(expected), message);
+          assertThrows(GradientSyncException.class, () -> sync.average(known));
+          float[] after = new float[COUNT];
+          known.copyTo(after); // the GPU is free
+          for (float element : after) {
+            assertEquals(1, element);
+          }
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void aBarrierAgainstAnAverage(int ranks) {
+    mismatch(ranks, "waits on the host in barrier()", (sync, known, fresh) -> sync.barrier());
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void aBarrierAgainstAReplayOfAGraph(int ranks) {
+    runner.run(
+        ranks,
+        b -> b.timeout(Duration.ofMinutes(10)),
+        sync -> {
+          CudaBuffer known = (CudaBuffer) sync.allocate(DataType.FLOAT32, COUNT).named("known");
+          sync.register(known);
+          known.stream().beginCapture();
+          sync.average(known);
+          sync.allReduce(known, ReduceOp.SUM);
+          try (CudaGraph graph = known.stream().endCapture()) {
+            sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
+            for (int i = 0; i < 3; i++) {
+              graph.launch(known.stream());
+            }
+            known.copyTo(new float[COUNT]);
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class,
+                    () -> {
+                      if (sync.rank() == ranks - 1) {
+                        sync.barrier();
+                      } else {
+                        graph.launch(known.stream());
+                      }
+                      known.copyTo(new float[COUNT]);
+                    });
+            assertTrue(e.getMessage().contains("waits on the host in barrier()"), e::getMessage);
+            assertTrue(e.getMessage().contains("enqueued=6"), e::getMessage);
+            assertThrows(GradientSyncException.class, () -> graph.launch(known.stream()));
+          }
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void aFirstCallAgainstAKnownOne(int ranks) {
+    mismatch(
+        ranks,
+        "waits on the host in allReduce(FLOAT32[11] \"fresh\", AVERAGE)",
+        (sync, known, fresh) -> sync.average(fresh));
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void aBroadcastAgainstAnAverage(int ranks) {
+    mismatch(
+        ranks,
+        "waits on the host in broadcast(FLOAT32[100003] \"known\", root=0)",
+        (sync, known, fresh) -> sync.broadcast(known, 0));
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void theSameCallsInAnotherOrder(int ranks) {
+    runner.run(
+        ranks,
+        b -> b.timeout(Duration.ofMinutes(10)),
+        sync -> {
+          DeviceBuffer known = sync.allocate(DataType.FLOAT32, COUNT);
+          sync.average(known);
+          boolean odd = sync.rank() == ranks - 1;
+          MismatchedCallException e =
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> {
+                    if (!odd) {
+                      sync.average(known);
+                    }
+                    sync.barrier();
+                  });
+          assertTrue(e.getMessage().contains("barrier()"), e.getMessage());
+        });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void anInterruptEndsAWaitForTheGpu(int ranks) {
+    runner.run(
+        ranks,
+        b -> b.timeout(Duration.ofMinutes(10)),
+        sync -> {
+          DeviceBuffer known = sync.allocate(DataType.FLOAT32, COUNT);
+          sync.average(known);
+          known.copyTo(new float[COUNT]);
+          sync.barrier();
+          if (sync.rank() == ranks - 1) {
+            Thread.sleep(3000); // in user code
+            assertThrows(
+                RankLostException.class,
+                () -> {
+                  // What the others had sent before they gave up may be enough for the first.
+                  sync.average(known);
+                  known.copyTo(new float[COUNT]);
+                  sync.average(known);
+                  known.copyTo(new float[COUNT]);
+                });
+            return;
+          }
+          Thread waiting = Thread.currentThread();
+          Thread other =
+              new Thread(
+                  () -> {
+                    try {
+                      Thread.sleep(500);
+                    } catch (InterruptedException e) {
+                      return;
+                    }
+                    waiting.interrupt();
+                  });
+          other.start();
+          sync.average(known);
+          RankLostException e =
+              assertThrows(RankLostException.class, () -> known.copyTo(new float[COUNT]));
+          boolean interrupted = Thread.interrupted();
+          assertTrue(
+              interrupted && e.getMessage().contains("interrupted while waiting for the GPU")
+                  || e.getMessage().contains("gave up"),
+              e.getMessage());
+          other.join();
+        });
+  }
+}

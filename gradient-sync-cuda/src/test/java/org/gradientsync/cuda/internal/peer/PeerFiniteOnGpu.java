@@ -1,0 +1,252 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.gradientsync.BFloat16;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Float16;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSync;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.Parameter;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaGraph;
+import org.gradientsync.cuda.CudaStream;
+import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalRanks.RankTask;
+import org.gradientsync.test.contract.Numbers;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * The kernels of {@code peer} that look for NaN and infinities: threads of one JVM, at least two,
+ * which share a GPU if there is only one.
+ */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(120)
+class PeerFiniteOnGpu {
+  private static final int COUNT = 300_007;
+  private static final int WHOLE = 300_016; // vectors of each type, which may go at once
+  private static final String MODEL = "model";
+
+  private static final List<DataType> TYPES =
+      Stream.of(DataType.values()).filter(DataType::isFloatingPoint).toList();
+
+  Stream<Arguments> waysAndTypes() {
+    return Stream.of("one_shot", "two_shot", "stream")
+        .flatMap(algorithm -> TYPES.stream().map(type -> Arguments.of(algorithm, type)));
+  }
+
+  Stream<Arguments> waysAndWires() {
+    return Stream.of("one_shot", "two_shot", "stream")
+        .flatMap(
+            algorithm ->
+                Stream.of(DataType.BFLOAT16, DataType.FLOAT16)
+                    .map(t -> Arguments.of(algorithm, t)));
+  }
+
+  private static void run(UnaryOperator<GradientSync.Builder> options, RankTask task) {
+    int ranks = Math.max(2, Math.min(4, CudaLibrary.api().deviceCount()));
+    LocalRanks.run(
+        ranks,
+        b ->
+            options
+                .apply(b.device("cuda").reducer("peer").requireFinite(true))
+                .set("dev.peer.sharing", "on")
+                .timeout(Duration.ofSeconds(20)),
+        task);
+  }
+
+  @ParameterizedTest
+  @MethodSource("waysAndTypes")
+  void whatIsNotFiniteIsNamed(String algorithm, DataType type) {
+    run(
+        b -> b.set("dev.peer.algorithm", algorithm),
+        sync -> {
+          for (ReduceOp op : List.of(ReduceOp.AVERAGE, ReduceOp.MAX)) {
+            find(sync, type, 0, COUNT, op);
+            find(sync, type, 0, WHOLE, op);
+            find(sync, type, 1 + sync.rank() % 3, COUNT, op); // begins where vectors do not
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("waysAndWires")
+  void whatTravelsNarrowedIsNamedAsItLies(String algorithm, DataType wire) {
+    run(
+        b -> b.set("dev.peer.algorithm", algorithm).wire(wire),
+        sync -> {
+          find(sync, DataType.FLOAT32, 0, COUNT, ReduceOp.AVERAGE);
+          find(sync, DataType.FLOAT32, 0, WHOLE, ReduceOp.AVERAGE);
+          find(sync, DataType.FLOAT32, 1 + sync.rank() % 3, COUNT, ReduceOp.AVERAGE);
+        });
+  }
+
+  /** With an element that is not finite at one index of one rank, and with none. */
+  private static void find(GradientSync sync, DataType type, int first, int count, ReduceOp op) {
+    try (DeviceBuffer whole = sync.allocate(type, count + first)) {
+      DeviceBuffer gradient = whole.slice(first, count).named("w");
+      sync.allReduce(gradient, op); // zeros
+      requireBits(sync, gradient, op == ReduceOp.AVERAGE ? ReduceOp.SUM : op);
+      assertDoesNotThrow(() -> reduce(sync, gradient, op, -1));
+      int[] indices = {0, 1, count / 2, count / 2 + 1, count - 2, count - 1};
+      for (int i = 0; i < indices.length; i++) {
+        int rank = i % sync.size();
+        int index = indices[i];
+        int bad = sync.rank() == rank ? index : -1;
+        NotFiniteException e =
+            assertThrows(NotFiniteException.class, () -> reduce(sync, gradient, op, bad));
+        String expected =
+            "\n  rank " + rank + ": " + type + "[" + count + "] \"w\", index=" + index;
+        assertTrue(e.getMessage().endsWith(":" + expected), e::getMessage);
+      }
+      assertDoesNotThrow(() -> reduce(sync, gradient, op, -1));
+    }
+  }
+
+  /** These kernels are compiled apart, so they could also add up wrongly. */
+  private static void requireBits(GradientSync sync, DeviceBuffer gradient, ReduceOp op) {
+    DataType type = gradient.type();
+    int count = (int) gradient.count();
+    ByteBuffer values = smallNumbers(type, count, sync.rank());
+    gradient.copyFrom(values);
+    sync.allReduce(gradient, op);
+    ByteBuffer actual = Numbers.memory(type, count);
+    gradient.copyTo(actual);
+    ByteBuffer expected = smallNumbers(type, count, 0);
+    for (int i = 0; i < count; i++) {
+      double result = 0;
+      for (int rank = 0; rank < sync.size(); rank++) {
+        double value = number(rank, i);
+        result = op == ReduceOp.MAX ? Math.max(result, value) : result + value;
+      }
+      put(expected, type, i, result);
+    }
+    assertEquals(-1, expected.mismatch(actual), () -> type + ", " + op);
+  }
+
+  /** Of which a few can be added up without rounding, in all types. */
+  private static int number(int rank, int index) {
+    return (index * 7 + rank * 13) % 61;
+  }
+
+  private static ByteBuffer smallNumbers(DataType type, int count, int rank) {
+    ByteBuffer values = Numbers.memory(type, count);
+    for (int i = 0; i < count; i++) {
+      put(values, type, i, number(rank, i));
+    }
+    return values;
+  }
+
+  private static void put(ByteBuffer memory, DataType type, int index, double value) {
+    switch (type) {
+      case FLOAT16 -> memory.putShort(2 * index, Float16.fromFloat((float) value));
+      case BFLOAT16 -> memory.putShort(2 * index, BFloat16.fromFloat((float) value));
+      case FLOAT32 -> memory.putFloat(4 * index, (float) value);
+      case FLOAT64 -> memory.putDouble(8 * index, value);
+      default -> throw new IllegalArgumentException("type=" + type);
+    }
+  }
+
+  private static void reduce(GradientSync sync, DeviceBuffer gradient, ReduceOp op, int bad) {
+    gradient.copyFrom(values(gradient.type(), (int) gradient.count(), bad));
+    sync.allReduce(gradient, op);
+    gradient.copyTo(Numbers.memory(gradient.type(), (int) gradient.count()));
+  }
+
+  /** The largest numbers, which are finite though their sums need not be. */
+  private static ByteBuffer values(DataType type, int count, int bad) {
+    ByteBuffer values = Numbers.memory(type, count);
+    for (int i = 0; i < count; i++) {
+      boolean infinite = i == bad;
+      switch (type) {
+        case FLOAT16 -> values.putShort(2 * i, (short) (infinite ? 0xfc00 : 0x7bff));
+        case BFLOAT16 -> values.putShort(2 * i, (short) (infinite ? 0x7fc1 : 0xff7f));
+        case FLOAT32 -> values.putFloat(4 * i, infinite ? Float.NaN : -Float.MAX_VALUE);
+        case FLOAT64 ->
+            values.putDouble(8 * i, infinite ? Double.NEGATIVE_INFINITY : Double.MAX_VALUE);
+        default -> throw new IllegalArgumentException("type=" + type);
+      }
+    }
+    return values;
+  }
+
+  private static String place(int index) {
+    return "index=" + index + " (" + MODEL + "[" + index + "])";
+  }
+
+  @Test
+  void inBucketsDuringBackward() {
+    Consumer<GradientBuckets> step =
+        buckets -> {
+          buckets.ready(0);
+          buckets.finish();
+          buckets.gradient(0).copyTo(new float[COUNT]);
+        };
+    run(
+        b -> b.set("dev.peer.algorithm", "stream"),
+        sync -> {
+          List<Parameter> model = List.of(new Parameter(MODEL, DataType.FLOAT32, COUNT));
+          try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
+            step.accept(buckets);
+            for (int rank = 0; rank < sync.size(); rank++) {
+              int bad = sync.rank() == rank ? COUNT - 2 - rank : -1;
+              buckets.gradient(0).copyFrom(values(DataType.FLOAT32, COUNT, bad));
+              NotFiniteException e =
+                  assertThrows(NotFiniteException.class, () -> step.accept(buckets));
+              assertTrue(e.getMessage().contains("\n  rank " + rank + ": "), e::getMessage);
+              assertTrue(e.getMessage().endsWith(place(COUNT - 2 - rank)), e::getMessage);
+              sync.barrier();
+            }
+          }
+        });
+  }
+
+  @Test
+  void inReplaysOfGraphs() {
+    run(
+        b -> b,
+        sync -> {
+          try (CudaBuffer gradient = (CudaBuffer) sync.allocate(DataType.FLOAT32, 1_000)) {
+            sync.register(gradient);
+            sync.average(gradient);
+            CudaStream stream = gradient.stream();
+            stream.beginCapture();
+            sync.average(gradient);
+            try (CudaGraph graph = stream.endCapture()) {
+              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
+              for (int replay = 0; replay < 3; replay++) {
+                gradient.copyFrom(values(DataType.FLOAT32, 1_000, -1));
+                graph.launch(stream);
+                assertDoesNotThrow(() -> gradient.copyTo(new float[1_000]));
+                int index = 10 * replay;
+                int bad = sync.rank() == 1 ? index : -1;
+                gradient.copyFrom(values(DataType.FLOAT32, 1_000, bad));
+                graph.launch(stream);
+                NotFiniteException e =
+                    assertThrows(NotFiniteException.class, () -> gradient.copyTo(new float[1_000]));
+                assertTrue(e.getMessage().endsWith(", index=" + index), e::getMessage);
+              }
+            }
+          }
+        });
+  }
+}

@@ -1,0 +1,83 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.internal.driver.KernelImages;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The kernels that the build has compiled, against those that the library uses. */
+class PeerKernelsTest {
+  /** The modules that this library loads, and the kernels that it takes from each. */
+  private static Map<String, TreeSet<String>> used() {
+    Map<String, TreeSet<String>> used = new TreeMap<>();
+    used.put("peer_depart", new TreeSet<>(List.of("depart")));
+    used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
+    TreeSet<String> reduce = new TreeSet<>();
+    List<PeerFormat> formats = new ArrayList<>();
+    for (DataType type : DataType.values()) {
+      formats.add(PeerFormat.plain(type));
+      for (ReduceOp op : ReduceOp.values()) {
+        if (op.isDefinedFor(type)) {
+          reduce.add("reduce_" + type + "_" + op);
+        }
+      }
+    }
+    for (DataType wire : List.of(DataType.FLOAT16, DataType.BFLOAT16)) {
+      formats.add(new PeerFormat(DataType.FLOAT32, wire));
+      reduce.add("convert_FLOAT32_" + wire);
+      reduce.add("convert_" + wire + "_FLOAT32");
+    }
+    used.put("reduce", reduce);
+    for (PeerFormat format : formats) {
+      for (ReduceOp op : ReduceOp.values()) {
+        for (boolean checkFinite : new boolean[] {false, true}) {
+          for (PeerAlgorithm algorithm : PeerKernels.algorithms(format, op, checkFinite)) {
+            used.computeIfAbsent(
+                    PeerKernels.moduleOf(format, checkFinite), module -> new TreeSet<>())
+                .add(PeerKernels.nameOf(algorithm, format, op));
+          }
+        }
+      }
+    }
+    return used;
+  }
+
+  private static String read(String image) {
+    return new String(KernelImages.read(image), StandardCharsets.ISO_8859_1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {75, 80, 90, 100})
+  void theKernelsOfTheTableAreThoseThatAreUsed(int capability) {
+    for (Map.Entry<String, TreeSet<String>> module : used().entrySet()) {
+      String image = module.getKey() + KernelImages.suffix(capability);
+      String mark = image.endsWith(".ptx") ? ".entry " : "\0.text."; // sections of machine code
+      TreeSet<String> kernels = new TreeSet<>();
+      String[] parts = read(image).split(mark.replace(".", "\\."));
+      for (int i = 1; i < parts.length; i++) {
+        kernels.add(parts[i].split("[^A-Za-z0-9_]", 2)[0]);
+      }
+      assertEquals(module.getValue(), kernels, image);
+    }
+  }
+
+  @Test
+  void nothingIsFused() {
+    for (String module : used().keySet()) {
+      assertFalse(
+          read(module + KernelImages.suffix(100)).contains("fma.rn"),
+          "a fused multiply-add rounds once too little: " + module);
+    }
+  }
+}

@@ -1,0 +1,13 @@
+package org.gradientsync.cuda.internal.staged;
+
+import org.gradientsync.cuda.GpuRunner;
+import org.gradientsync.test.contract.CompressionContract;
+import org.gradientsync.test.contract.RankRunner;
+
+/** The compression contract for {@code host-staged} on real GPUs. */
+class HostStagedCompressionOnGpu extends CompressionContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(HostStagedReducer.NAME);
+  }
+}
