@@ -307,24 +307,6 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * After how long a call that waits says so in the log, naming the ranks that are late. Ranks
-     * that wait for each other in several communicators, each with one thread only, end their calls
-     * after that time. System property {@code gradientsync.late}, in seconds. Ten seconds if not
-     * set.
-     *
-     * @param late more than zero
-     * @return this builder
-     * @throws IllegalArgumentException if it is zero or negative
-     */
-    public Builder late(Duration late) {
-      Objects.requireNonNull(late, "late");
-      if (late.isZero() || late.isNegative()) {
-        throw new IllegalArgumentException("late must be more than zero: late=" + late);
-      }
-      return set("late", late.toString());
-    }
-
-    /**
      * Where a time-out leaves a folder with a report of each rank: what it was doing, its last
      * calls, its threads, versions, settings. System property {@code gradientsync.reports}; {@code
      * off} for none. The working folder if not set, or the folder for temporary files where that

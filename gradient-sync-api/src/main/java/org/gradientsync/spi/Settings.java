@@ -24,11 +24,11 @@ public final class Settings {
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
   public static final Set<String> NAMES =
       Set.of(
+          "dev.late",
+          "dev.launcher",
+          "dev.rendezvous",
           "device",
           "finite",
-          "late",
-          "launcher",
-          "rendezvous",
           "reducer",
           "reports",
           "timeout",
@@ -88,10 +88,10 @@ public final class Settings {
   }
 
   /**
-   * How long a call waits, and what happens then: the settings {@code timeout}, {@code late} (when
-   * a call says in the log for whom it waits; as {@link #timeout()}, 10 seconds if not set), and
-   * {@code reports} (the folder in which a time-out leaves a folder of reports; the working folder
-   * if not set, none if it is {@code off}).
+   * How long a call waits, and what happens then: the settings {@code timeout}, {@code dev.late}
+   * (when a call says in the log for whom it waits; as {@link #timeout()}, 10 seconds if not set),
+   * and {@code reports} (the folder in which a time-out leaves a folder of reports; the working
+   * folder if not set, none if it is {@code off}).
    *
    * @return what a group is made with
    * @throws IllegalArgumentException if a setting is not what it should be
@@ -106,7 +106,7 @@ public final class Settings {
       throw new IllegalArgumentException(
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
     }
-    return new Timeouts(timeout(), duration("late", DEFAULT_LATE), folder);
+    return new Timeouts(timeout(), duration("dev.late", DEFAULT_LATE), folder);
   }
 
   /**
@@ -121,32 +121,32 @@ public final class Settings {
   }
 
   /**
-   * Whether ranks of one node meet by messages, too: the setting {@code rendezvous}.
+   * Whether ranks of one node meet by messages, too: the setting {@code dev.rendezvous}.
    *
    * @return false if nobody set it
    * @throws IllegalArgumentException if it is anything but {@code messages}
    */
   public boolean meetsByMessages() {
-    String text = get("rendezvous").orElse("");
+    String text = get("dev.rendezvous").orElse("");
     if (!text.isEmpty() && !text.equals("messages")) {
       throw new IllegalArgumentException(
-          "no way to meet: gradientsync.rendezvous=" + text + "; give messages, or nothing");
+          "no way to meet: gradientsync.dev.rendezvous=" + text + "; give messages, or nothing");
     }
     return !text.isEmpty();
   }
 
   /**
    * Whether this process is a job of one rank, whatever launchers say: the setting {@code
-   * launcher}.
+   * dev.launcher}.
    *
    * @return false if nobody set it
    * @throws IllegalArgumentException if it is anything but {@code none}
    */
   public boolean isAlone() {
-    String text = get("launcher").orElse("");
+    String text = get("dev.launcher").orElse("");
     if (!text.isEmpty() && !text.equals("none")) {
       throw new IllegalArgumentException(
-          "no such launcher: gradientsync.launcher=" + text + "; give none, or nothing");
+          "no such launcher: gradientsync.dev.launcher=" + text + "; give none, or nothing");
     }
     return !text.isEmpty();
   }

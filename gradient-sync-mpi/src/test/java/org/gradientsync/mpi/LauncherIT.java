@@ -28,7 +28,7 @@ class LauncherIT {
     assertEquals(0, job.exitCode(), job.output());
     job.expect("caught " + who + ", but this one finds itself alone: " + size)
         .expect("expected=2, found=1, rank=1; start the job with ");
-    List<String> alone = List.of("-Dgradientsync.launcher=none");
+    List<String> alone = List.of("-Dgradientsync.dev.launcher=none");
     Mpirun.below(environment, alone, Programs.class, "local").expect("local 0 of 1");
   }
 
@@ -75,7 +75,7 @@ class LauncherIT {
   @Test
   void ranksOfMpirunCanTrainAloneOnPurpose() throws Exception {
     Mpirun.require();
-    List<String> alone = List.of("-Dgradientsync.launcher=none");
+    List<String> alone = List.of("-Dgradientsync.dev.launcher=none");
     Mpirun.Result job = Mpirun.below(mpirun(), alone, Programs.class, "local");
     assertEquals(0, job.exitCode(), job.output());
     assertEquals(3, job.output().split("local 0 of 1", -1).length, job.output());

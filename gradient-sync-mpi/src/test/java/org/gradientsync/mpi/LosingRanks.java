@@ -25,7 +25,7 @@ final class LosingRanks {
             GradientSync.builder()
                 .reducer(args[2])
                 .timeout(Duration.ofSeconds(3))
-                .late(Duration.ofSeconds(1))
+                .set("dev.late", "1")
                 .reports(Path.of(args[3].replace("HOST", host())))
                 .device(args[4])
                 .create();

@@ -37,7 +37,7 @@ final class MpiRunner implements RankRunner {
                 GradientSync.builder()
                     .device("host")
                     .reducer(reducer)
-                    .set("rendezvous", rendezvous))
+                    .set("dev.rendezvous", rendezvous))
             .create()) {
       task.run(sync);
     } catch (RuntimeException | Error e) {

@@ -156,7 +156,7 @@ final class Programs {
   private static void stay(Duration timeout, long millis) throws InterruptedException {
     int rank;
     try (GradientSync sync =
-        GradientSync.builder().timeout(timeout).late(Duration.ofSeconds(1)).create()) {
+        GradientSync.builder().timeout(timeout).set("dev.late", "1").create()) {
       rank = sync.rank();
       sync.barrier();
     }

@@ -56,7 +56,7 @@ class SlurmIT {
 
   @Test
   void tasksCanTrainAloneOnPurpose() throws Exception {
-    Mpirun.Result job = srun("--mpi=none", List.of("-Dgradientsync.launcher=none"), "local");
+    Mpirun.Result job = srun("--mpi=none", List.of("-Dgradientsync.dev.launcher=none"), "local");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("local 0 of 1");
   }

@@ -36,7 +36,7 @@ class DoctorIT {
     Run run = task.run(folder).exits(1);
     run.printsLike(".*srun started 2 processes, but this one finds itself alone: SLURM_STEP_NUM.*");
     run.printsLike(".*start the job with srun --mpi=pmix, .*");
-    task.set("JAVA_OPTS", "-Dgradientsync.launcher=none");
+    task.set("JAVA_OPTS", "-Dgradientsync.dev.launcher=none");
     assertVerdict(task.run(folder).prints("chosen           local"));
   }
 

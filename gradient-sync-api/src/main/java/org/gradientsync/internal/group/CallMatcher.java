@@ -78,12 +78,12 @@ public final class CallMatcher {
     Rendezvous rendezvous = arrivals.beginRendezvous();
     long found = notFinite;
     notFinite = -1;
-    calls.meets(kind, element, count, op, root, buffer);
+    ByteBuffer record = calls.meets(kind, element, count, op, root, buffer);
+    writePlace(record, buffer, payload);
+    Call.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
-    Call.write(own, calls.number(), kind, element, count, op, root);
-    writePlace(own, buffer, payload);
-    Call.writeOwn(own, calls.count(), found, buffer);
+    own.put(0, record, 0, Call.BYTES);
     rendezvous.load(payload);
     rendezvous.come(sequence);
     boolean same = true;

@@ -195,7 +195,7 @@ public final class LauncherVariables {
             + job.rank
             + "; "
             + remedy(job)
-            + "; to train alone on purpose, set gradientsync.launcher=none");
+            + "; to train alone on purpose, set gradientsync.dev.launcher=none");
   }
 
   private static boolean agrees(Job job, int found) {

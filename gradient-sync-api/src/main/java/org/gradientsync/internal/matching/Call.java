@@ -121,6 +121,11 @@ public final class Call {
     return call.getLong(MEMORY_OFFSET);
   }
 
+  /** Adds the index of an element that is not finite, or a negative number. */
+  public static void writeNotFinite(ByteBuffer target, long index) {
+    target.putLong(NOT_FINITE, index);
+  }
+
   /**
    * Adds what is this rank's own.
    *
@@ -129,10 +134,9 @@ public final class Call {
    * @param notFinite the index of an element that is not a number, or a negative number
    * @param buffer whose name is added, or null
    */
-  public static void writeOwn(
-      ByteBuffer target, long enqueued, long notFinite, AbstractDeviceBuffer buffer) {
+  public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {
     target.putLong(ENQUEUED, enqueued);
-    target.putLong(NOT_FINITE, notFinite);
+    target.putLong(NOT_FINITE, -1);
     target.putLong(NAME_HASH, buffer == null ? 0 : buffer.nameHash());
     target.putLong(NAME_OFFSET, buffer == null ? 0 : buffer.offsetInNamed());
     if (buffer != null) {

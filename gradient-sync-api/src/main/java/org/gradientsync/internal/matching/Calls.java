@@ -23,11 +23,14 @@ public final class Calls implements DeviceCalls {
     this.callers = callers;
   }
 
-  /** Notes a call in which the ranks meet. Allocates nothing, but for a thread's first call. */
-  public void meets(
+  /**
+   * Records a call in which the ranks meet, and returns the record. Allocates nothing, but for a
+   * thread's first call.
+   */
+  public ByteBuffer meets(
       Call.Kind kind, int element, long count, ReduceOp op, int root, AbstractDeviceBuffer buffer) {
     met++;
-    begin(number(), kind, element, count, op, root, buffer);
+    return begin(number(), kind, element, count, op, root, buffer);
   }
 
   /** Notes a call with single other ranks, which has the number of the last one that met. */
@@ -51,7 +54,7 @@ public final class Calls implements DeviceCalls {
     log.enqueued();
   }
 
-  private void begin(
+  private ByteBuffer begin(
       long number,
       Call.Kind kind,
       int element,
@@ -61,11 +64,12 @@ public final class Calls implements DeviceCalls {
       AbstractDeviceBuffer buffer) { // or null
     ByteBuffer call = log.next();
     Call.write(call, number, kind, element, count, op, root);
-    Call.writeOwn(call, enqueued, -1, buffer);
+    Call.writeOwn(call, enqueued, buffer);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       callers.calledBy(Thread.currentThread());
     }
+    return call;
   }
 
   /** The number of the last call that met, as a user counts. */

@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class InlinePayloadTest {
   private static final int RANKS = 3;
-  private static final Settings MESSAGES = new Settings(Map.of("rendezvous", "messages"));
+  private static final Settings MESSAGES = new Settings(Map.of("dev.rendezvous", "messages"));
   private static final int FITS = RANKS * (128 << 10) / Float.BYTES;
 
   /** Messages that have been prepared for sending, by their channel. */

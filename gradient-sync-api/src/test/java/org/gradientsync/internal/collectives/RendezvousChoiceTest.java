@@ -35,7 +35,7 @@ class RendezvousChoiceTest {
   private static final int RANKS = 3;
   private static final int CALLS = 10;
   private static final Settings NONE = new Settings(Map.of());
-  private static final Settings MESSAGES = new Settings(Map.of("rendezvous", "messages"));
+  private static final Settings MESSAGES = new Settings(Map.of("dev.rendezvous", "messages"));
 
   private final AtomicInteger matcher = new AtomicInteger(); // messages that say what is asked for
 
@@ -173,9 +173,10 @@ class RendezvousChoiceTest {
     IllegalArgumentException e =
         assertThrows(
             IllegalArgumentException.class,
-            () -> GradientSync.builder().set("rendezvous", "board").create());
+            () -> GradientSync.builder().set("dev.rendezvous", "board").create());
     assertEquals(
-        "no way to meet: gradientsync.rendezvous=board; give messages, or nothing", e.getMessage());
+        "no way to meet: gradientsync.dev.rendezvous=board; give messages, or nothing",
+        e.getMessage());
   }
 
   private final class CountedMeetings extends OtherWorld {

@@ -16,8 +16,8 @@ import org.gradientsync.spi.Settings;
 /**
  * What it costs that the ranks compare their calls before data moves, where messages carry the
  * data: averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a
- * line of JSON for each size. {@code -Dgradientsync.rendezvous=messages} is for ranks of one node
- * that meet by messages, too, as ranks of several nodes do.
+ * line of JSON for each size. {@code -Dgradientsync.dev.rendezvous=messages} is for ranks of one
+ * node that meet by messages, too, as ranks of several nodes do.
  */
 public final class TimeRendezvous {
   private static final int ROUNDS = 21;

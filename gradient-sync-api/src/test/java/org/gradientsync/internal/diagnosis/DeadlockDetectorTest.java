@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
-import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.Communicator;
@@ -44,7 +43,7 @@ class DeadlockDetectorTest {
         own -> {
           try (ProcessGroup world = ProcessGroup.world(new SlowMessages());
               GradientSync sync =
-                  new SyncBuilder().ranks(world).late(Duration.ofMillis(400)).create()) {
+                  new SyncBuilder().ranks(world).set("dev.late", "PT0.4S").create()) {
             sync.barrier();
             calls.make(sync.communicator());
           }

@@ -40,7 +40,7 @@ class LauncherVariablesTest {
     assertTrue(
         text.contains("itself alone: " + variable + "=2, expected=2, found=1, rank=1"), text);
     assertTrue(text.contains(remedy), text);
-    assertTrue(text.contains("set gradientsync.launcher=none"), text);
+    assertTrue(text.contains("set gradientsync.dev.launcher=none"), text);
   }
 
   @Test
@@ -126,13 +126,13 @@ class LauncherVariablesTest {
   @Test
   void noLauncherCanBeAskedFor() {
     assertTrue(!new Settings(Map.of()).isAlone());
-    assertTrue(new Settings(Map.of("launcher", "none")).isAlone());
+    assertTrue(new Settings(Map.of("dev.launcher", "none")).isAlone());
     String text =
         assertThrows(
                 IllegalArgumentException.class,
-                () -> new Settings(Map.of("launcher", "srun")).isAlone())
+                () -> new Settings(Map.of("dev.launcher", "srun")).isAlone())
             .getMessage();
-    assertEquals("no such launcher: gradientsync.launcher=srun; give none, or nothing", text);
+    assertEquals("no such launcher: gradientsync.dev.launcher=srun; give none, or nothing", text);
   }
 
   private static String refused(String environment, int found) {

@@ -34,7 +34,7 @@ class ShortTextTest {
         AbstractDeviceBuffer buffer = device.allocate(DataType.INT32, 3).named("a\u2028b")) {
       ByteBuffer call = ByteBuffer.allocate(Call.BYTES);
       Call.write(call, 7, Call.Kind.ALL_REDUCE, Call.element(DataType.INT32), 3, ReduceOp.MAX, -1);
-      Call.writeOwn(call, 0, -1, buffer);
+      Call.writeOwn(call, 0, buffer);
       assertEquals("allReduce(INT32[3] \"a b\", MAX), call=7", Call.describe(call));
     }
   }

@@ -46,7 +46,7 @@ public final class LosingStart {
     return GradientSync.builder()
         .reducer("mpi")
         .timeout(Duration.ofSeconds(5))
-        .late(Duration.ofSeconds(1))
+        .set("dev.late", "1")
         .create();
   }
 

@@ -325,7 +325,7 @@ public abstract class DeadlockContract {
     runner()
         .run(
             ranks,
-            options -> options.late(Duration.ofMillis(LATE_MILLIS / 2)),
+            options -> options.set("dev.late", Duration.ofMillis(LATE_MILLIS / 2).toString()),
             sync -> {
               try (Communicator a = sync.communicator().duplicate();
                   Communicator b = sync.communicator().duplicate()) {

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.IntBuffer;
-import java.time.Duration;
 import org.gradientsync.Communicator;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.local.LocalRanks;
@@ -28,7 +27,7 @@ class LocalDeadlockTest extends DeadlockContract {
   void communicatorsAreCalledInDifferentOrders(boolean pairs) {
     LocalRanks.run(
         RANKS,
-        options -> options.late(Duration.ofMillis(600)),
+        options -> options.set("dev.late", "PT0.6S"),
         sync -> {
           try (Communicator all = sync.communicator().duplicate();
               Communicator half = sync.communicator().split(sync.rank() / 2, 0)) {
@@ -58,7 +57,7 @@ class LocalDeadlockTest extends DeadlockContract {
   void aCircleGoesThroughGroupsOfOneSplit() {
     LocalRanks.run(
         RANKS,
-        options -> options.late(Duration.ofMillis(600)),
+        options -> options.set("dev.late", "PT0.6S"),
         sync -> {
           try (Communicator all = sync.communicator().duplicate();
               Communicator half = sync.communicator().split(sync.rank() / 2, 0)) {
