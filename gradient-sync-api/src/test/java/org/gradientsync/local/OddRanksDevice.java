@@ -7,7 +7,8 @@ import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 
 /**
- * A kind of device that only odd ranks can have, and that is preferred only while a test says so.
+ * A kind of device that only the odd ranks of a node can have, and that is preferred only while a
+ * test says so.
  */
 public final class OddRanksDevice implements DeviceProvider {
   static final String PREFERRED = "oddRanks";
@@ -24,7 +25,7 @@ public final class OddRanksDevice implements DeviceProvider {
 
   @Override
   public Availability availability(DeviceRequest request) {
-    return request.rank() % 2 == 1 ? Availability.yes() : Availability.no("this rank is even");
+    return request.localRank() % 2 == 1 ? Availability.yes() : Availability.no("this rank is even");
   }
 
   @Override

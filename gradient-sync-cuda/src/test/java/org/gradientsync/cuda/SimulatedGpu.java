@@ -291,6 +291,8 @@ public final class SimulatedGpu implements AutoCloseable {
         return null;
       case "deviceAddress":
         return next += 1 << 20;
+      case "deviceOf":
+        return 0;
       case "allocationOf":
         return memory.floorKey((long) a[0]);
       case "allocationId":

@@ -43,6 +43,7 @@ public final class Job implements DeadlockDetector.Groups {
   private final Set<Member> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
+  private final int rankOnNode;
   private final int ranksOnNode;
   private final Bells bells;
   private boolean everBroken;
@@ -57,8 +58,9 @@ public final class Job implements DeadlockDetector.Groups {
     liveness = new JobLiveness(transport);
     deadlockDetector = new DeadlockDetector(transport, this);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
+    rankOnNode = node.indexOf(world.rank());
     ranksOnNode = node.size();
-    bells = new Bells(node.indexOf(world.rank()), ranksOnNode);
+    bells = new Bells(rankOnNode, ranksOnNode);
   }
 
   ContextIds contexts() {
@@ -79,6 +81,11 @@ public final class Job implements DeadlockDetector.Groups {
 
   Bells bells() {
     return bells;
+  }
+
+  /** This rank's number among the ranks of the job on its node. */
+  int rankOnNode() {
+    return rankOnNode;
   }
 
   /** How many ranks of the job run on this rank's node, itself included. */

@@ -225,6 +225,21 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return messages;
   }
 
+  /** This rank's number in the job. */
+  public int worldRank() {
+    return ranks.worldRank(rank());
+  }
+
+  /** This rank's number among the ranks of the job on its node, whether they are in the group. */
+  public int rankOnNode() {
+    return job.rankOnNode();
+  }
+
+  /** How many ranks of the job run on this rank's node. */
+  public int ranksOnNode() {
+    return job.ranksOnNode();
+  }
+
   /** What it shares with the other groups of its job. */
   Job job() {
     return job;

@@ -90,7 +90,7 @@ public final class Selection {
       requireSame(communicator);
       DataType wire = settings.wire().orElse(null);
       Map<String, String> rejectedDevices = new LinkedHashMap<>();
-      device = device(communicator, rejectedDevices);
+      device = device(group, communicator, rejectedDevices);
       if (device.kind().equals(HostDevice.KIND)) {
         requireDenormals(communicator);
       }
@@ -222,10 +222,11 @@ public final class Selection {
     }
   }
 
-  private BackendDevice device(GroupCommunicator communicator, Map<String, String> rejected) {
+  /** By the rank's place in the job: ranks of other groups want devices of the same node, too. */
+  private BackendDevice device(
+      ProcessGroup group, GroupCommunicator communicator, Map<String, String> rejected) {
     DeviceRequest request =
-        new DeviceRequest(
-            communicator.rank(), communicator.localRank(), communicator.localSize(), settings);
+        new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
     DeviceProvider provider =
         choose(
             communicator,
