@@ -13,14 +13,14 @@ module org.gradientsync {
       org.gradientsync.cuda,
       org.gradientsync.mpi;
   exports org.gradientsync.internal.group to
-      org.gradientsync.cuda,
       org.gradientsync.mpi;
   exports org.gradientsync.internal.host to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.matching to
-      org.gradientsync.cuda,
+  exports org.gradientsync.internal.launch to
       org.gradientsync.mpi;
+  exports org.gradientsync.internal.matching to
+      org.gradientsync.cuda;
   exports org.gradientsync.internal.ranks to
       org.gradientsync.cuda,
       org.gradientsync.mpi;

@@ -2,17 +2,32 @@ package org.gradientsync;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which packages may depend on which. */
 class PackagesTest {
+  private static final Pattern IMPORT =
+      Pattern.compile("(?m)^import (?:static )?(org\\.gradientsync\\.internal\\.[a-z]+)\\.");
+  private static final Pattern EXPORT =
+      Pattern.compile("exports (org\\.gradientsync\\.internal\\.[a-z]+) to([^;]*);");
+
   private static JavaClasses classes;
 
   @BeforeAll
@@ -47,6 +62,26 @@ class PackagesTest {
         .dependOnClassesThat(
             ofThisModule().and(not("org.gradientsync")).and(not("org.gradientsync.spi")))
         .check(classes);
+  }
+
+  /** A modular program fails at run time where an export is missing. */
+  @ParameterizedTest
+  @ValueSource(strings = {"cuda", "mpi"})
+  void internalPackagesAreExportedToTheModulesThatImportThem(String module) throws IOException {
+    Set<String> imported = new TreeSet<>();
+    try (Stream<Path> files =
+        Files.walk(Path.of("../gradient-sync-" + module + "/src/main/java"))) {
+      for (Path file : files.filter(f -> f.toString().endsWith(".java")).toList()) {
+        IMPORT.matcher(Files.readString(file)).results().forEach(m -> imported.add(m.group(1)));
+      }
+    }
+    Set<String> exported = new TreeSet<>();
+    EXPORT
+        .matcher(Files.readString(Path.of("src/main/module/module-info.java")))
+        .results()
+        .filter(m -> m.group(2).matches("(?s).*\\borg\\.gradientsync\\." + module + "\\b.*"))
+        .forEach(m -> exported.add(m.group(1)));
+    assertEquals(imported, exported);
   }
 
   private static DescribedPredicate<JavaClass> ofThisModule() {
