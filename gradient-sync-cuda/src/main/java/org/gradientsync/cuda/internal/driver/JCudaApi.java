@@ -475,6 +475,11 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public void upload(CUgraphExec graph, CUstream stream) {
+    check(() -> JCudaDriver.cuGraphUpload(graph, stream), "cuGraphUpload");
+  }
+
+  @Override
   public void launch(CUgraphExec graph, CUstream stream) {
     try {
       check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");
