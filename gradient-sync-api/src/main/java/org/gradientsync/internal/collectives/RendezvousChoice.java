@@ -4,9 +4,9 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -51,8 +51,8 @@ public final class RendezvousChoice {
       return;
     }
     try {
-      NodeMemory memory = NodeMemory.share(communicator, Board.BYTES);
-      group.arrivals().meetOn(new Board(memory, group.rank(), group.size()));
+      NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
+      group.arrivals().meetOn(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       meetByMessages(group, brings);

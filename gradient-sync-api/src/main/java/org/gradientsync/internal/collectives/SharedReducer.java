@@ -9,9 +9,9 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -28,7 +28,7 @@ import org.gradientsync.spi.Reducer;
 public final class SharedReducer implements Reducer {
   private final String name;
   private final ProcessGroup group;
-  private final Board board;
+  private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMemory node;
   private final PointToPointReducer messages;
@@ -65,10 +65,15 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  SharedReducer(String name, ProcessGroup group, Board board, HostDevice device, NodeMemory node) {
+  SharedReducer(
+      String name,
+      ProcessGroup group,
+      SharedMemoryRendezvous rendezvous,
+      HostDevice device,
+      NodeMemory node) {
     this.name = name;
     this.group = group;
-    this.board = board;
+    this.rendezvous = rendezvous;
     this.device = device;
     this.node = node;
     this.messages = new PointToPointReducer(name, group, device);
@@ -121,17 +126,17 @@ public final class SharedReducer implements Reducer {
     if (contributions[rank] != null) {
       device.reduce(contributions, contributions[rank], op);
     }
-    board.set(Board.REDUCED);
+    rendezvous.set(SharedMemoryRendezvous.REDUCED);
     for (int step = 1; step < size; step++) {
       int owner = (rank + step) % size; // each starts with another, so that they do not queue
-      group.await(board.flag(owner, Board.REDUCED), owner);
+      group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
       plan.whole[rank].copyRange(
           plan.shards.first(owner, 0), plan.whole[owner], plan.shards.length(owner, 0));
     }
-    board.set(Board.DONE);
+    rendezvous.set(SharedMemoryRendezvous.DONE);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        group.await(board.flag(peer, Board.DONE), peer);
+        group.await(rendezvous.flag(peer, SharedMemoryRendezvous.DONE), peer);
       }
     }
     requireNobodyGaveUp(null); // it may have changed its buffer while this rank was reading it
@@ -139,7 +144,7 @@ public final class SharedReducer implements Reducer {
 
   private void requireNobodyGaveUp(Throwable cause) {
     for (int peer = 0; peer < group.size(); peer++) {
-      if (peer != group.rank() && board.gaveUp(peer)) {
+      if (peer != group.rank() && rendezvous.gaveUp(peer)) {
         throw group.lost(peer, cause);
       }
     }
@@ -152,7 +157,7 @@ public final class SharedReducer implements Reducer {
       throw group.lost("this rank closed its buffer during the call: buffer=" + buffer, cause);
     }
     for (int peer = 0; peer < group.size(); peer++) {
-      long id = Call.memoryId(board.call(peer));
+      long id = Call.memoryId(rendezvous.call(peer));
       if (peer != group.rank() && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
         throw group.lost(
             group.name(peer) + " closed its buffer during the call: buffer=" + buffer, cause);
@@ -163,7 +168,7 @@ public final class SharedReducer implements Reducer {
   private boolean anyPrivate() {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |= Call.memoryId(board.call(peer)) < 0;
+      any |= Call.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }
@@ -179,8 +184,8 @@ public final class SharedReducer implements Reducer {
     Shards shards = new Shards(own.count(), size, Shards.WHOLE);
     plan = new Plan(size, shards);
     for (int peer = 0; peer < size; peer++) {
-      plan.ids[peer] = Call.memoryId(board.call(peer));
-      plan.offsets[peer] = Call.memoryOffset(board.call(peer));
+      plan.ids[peer] = Call.memoryId(rendezvous.call(peer));
+      plan.offsets[peer] = Call.memoryOffset(rendezvous.call(peer));
       plan.whole[peer] =
           peer == rank
               ? own
@@ -201,8 +206,8 @@ public final class SharedReducer implements Reducer {
   private boolean isValid(Plan plan) {
     boolean valid = true;
     for (int peer = 0; peer < group.size(); peer++) {
-      valid &= Call.memoryId(board.call(peer)) == plan.ids[peer];
-      valid &= Call.memoryOffset(board.call(peer)) == plan.offsets[peer];
+      valid &= Call.memoryId(rendezvous.call(peer)) == plan.ids[peer];
+      valid &= Call.memoryOffset(rendezvous.call(peer)) == plan.offsets[peer];
     }
     return valid;
   }

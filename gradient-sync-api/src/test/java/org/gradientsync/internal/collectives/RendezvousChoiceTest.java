@@ -19,9 +19,9 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
@@ -82,11 +82,14 @@ class RendezvousChoiceTest {
   void whoClosesABufferInACallIsNamed() {
     run(
         (group, own) -> {
-          NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
-          Board board = new Board(memory, group.rank(), group.size());
-          group.arrivals().meetOn(board);
+          NodeMemory memory =
+              NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
+          SharedMemoryRendezvous rendezvous =
+              new SharedMemoryRendezvous(memory, group.rank(), group.size());
+          group.arrivals().meetOn(rendezvous);
           try (HostDevice device = new HostDevice();
-              SharedReducer reducer = new SharedReducer("shared", group, board, device, memory)) {
+              SharedReducer reducer =
+                  new SharedReducer("shared", group, rendezvous, device, memory)) {
             device.share(memory.files());
             DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5).named("w");
             own.barrier();

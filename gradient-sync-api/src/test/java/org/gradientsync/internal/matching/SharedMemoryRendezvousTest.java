@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** What a rank leaves on the board for the others. */
-class BoardTest {
+class SharedMemoryRendezvousTest {
   private static final int RANKS = 2;
 
   /** A rank may be gone on and have failed before the other has looked whether it failed. */
@@ -25,20 +25,22 @@ class BoardTest {
           try (ProcessGroup world = ProcessGroup.world(new OtherWorld());
               ProcessGroup group =
                   world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
-            NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
-            Board board = new Board(memory, group.rank(), RANKS);
-            board.come(5);
+            NodeMemory memory =
+                NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
+            SharedMemoryRendezvous rendezvous =
+                new SharedMemoryRendezvous(memory, group.rank(), RANKS);
+            rendezvous.come(5);
             own.barrier();
             if (group.rank() == 1) {
-              board.come(call);
-              board.abandon();
+              rendezvous.come(call);
+              rendezvous.abandon();
             }
             own.barrier();
             if (group.rank() == 0) {
-              assertEquals(inThisOne, board.gaveUp(1));
-              assertEquals(true, board.abandoned(1));
-              board.come(call);
-              assertEquals(true, board.gaveUp(1));
+              assertEquals(inThisOne, rendezvous.gaveUp(1));
+              assertEquals(true, rendezvous.abandoned(1));
+              rendezvous.come(call);
+              assertEquals(true, rendezvous.gaveUp(1));
             }
             own.barrier();
           }

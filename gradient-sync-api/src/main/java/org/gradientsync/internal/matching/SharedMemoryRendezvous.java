@@ -15,9 +15,9 @@ import org.gradientsync.spi.Message;
  * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
  * have come to k + 1, and so have read what it asked for at k.
  */
-public final class Board implements Rendezvous {
+public final class SharedMemoryRendezvous implements Rendezvous {
   /** The counter of the call that a rank has come to. */
-  static final int COME = 0;
+  static final int ARRIVED = 0;
 
   /** The counter of the call whose shard a rank has reduced. */
   public static final int REDUCED = 1;
@@ -39,13 +39,13 @@ public final class Board implements Rendezvous {
   private long current;
 
   /**
-   * A board.
+   * A rendezvous.
    *
    * @param memory {@link #BYTES} zeros for each rank
    * @param rank this rank
    * @param size the number of ranks
    */
-  public Board(NodeMemory memory, int rank, int size) {
+  public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     node = memory;
     calls = new ByteBuffer[size][2];
@@ -69,7 +69,7 @@ public final class Board implements Rendezvous {
   @Override
   public void come(long sequence) {
     current = sequence;
-    set(COME);
+    set(ARRIVED);
   }
 
   /**
@@ -87,12 +87,12 @@ public final class Board implements Rendezvous {
 
   @Override
   public Message arrival(int peer) {
-    return counters[peer][COME].expect(current);
+    return counters[peer][ARRIVED].expect(current);
   }
 
   @Override
   public Message told(int peer) {
-    return counters[rank][COME].expect(current); // at once
+    return counters[rank][ARRIVED].expect(current); // at once
   }
 
   @Override
