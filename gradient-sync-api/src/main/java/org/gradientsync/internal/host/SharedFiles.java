@@ -202,7 +202,7 @@ public final class SharedFiles implements AutoCloseable {
    * @param id its id
    * @param memory the mapped memory, in native byte order
    */
-  public record Board(long id, ByteBuffer memory) {}
+  public record Writable(long id, ByteBuffer memory) {}
 
   /**
    * Makes a file that several processes write to.
@@ -211,17 +211,17 @@ public final class SharedFiles implements AutoCloseable {
    * @return the file
    * @throws UncheckedIOException if it cannot be made
    */
-  public Board createBoard(int bytes) {
+  public Writable createWritable(int bytes) {
     try {
       HostMemory memory = create(bytes, bytes);
-      return new Board(memory.id(), memory.segment(0));
+      return new Writable(memory.id(), memory.segment(0));
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory cannot be made: " + e, e);
     }
   }
 
   /**
-   * Maps a file that {@link #createBoard} made.
+   * Maps a file that {@link #createWritable} made.
    *
    * @param ofProcess its maker's {@link #process()}
    * @param ofSecret its maker's {@link #secret()}
@@ -230,7 +230,7 @@ public final class SharedFiles implements AutoCloseable {
    * @return the mapped memory
    * @throws UncheckedIOException if it cannot be mapped, or is not of this user, or of another size
    */
-  public static ByteBuffer openBoard(long ofProcess, long ofSecret, long id, int bytes) {
+  public static ByteBuffer openWritable(long ofProcess, long ofSecret, long id, int bytes) {
     Path path = path(ofProcess, ofSecret, id);
     return open(path, MapMode.READ_WRITE, bytes, bytes, bytes, id).segment(0);
   }

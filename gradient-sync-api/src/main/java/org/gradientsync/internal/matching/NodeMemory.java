@@ -51,7 +51,7 @@ public final class NodeMemory {
     String failure = "another rank failed";
     long id = -1;
     try {
-      SharedFiles.Board own = files.createBoard(bytes);
+      SharedFiles.Writable own = files.createWritable(bytes);
       memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
@@ -69,7 +69,7 @@ public final class NodeMemory {
       if (peer != communicator.rank() && found[3 * peer + 2] >= 0) {
         try {
           memory[peer] =
-              SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
+              SharedFiles.openWritable(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;

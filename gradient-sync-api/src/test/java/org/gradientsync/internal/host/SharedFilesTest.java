@@ -41,11 +41,11 @@ class SharedFilesTest {
   }
 
   private void isRefused(String reason) {
-    UncheckedIOException board =
+    UncheckedIOException writable =
         assertThrows(
-            UncheckedIOException.class, () -> SharedFiles.openBoard(process, secret, 0, BYTES));
-    assertTrue(board.getMessage().contains(reason), board::toString);
-    assertTrue(board.getMessage().contains("file=" + planted), board::toString);
+            UncheckedIOException.class, () -> SharedFiles.openWritable(process, secret, 0, BYTES));
+    assertTrue(writable.getMessage().contains(reason), writable::toString);
+    assertTrue(writable.getMessage().contains("file=" + planted), writable::toString);
   }
 
   private void isRefusedAsABuffer(String reason) {
@@ -59,13 +59,14 @@ class SharedFilesTest {
   @Test
   void filesArePrivateAndGoWithTheirMaker() throws IOException {
     SharedFiles files = new SharedFiles();
-    SharedFiles.Board board = files.createBoard(BYTES);
-    Path path = SharedFiles.path(files.process(), files.secret(), board.id());
+    SharedFiles.Writable writable = files.createWritable(BYTES);
+    Path path = SharedFiles.path(files.process(), files.secret(), writable.id());
     assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
-    ByteBuffer mapped = SharedFiles.openBoard(files.process(), files.secret(), board.id(), BYTES);
-    board.memory().putInt(8, 7);
+    ByteBuffer mapped =
+        SharedFiles.openWritable(files.process(), files.secret(), writable.id(), BYTES);
+    writable.memory().putInt(8, 7);
     assertEquals(7, mapped.getInt(8));
-    files.release(board.id());
+    files.release(writable.id());
     assertFalse(Files.exists(path));
     files.close();
   }
@@ -96,7 +97,7 @@ class SharedFilesTest {
   @Test
   void aFileLikeThoseOfAPeerIsMapped() throws IOException {
     plant(BYTES, "rw-------"); // so that the refusals below are for their reasons
-    assertEquals(BYTES, SharedFiles.openBoard(process, secret, 0, BYTES).capacity());
+    assertEquals(BYTES, SharedFiles.openWritable(process, secret, 0, BYTES).capacity());
     assertEquals(BYTES / 4, new HostDevice().map(DataType.FLOAT32, process, secret, 0).count());
   }
 
