@@ -105,7 +105,7 @@ public final class CallMatcher {
     }
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
-        wait.await(rendezvous.told(peer), peer);
+        wait.await(rendezvous.sent(peer), peer);
       }
     }
     if (same && finite) {

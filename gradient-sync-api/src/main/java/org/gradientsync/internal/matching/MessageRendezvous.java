@@ -74,7 +74,7 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public Message told(int peer) {
+  public Message sent(int peer) {
     return payload == null ? sends[peer] : payload.sent(peer);
   }
 

@@ -50,7 +50,7 @@ public interface Rendezvous extends AutoCloseable {
    * @param peer another rank
    * @return to be waited for
    */
-  Message told(int peer);
+  Message sent(int peer);
 
   /**
    * What a rank asks for; valid once it has arrived, until the next call.

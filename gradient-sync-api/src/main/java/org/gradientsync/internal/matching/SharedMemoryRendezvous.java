@@ -91,7 +91,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   @Override
-  public Message told(int peer) {
+  public Message sent(int peer) {
     return counters[rank][ARRIVED].expect(current); // at once
   }
 
