@@ -85,7 +85,7 @@ public final class CallMatcher {
     writePlace(own, buffer, payload);
     Call.writeOwn(own, calls.count(), found, buffer);
     rendezvous.load(payload);
-    rendezvous.come(sequence);
+    rendezvous.arrive(sequence);
     boolean same = true;
     boolean finite = found < 0;
     // All ranks have to find the same, so those that know something are compared with each other,

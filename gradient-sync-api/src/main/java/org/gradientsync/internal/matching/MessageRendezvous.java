@@ -55,7 +55,7 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public void come(long sequence) {
+  public void arrive(long sequence) {
     for (int peer = 0; peer < calls.length; peer++) {
       if (peer != rank) {
         receives[peer].start();

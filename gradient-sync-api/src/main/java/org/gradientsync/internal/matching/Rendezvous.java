@@ -34,7 +34,7 @@ public interface Rendezvous extends AutoCloseable {
    *
    * @param sequence the number of the call
    */
-  void come(long sequence);
+  void arrive(long sequence);
 
   /**
    * What finishes when a rank has come to the call that this rank has come to.

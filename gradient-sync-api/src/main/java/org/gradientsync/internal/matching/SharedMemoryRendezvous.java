@@ -67,7 +67,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   @Override
-  public void come(long sequence) {
+  public void arrive(long sequence) {
     current = sequence;
     set(ARRIVED);
   }

@@ -29,17 +29,17 @@ class SharedMemoryRendezvousTest {
                 NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
             SharedMemoryRendezvous rendezvous =
                 new SharedMemoryRendezvous(memory, group.rank(), RANKS);
-            rendezvous.come(5);
+            rendezvous.arrive(5);
             own.barrier();
             if (group.rank() == 1) {
-              rendezvous.come(call);
+              rendezvous.arrive(call);
               rendezvous.abandon();
             }
             own.barrier();
             if (group.rank() == 0) {
               assertEquals(inThisOne, rendezvous.gaveUp(1));
               assertEquals(true, rendezvous.abandoned(1));
-              rendezvous.come(call);
+              rendezvous.arrive(call);
               assertEquals(true, rendezvous.gaveUp(1));
             }
             own.barrier();
