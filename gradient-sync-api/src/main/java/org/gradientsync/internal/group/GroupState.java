@@ -138,7 +138,7 @@ public final class GroupState {
     if (broken == null) {
       broken = cause;
       try {
-        departures.sayGivenUp(cause.getMessage(), group.liveness()::isDeaf);
+        departures.sendFailure(cause.getMessage(), group.liveness()::isDeaf);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {
@@ -151,7 +151,7 @@ public final class GroupState {
   /** See {@link org.gradientsync.internal.group.ProcessGroup#whyGivenUp}. */
   String whyGivenUp(int peer) {
     long start = System.nanoTime();
-    while (!departures.hasAny(peer) && System.nanoTime() - start < NOTICE_NANOS) {
+    while (!departures.hasLeftOrFailed(peer) && System.nanoTime() - start < NOTICE_NANOS) {
       LockSupport.parkNanos(NOTICE_NANOS / 100);
     }
     return departures.whyGivenUp(peer);

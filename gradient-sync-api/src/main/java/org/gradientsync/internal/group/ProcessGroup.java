@@ -415,7 +415,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     stopWatching();
     try {
       if (!isEnding()) { // otherwise it has been sent
-        departures.say(Departure.CLOSED, "", liveness::isDeaf);
+        departures.send(Departure.CLOSED, "", liveness::isDeaf);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is over already
@@ -468,7 +468,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
       reports.silence();
     }
     boolean sound = !state.isBroken();
-    departures.say(departure, reason, liveness::isGone);
+    departures.send(departure, reason, liveness::isGone);
     return sound;
   }
 

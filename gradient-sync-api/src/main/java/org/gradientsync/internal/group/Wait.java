@@ -163,7 +163,7 @@ public final class Wait {
         throw state.lost("interrupted while waiting for " + ranks.name(peer), null);
       }
       state.requireNotEnding();
-      if (!left && (arrivals.isAbandoned(peer) || departures.hasAny(peer))) {
+      if (!left && (arrivals.isAbandoned(peer) || departures.hasLeftOrFailed(peer))) {
         left = true;
         leftAt = waited;
       }

@@ -30,10 +30,10 @@ public interface DepartureNotices extends AutoCloseable {
   }
 
   /** Whether a rank has said that it has left this very group. */
-  boolean has(int peer);
+  boolean hasLeft(int peer);
 
   /** Whether a rank has said anything: that it has left, or has given up a call. */
-  boolean hasAny(int peer);
+  boolean hasLeftOrFailed(int peer);
 
   /** Why a rank has given up a call, or an empty text if it has not said that it has. */
   String whyGivenUp(int peer);
@@ -51,10 +51,10 @@ public interface DepartureNotices extends AutoCloseable {
    * @param reason what has ended this rank, or an empty text
    * @param deaf who need not be told
    */
-  void say(Departure departure, String reason, IntPredicate deaf);
+  void send(Departure departure, String reason, IntPredicate deaf);
 
-  /** Tells the others that this rank has given up, as {@link #say} does; it leaves later. */
-  void sayGivenUp(String reason, IntPredicate deaf);
+  /** Tells the others that this rank has given up, as {@link #send} does; it leaves later. */
+  void sendFailure(String reason, IntPredicate deaf);
 
   @Override
   void close();

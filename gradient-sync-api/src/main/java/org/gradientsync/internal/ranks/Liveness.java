@@ -38,7 +38,7 @@ public final class Liveness {
 
   /** Whether another rank is known to have died, and has sent no departure notice. */
   public boolean hasDiedSilently(int peer) {
-    return peer != ranks.rank() && !isAlive(peer) && !departures.has(peer);
+    return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
   }
 
   /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
@@ -49,7 +49,7 @@ public final class Liveness {
   /** Whether a rank has left or is gone, or may be. */
   public boolean isDeaf(int peer) {
     try {
-      return departures.has(peer) || isGone(peer);
+      return departures.hasLeft(peer) || isGone(peer);
     } catch (GradientSyncException e) {
       return true;
     }
@@ -62,7 +62,7 @@ public final class Liveness {
       reason = job.reasonOf(ranks.worldRank(peer));
     }
     boolean silent =
-        reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
+        reason.isEmpty() && departures.hasLeft(peer) && departures.whyGivenUp(peer).isEmpty();
     return silent ? departures.departure(peer).text() : reason;
   }
 
