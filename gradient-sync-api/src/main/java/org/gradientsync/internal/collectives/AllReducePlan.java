@@ -43,7 +43,7 @@ public final class AllReducePlan implements AutoCloseable {
   private final boolean carries; // small enough to travel with the call
   private InlinePayload payload; // or null
   private boolean loaded; // once, so that a payload has been made, if there can be one
-  private final DeviceBuffer[] brought; // by other ranks with their calls, or null
+  private final DeviceBuffer[] inlineContributions; // by other ranks with their calls, or null
   private final DeviceBuffer[] sources;
 
   /**
@@ -111,7 +111,7 @@ public final class AllReducePlan implements AutoCloseable {
     }
     this.shards = shards;
     carries = device instanceof HostDevice && fitsIntoCalls(buffer);
-    brought = new DeviceBuffer[size];
+    inlineContributions = new DeviceBuffer[size];
   }
 
   /**
@@ -156,25 +156,25 @@ public final class AllReducePlan implements AutoCloseable {
   /**
    * Runs; the ranks have met.
    *
-   * @param sent whether this rank's contributions have gone with its call
+   * @param sentInline whether this rank's contributions have gone with its call
    */
-  void run(DeviceBuffer buffer, ReduceOp op, boolean sent) {
+  void run(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
     device.await(buffer);
     for (int chunk = 0; chunk < chunks; chunk++) {
       for (int peer = 0; peer < sources.length; peer++) {
-        if (isToCome(chunk, peer)) {
+        if (isAwaited(chunk, peer)) {
           scatterReceives[chunk][peer].start();
         }
       }
-      if (!sent) {
+      if (!sentInline) {
         start(scatterSends[chunk]);
       }
       if (chunk > 0) {
-        reduceAndReturn(chunk - 1, op, sent);
+        reduceAndReturn(chunk - 1, op, sentInline);
       }
     }
     if (chunks > 0) {
-      reduceAndReturn(chunks - 1, op, sent);
+      reduceAndReturn(chunks - 1, op, sentInline);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       await(gatherReceives[chunk]);
@@ -182,44 +182,44 @@ public final class AllReducePlan implements AutoCloseable {
     }
   }
 
-  private boolean hasBrought(int peer) {
-    return carries && group.arrivals().hasBrought(peer);
+  private boolean hasInlinePayload(int peer) {
+    return carries && group.arrivals().hasInlinePayload(peer);
   }
 
-  private boolean isToCome(int chunk, int peer) {
-    return scatterReceives[chunk][peer] != null && !hasBrought(peer);
+  private boolean isAwaited(int chunk, int peer) {
+    return scatterReceives[chunk][peer] != null && !hasInlinePayload(peer);
   }
 
-  private void reduceAndReturn(int chunk, ReduceOp op, boolean sent) {
+  private void reduceAndReturn(int chunk, ReduceOp op, boolean sentInline) {
     int rank = group.rank();
     for (int peer = 0; peer < sources.length; peer++) {
-      if (isToCome(chunk, peer)) {
+      if (isAwaited(chunk, peer)) {
         group.await(scatterReceives[chunk][peer], peer);
       }
     }
     if (contributions[chunk] != null) {
       for (int peer = 0; peer < sources.length; peer++) {
-        boolean behindTheCall = peer != rank && hasBrought(peer);
-        sources[peer] = behindTheCall ? broughtBy(peer) : contributions[chunk][peer];
+        boolean inline = peer != rank && hasInlinePayload(peer);
+        sources[peer] = inline ? inlinePayloadOf(peer) : contributions[chunk][peer];
       }
       device.reduce(sources, sources[rank], op);
       device.await(sources[rank]);
     }
-    if (!sent) {
+    if (!sentInline) {
       await(scatterSends[chunk]); // only now may their memory be overwritten by the results
     }
     start(gatherReceives[chunk]);
     start(gatherSends[chunk]);
   }
 
-  private DeviceBuffer broughtBy(int peer) {
-    if (brought[peer] == null) {
+  private DeviceBuffer inlinePayloadOf(int peer) {
+    if (inlineContributions[peer] == null) {
       DeviceBuffer same = contributions[0][peer];
       ByteBuffer memory =
-          group.arrivals().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
-      brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
+          group.arrivals().inlinePayloadOf(peer, (int) same.count() * same.type().sizeInBytes());
+      inlineContributions[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
-    return brought[peer];
+    return inlineContributions[peer];
   }
 
   private static void start(Message[] messages) {
@@ -253,7 +253,7 @@ public final class AllReducePlan implements AutoCloseable {
         }
       }
     }
-    for (DeviceBuffer buffer : brought) {
+    for (DeviceBuffer buffer : inlineContributions) {
       if (buffer != null) {
         buffer.close();
       }

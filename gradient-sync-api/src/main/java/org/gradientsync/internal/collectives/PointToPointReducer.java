@@ -101,13 +101,13 @@ public final class PointToPointReducer implements Reducer {
   }
 
   /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
-  void reduceMet(DeviceBuffer buffer, ReduceOp op) {
+  void reduceAfterRendezvous(DeviceBuffer buffer, ReduceOp op) {
     reduce(buffer, op, false);
   }
 
-  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean brought) {
+  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
     try {
-      plan((AbstractDeviceBuffer) buffer).run(buffer, op, brought);
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op, sentInline);
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {

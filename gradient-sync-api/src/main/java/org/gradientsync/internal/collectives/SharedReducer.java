@@ -95,7 +95,7 @@ public final class SharedReducer implements Reducer {
         return;
       }
       if (anyPrivate()) {
-        messages.reduceMet(own, op);
+        messages.reduceAfterRendezvous(own, op);
         group.finished();
         return;
       }

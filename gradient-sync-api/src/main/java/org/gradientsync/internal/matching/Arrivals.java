@@ -81,12 +81,12 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** Whether a rank has sent its contribution with the call in which the ranks have met. */
-  public boolean hasBrought(int peer) {
+  public boolean hasInlinePayload(int peer) {
     return Call.isInline(rendezvous.call(peer));
   }
 
   /** Where such a contribution lies, from call to call. */
-  public ByteBuffer broughtBy(int peer, int bytes) {
+  public ByteBuffer inlinePayloadOf(int peer, int bytes) {
     return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 

@@ -80,7 +80,7 @@ public final class TimeRendezvous {
         if (meets) {
           reducer.allReduce(buffer, ReduceOp.AVERAGE);
         } else {
-          reducer.reduceMet(buffer, ReduceOp.AVERAGE);
+          reducer.reduceAfterRendezvous(buffer, ReduceOp.AVERAGE);
         }
       }
       return (System.nanoTime() - start) / 1e3 / calls;
