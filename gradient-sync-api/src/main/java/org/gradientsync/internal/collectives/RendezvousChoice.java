@@ -29,10 +29,10 @@ public final class RendezvousChoice {
    *
    * @param ranks which are processes
    * @param settings this rank's
-   * @param brings whether messages are to bring small gradients, too; the same on all ranks
+   * @param carriesPayload whether messages are to bring small gradients, too; the same on all ranks
    * @throws IllegalArgumentException if the setting is anything else
    */
-  public static void begin(RankGroup ranks, Settings settings, boolean brings) {
+  public static void begin(RankGroup ranks, Settings settings, boolean carriesPayload) {
     boolean messages = settings.meetsByMessages();
     ProcessGroup group = ProcessGroup.of(ranks);
     if (group.size() == 1) {
@@ -40,28 +40,30 @@ public final class RendezvousChoice {
     }
     GroupCommunicator communicator = new GroupCommunicator(group);
     if (!NodeMemory.isPossible(communicator)) {
-      meetByMessages(group, brings);
+      useMessages(group, carriesPayload);
       return;
     }
     long[] wishes = new long[group.size()];
     LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
     communicator.allGather(own, LongBuffer.wrap(wishes));
     if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
-      meetByMessages(group, brings);
+      useMessages(group, carriesPayload);
       return;
     }
     try {
       NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
-      group.arrivals().meetOn(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
+      group
+          .arrivals()
+          .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
-      meetByMessages(group, brings);
+      useMessages(group, carriesPayload);
     }
   }
 
-  private static void meetByMessages(ProcessGroup group, boolean brings) {
-    if (brings) {
-      group.arrivals().meetWithPayload();
+  private static void useMessages(ProcessGroup group, boolean carriesPayload) {
+    if (carriesPayload) {
+      group.arrivals().useInlinePayload();
     }
   }
 }

@@ -54,7 +54,7 @@ public final class SharedReducerProvider implements ReducerProvider {
     device.share(memory.files());
     SharedMemoryRendezvous rendezvous =
         new SharedMemoryRendezvous(memory, group.rank(), group.size());
-    group.arrivals().meetOn(rendezvous);
+    group.arrivals().useRendezvous(rendezvous);
     return new SharedReducer(name(), group, rendezvous, device, memory);
   }
 }

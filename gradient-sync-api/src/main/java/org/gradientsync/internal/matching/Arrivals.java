@@ -20,7 +20,7 @@ public final class Arrivals implements AutoCloseable {
   private final Calls calls;
   private final Pairs pairs;
   private final MessageRendezvous messages;
-  private MessageRendezvous carrier; // or null
+  private MessageRendezvous payloadMessages; // or null
   private Rendezvous rendezvous;
   private boolean pair; // the last call was one with single other ranks
 
@@ -65,13 +65,14 @@ public final class Arrivals implements AutoCloseable {
    * From the next call on the ranks meet by messages that can bring an {@link InlinePayload}; every
    * rank calls this after the same call.
    */
-  public void meetWithPayload() {
-    carrier = new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()));
-    meetOn(carrier);
+  public void useInlinePayload() {
+    payloadMessages =
+        new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()));
+    useRendezvous(payloadMessages);
   }
 
   /** The ranks meet in another way from the next call on; every rank calls this after the same. */
-  public void meetOn(Rendezvous newRendezvous) {
+  public void useRendezvous(Rendezvous newRendezvous) {
     rendezvous = newRendezvous;
   }
 
@@ -165,9 +166,9 @@ public final class Arrivals implements AutoCloseable {
     return rendezvous.abandoned(peer);
   }
 
-  /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */
+  /** Ends the messages; whoever {@linkplain #useRendezvous chose} another way closes that. */
   @Override
   public void close() {
-    Resources.closeAll(messages, carrier);
+    Resources.closeAll(messages, payloadMessages);
   }
 }

@@ -86,7 +86,7 @@ class RendezvousChoiceTest {
               NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
           SharedMemoryRendezvous rendezvous =
               new SharedMemoryRendezvous(memory, group.rank(), group.size());
-          group.arrivals().meetOn(rendezvous);
+          group.arrivals().useRendezvous(rendezvous);
           try (HostDevice device = new HostDevice();
               SharedReducer reducer =
                   new SharedReducer("shared", group, rendezvous, device, memory)) {
