@@ -81,7 +81,7 @@ public final class SharedFiles implements AutoCloseable {
    * and of the container that they ran in.
    */
   public static void deleteLeftovers() {
-    MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
+    ProcessFileNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
   }
 
   /**
@@ -293,7 +293,8 @@ public final class SharedFiles implements AutoCloseable {
 
   /** For tests: where a file lies. */
   static Path path(long process, long secret, long id) {
-    return FOLDER.resolve(MakerNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
+    return FOLDER.resolve(
+        ProcessFileNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
   }
 
   /**

@@ -64,11 +64,11 @@ public final class TemporaryFiles {
   }
 
   private void deleteLeftovers() {
-    MakerNames.deleteLeftovers(folder, prefix, OwnFiles.ofThisUser());
+    ProcessFileNames.deleteLeftovers(folder, prefix, OwnFiles.ofThisUser());
   }
 
   private String name() {
-    return MakerNames.of(prefix, ProcessHandle.current().pid());
+    return ProcessFileNames.of(prefix, ProcessHandle.current().pid());
   }
 
   private static FileAttribute<Set<java.nio.file.attribute.PosixFilePermission>> only(String mode) {

@@ -31,7 +31,7 @@ class ProcessesTest {
       awaitStat(child, ") Z ");
       assertFalse(Processes.isAlive(child, Processes.UNKNOWN));
       assertFalse(Processes.isAlive(child, Processes.started(child)));
-      assertTrue(MakerNames.isOfEndedProcess("p-", MakerNames.of("p-", child) + "x"));
+      assertTrue(ProcessFileNames.isOfEndedProcess("p-", ProcessFileNames.of("p-", child) + "x"));
     } finally {
       parent.destroyForcibly().waitFor();
     }

@@ -81,26 +81,26 @@ class TemporaryFilesTest {
 
   @Test
   void anotherUsersLeftoversAreNotTouched() throws IOException, InterruptedException {
-    Path left = Files.writeString(folder.resolve(MakerNames.of("p-", ended()) + "x"), "");
+    Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
     int user = (int) Files.getAttribute(left, "unix:uid");
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.of(user + 1));
+    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.of(user + 1));
     assertTrue(Files.exists(left));
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.of(user));
+    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.of(user));
     assertFalse(Files.exists(left));
   }
 
   @Test
   void namesThatNoProcessGaveDoNotStopTheCleaning() throws IOException, InterruptedException {
-    String start = MakerNames.of("p-", 1).replaceAll("1-$", "");
+    String start = ProcessFileNames.of("p-", 1).replaceAll("1-$", "");
     for (String name :
         new String[] {
           "", "-", "-1-x", "x-x-x", "0-x", "99999999999999999999-x", "12", "12-", "1e3-"
         }) {
       Files.writeString(folder.resolve(start + name), "");
-      assertFalse(MakerNames.isOfEndedProcess("p-", start + name), name);
+      assertFalse(ProcessFileNames.isOfEndedProcess("p-", start + name), name);
     }
-    Path left = Files.writeString(folder.resolve(MakerNames.of("p-", ended()) + "x"), "");
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.ofThisUser());
+    Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
+    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.ofThisUser());
     assertFalse(Files.exists(left));
   }
 }

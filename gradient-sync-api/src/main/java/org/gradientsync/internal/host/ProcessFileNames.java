@@ -17,8 +17,8 @@ import org.slf4j.LoggerFactory;
  * Names of files and folders that say which process made them, so that a later one can delete what
  * a killed one has left behind: a prefix, the process id's namespace, the process id, and more.
  */
-public final class MakerNames {
-  private static final Logger log = LoggerFactory.getLogger(MakerNames.class);
+public final class ProcessFileNames {
+  private static final Logger log = LoggerFactory.getLogger(ProcessFileNames.class);
 
   /** Where it cannot be found out, nothing is known about the processes of other files. */
   private static final String UNKNOWN = "0";
@@ -28,7 +28,7 @@ public final class MakerNames {
 
   private static final Pattern REST = Pattern.compile("([1-9]\\d{0,9})-.+");
 
-  private MakerNames() {}
+  private ProcessFileNames() {}
 
   /** How the names of all that a process makes begin. */
   static String of(String prefix, long process) {
