@@ -108,7 +108,7 @@ public final class FreeMemory {
     if (left.allows(bytes)) {
       return;
     }
-    SharedFiles.deleteLeftovers();
+    SharedFiles.deleteStaleFiles();
     System.gc();
     long most = left.bytes;
     long grown = System.nanoTime();

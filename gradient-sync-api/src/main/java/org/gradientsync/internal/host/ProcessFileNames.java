@@ -46,7 +46,7 @@ public final class ProcessFileNames {
   }
 
   /** Deletes what ended processes of this user have left in a folder. */
-  static void deleteLeftovers(Path folder, String prefix, OwnFiles own) {
+  static void deleteStaleFiles(Path folder, String prefix, OwnFiles own) {
     try (DirectoryStream<Path> paths =
         Files.newDirectoryStream(
             folder, path -> isOfEndedProcess(prefix, path.getFileName().toString()))) {

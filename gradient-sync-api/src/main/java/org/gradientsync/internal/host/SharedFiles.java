@@ -63,7 +63,7 @@ public final class SharedFiles implements AutoCloseable {
   /** For tests: with a limit of its own. */
   SharedFiles(Mappings mappings) {
     this.mappings = mappings;
-    deleteLeftovers();
+    deleteStaleFiles();
   }
 
   /**
@@ -73,15 +73,15 @@ public final class SharedFiles implements AutoCloseable {
    */
   public static void deleteAll() {
     OPEN.forEach(SharedFiles::delete);
-    deleteLeftovers();
+    deleteStaleFiles();
   }
 
   /**
    * Deletes what killed processes of this user have left behind: it takes memory of the machine,
    * and of the container that they ran in.
    */
-  public static void deleteLeftovers() {
-    ProcessFileNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
+  public static void deleteStaleFiles() {
+    ProcessFileNames.deleteStaleFiles(FOLDER, PREFIX, OwnFiles.ofThisUser());
   }
 
   /**

@@ -47,7 +47,7 @@ public final class TemporaryFiles {
    * @throws IOException if it cannot be made
    */
   public Path createFolder() throws IOException {
-    deleteLeftovers();
+    deleteStaleFiles();
     return Files.createTempDirectory(folder, name(), only("rwx------"));
   }
 
@@ -59,12 +59,12 @@ public final class TemporaryFiles {
    * @throws IOException if it cannot be made
    */
   public Path createFile(String suffix) throws IOException {
-    deleteLeftovers();
+    deleteStaleFiles();
     return Files.createTempFile(folder, name(), suffix, only("rw-------"));
   }
 
-  private void deleteLeftovers() {
-    ProcessFileNames.deleteLeftovers(folder, prefix, OwnFiles.ofThisUser());
+  private void deleteStaleFiles() {
+    ProcessFileNames.deleteStaleFiles(folder, prefix, OwnFiles.ofThisUser());
   }
 
   private String name() {

@@ -83,9 +83,9 @@ class TemporaryFilesTest {
   void anotherUsersLeftoversAreNotTouched() throws IOException, InterruptedException {
     Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
     int user = (int) Files.getAttribute(left, "unix:uid");
-    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.of(user + 1));
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.of(user + 1));
     assertTrue(Files.exists(left));
-    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.of(user));
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.of(user));
     assertFalse(Files.exists(left));
   }
 
@@ -100,7 +100,7 @@ class TemporaryFilesTest {
       assertFalse(ProcessFileNames.isOfEndedProcess("p-", start + name), name);
     }
     Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
-    ProcessFileNames.deleteLeftovers(folder, "p-", OwnFiles.ofThisUser());
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.ofThisUser());
     assertFalse(Files.exists(left));
   }
 }
