@@ -53,16 +53,16 @@ public final class SharedFiles implements AutoCloseable {
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
   private final SharedBlocks blocks = new SharedBlocks(bytes -> create(bytes, bytes), this::keeps);
-  private final Mappings mappings;
+  private final MappingLimit mappingLimit;
 
   /** Files of this process. Deletes what killed processes have left behind. */
   public SharedFiles() {
-    this(Mappings.HERE);
+    this(MappingLimit.OF_THIS_PROCESS);
   }
 
   /** For tests: with a limit of its own. */
-  SharedFiles(Mappings mappings) {
-    this.mappings = mappings;
+  SharedFiles(MappingLimit mappingLimit) {
+    this.mappingLimit = mappingLimit;
     deleteStaleFiles();
   }
 
@@ -160,7 +160,7 @@ public final class SharedFiles implements AutoCloseable {
       own.add(path);
       reserve(channel, bytes);
       return new HostMemory(
-          map(channel, MapMode.READ_WRITE, bytes, segmentBytes, mappings),
+          map(channel, MapMode.READ_WRITE, bytes, segmentBytes, mappingLimit),
           id,
           0,
           () -> remove(path));
@@ -281,7 +281,7 @@ public final class SharedFiles implements AutoCloseable {
             "file is too short: file=" + path + ", bytes=" + bytes + ", expected=" + least);
       }
       return new HostMemory(
-          map(channel, mode, bytes, segmentBytes, Mappings.HERE), id, 0, () -> {});
+          map(channel, mode, bytes, segmentBytes, MappingLimit.OF_THIS_PROCESS), id, 0, () -> {});
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory of another rank cannot be mapped: " + e, e);
     } finally {
@@ -315,10 +315,10 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   private static ByteBuffer[] map(
-      FileChannel channel, MapMode mode, long bytes, int segmentBytes, Mappings mappings)
+      FileChannel channel, MapMode mode, long bytes, int segmentBytes, MappingLimit mappingLimit)
       throws IOException {
     ByteBuffer[] segments = new ByteBuffer[(int) Math.max(1, (bytes - 1) / segmentBytes + 1)];
-    mappings.require(segments.length);
+    mappingLimit.require(segments.length);
     for (int i = 0; i < segments.length; i++) {
       long first = (long) i * segmentBytes;
       ByteBuffer segment = channel.map(mode, first, Math.min(segmentBytes, bytes - first));

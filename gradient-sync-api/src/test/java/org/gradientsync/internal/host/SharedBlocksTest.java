@@ -143,7 +143,7 @@ class SharedBlocksTest {
     Files.writeString(limit, "800\n");
     Files.writeString(maps, "7f00-7f01 r--p\n".repeat(692)); // 100 are spared
     files.close();
-    files = new SharedFiles(new Mappings(root));
+    files = new SharedFiles(new MappingLimit(root));
     HostBuffer large = allocate(DataType.INT32, LARGE);
     HostBuffer small = allocate(DataType.INT32, 3);
     Files.writeString(maps, "7f00-7f01 r--p\n".repeat(700));
@@ -165,7 +165,8 @@ class SharedBlocksTest {
 
   @Test
   void thisProcessMayMapMore() throws IOException {
-    Mappings.HERE.require(1);
-    assertThrows(TooManyMappingsException.class, () -> Mappings.HERE.require(1 << 30));
+    MappingLimit.OF_THIS_PROCESS.require(1);
+    assertThrows(
+        TooManyMappingsException.class, () -> MappingLimit.OF_THIS_PROCESS.require(1 << 30));
   }
 }

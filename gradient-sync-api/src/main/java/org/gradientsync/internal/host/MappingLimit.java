@@ -12,26 +12,25 @@ import java.util.concurrent.locks.LockSupport;
  * How many mappings of memory this process may still make. The JVM needs some for threads and its
  * garbage collector, and aborts where Linux refuses them.
  */
-public final class Mappings {
-  /** Of this process. */
-  static final Mappings HERE = new Mappings(Path.of("/"));
+public final class MappingLimit {
+  static final MappingLimit OF_THIS_PROCESS = new MappingLimit(Path.of("/"));
 
-  private static final long MOST_SPARE = 4096; // for the JVM
-  private static final int PART_SPARE = 8;
-  private static final int PART_UNLOOKED = 8; // what else makes mappings is not counted
-  private static final int LOOKS = 10; // while the garbage collector unmaps
-  private static final long LOOK_NANOS = 50_000_000;
+  private static final long MAX_SPARE = 4096; // for the JVM
+  private static final int SPARE_PART = 8;
+  private static final int UNCHECKED_PART = 8; // what else makes mappings is not counted
+  private static final int ATTEMPTS = 10; // while the garbage collector unmaps
+  private static final long PAUSE_NANOS = 50_000_000;
 
   private final Path limit;
   private final Path maps;
-  private final AtomicLong unlooked = new AtomicLong(); // that may be made without a look
+  private final AtomicLong unchecked = new AtomicLong(); // that may be made without a look
 
   /**
-   * Mappings.
+   * MappingLimit.
    *
    * @param root the root of the file system
    */
-  Mappings(Path root) {
+  MappingLimit(Path root) {
     limit = root.resolve("proc/sys/vm/max_map_count");
     maps = root.resolve("proc/self/maps");
   }
@@ -43,34 +42,34 @@ public final class Mappings {
    * @throws TooManyMappingsException if those are too many
    */
   void require(int more) throws TooManyMappingsException {
-    if (unlooked.addAndGet(-more) < 0) {
-      look(more);
+    if (unchecked.addAndGet(-more) < 0) {
+      check(more);
     }
   }
 
-  private synchronized void look(int more) throws TooManyMappingsException {
+  private synchronized void check(int more) throws TooManyMappingsException {
     long most;
     long count;
     try {
-      most = most();
-      long allowed = most - Math.min(MOST_SPARE, most / PART_SPARE) - more;
+      most = limit();
+      long allowed = most - Math.min(MAX_SPARE, most / SPARE_PART) - more;
       count = count();
-      for (int look = 0; look < LOOKS && count > allowed; look++) {
-        if (look == 0) {
+      for (int attempt = 0; attempt < ATTEMPTS && count > allowed; attempt++) {
+        if (attempt == 0) {
           System.gc(); // unmapping closed buffers is left to it
         }
-        LockSupport.parkNanos(LOOK_NANOS);
+        LockSupport.parkNanos(PAUSE_NANOS);
         count = count();
       }
       if (count <= allowed) {
-        unlooked.set((allowed - count) / PART_UNLOOKED);
+        unchecked.set((allowed - count) / UNCHECKED_PART);
         return;
       }
     } catch (IOException | RuntimeException e) {
-      unlooked.set(MOST_SPARE); // not Linux, or not to be read
+      unchecked.set(MAX_SPARE); // not Linux, or not to be read
       return;
     }
-    unlooked.set(0);
+    unchecked.set(0);
     throw new TooManyMappingsException(
         "this process has too many mappings of memory: mappings="
             + count
@@ -82,7 +81,7 @@ public final class Mappings {
   }
 
   /** The limit, read at once: the rest of a part would be empty. */
-  private long most() throws IOException {
+  private long limit() throws IOException {
     byte[] bytes = new byte[64];
     try (InputStream in = Files.newInputStream(limit)) {
       int read = in.read(bytes);
