@@ -54,7 +54,8 @@ public final class RankReport {
                   calls.isRunning() ? "in " + calls.current() : "is in no call",
                   calls.sinceLast() / 1e9,
                   calls.lastFinished()));
-      Thread thread = !calls.isRunning() && caller instanceof HelpingThread h ? h.helps() : caller;
+      Thread thread =
+          !calls.isRunning() && caller instanceof WorkerThread worker ? worker.requester() : caller;
       if (thread != null) {
         line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
       }

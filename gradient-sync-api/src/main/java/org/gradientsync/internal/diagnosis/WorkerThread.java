@@ -1,14 +1,14 @@
 package org.gradientsync.internal.diagnosis;
 
 /** A thread of the library that makes calls for another one. */
-public abstract class HelpingThread extends Thread {
+public abstract class WorkerThread extends Thread {
   /**
    * A thread.
    *
    * @param work what it does
    * @param name its name
    */
-  protected HelpingThread(Runnable work, String name) {
+  protected WorkerThread(Runnable work, String name) {
     super(work, name);
   }
 
@@ -18,5 +18,5 @@ public abstract class HelpingThread extends Thread {
    *
    * @return a thread, or null
    */
-  public abstract Thread helps();
+  public abstract Thread requester();
 }
