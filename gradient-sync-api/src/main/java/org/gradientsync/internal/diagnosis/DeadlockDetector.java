@@ -56,7 +56,7 @@ public final class DeadlockDetector implements AutoCloseable {
     WatchedGroup find(GroupKey key);
 
     /** Whether one thread alone has made all calls of this rank. */
-    boolean haveOneCaller();
+    boolean hasSingleCaller();
 
     /** Whether a rank of the job hears nothing any more, as far as this one knows. */
     boolean isGone(int worldRank);
@@ -140,7 +140,7 @@ public final class DeadlockDetector implements AutoCloseable {
     int last = probe.length() - 1;
     WatchedGroup group = groups.find(probe.group(last));
     if (group == null
-        || group != pending.group && !groups.haveOneCaller()
+        || group != pending.group && !groups.hasSingleCaller()
         || group
             .arrivals()
             .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))

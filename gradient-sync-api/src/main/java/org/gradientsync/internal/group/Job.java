@@ -9,7 +9,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.diagnosis.Bells;
 import org.gradientsync.internal.diagnosis.DeadlockDetector;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
-import org.gradientsync.internal.matching.Callers;
+import org.gradientsync.internal.matching.CallerThreads;
 import org.gradientsync.internal.ranks.ContextIds;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.GroupKey;
@@ -39,7 +39,7 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   private final ContextIds contexts = new ContextIds();
-  private final Callers callers = new Callers();
+  private final CallerThreads callerThreads = new CallerThreads();
   private final Set<Member> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
@@ -65,8 +65,8 @@ public final class Job implements DeadlockDetector.Groups {
     return contexts;
   }
 
-  Callers callers() {
-    return callers;
+  CallerThreads callerThreads() {
+    return callerThreads;
   }
 
   JobLiveness liveness() {
@@ -114,8 +114,8 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   @Override
-  public boolean haveOneCaller() {
-    return callers.areOne();
+  public boolean hasSingleCaller() {
+    return callerThreads.isSingle();
   }
 
   @Override

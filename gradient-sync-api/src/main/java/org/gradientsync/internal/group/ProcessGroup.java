@@ -87,7 +87,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     this.context = context;
     GroupKey key = new GroupKey(context, id);
     messages = new GroupTransport(transport, ranks, context);
-    calls = new Calls(job.callers());
+    calls = new Calls(job.callerThreads());
     arrivals = new Arrivals(messages, calls);
     departures = DepartureNotices.of(messages, key, transport.common(), generation);
     liveness = new Liveness(ranks, job.liveness(), departures);

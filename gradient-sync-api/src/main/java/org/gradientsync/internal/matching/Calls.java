@@ -12,15 +12,15 @@ import org.gradientsync.spi.DeviceCalls;
  * makes them. The group's lock is held, if nothing else is said.
  */
 public final class Calls implements DeviceCalls {
-  private final Callers callers;
+  private final CallerThreads callerThreads;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself, which no user wants to count
   private long enqueued; // negative if they cannot be counted
 
-  public Calls(Callers callers) {
-    this.callers = callers;
+  public Calls(CallerThreads callerThreads) {
+    this.callerThreads = callerThreads;
   }
 
   /** Notes a call in which the ranks meet. Allocates nothing, but for a thread's first call. */
@@ -64,7 +64,7 @@ public final class Calls implements DeviceCalls {
     Call.writeOwn(call, enqueued, -1, buffer);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
-      callers.calledBy(Thread.currentThread());
+      callerThreads.record(Thread.currentThread());
     }
   }
 
