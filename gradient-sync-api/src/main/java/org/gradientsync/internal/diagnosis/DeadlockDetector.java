@@ -156,7 +156,7 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private boolean mayAsk(PendingWait pending) {
-    return !unread.get(pending.awaited()) && !pending.group.liveness().isDeaf(pending.peer);
+    return !unread.get(pending.awaited()) && !pending.group.liveness().isUnreachable(pending.peer);
   }
 
   /** Adds a wait to a chain, and asks the rank that it is for. */
@@ -190,7 +190,7 @@ public final class DeadlockDetector implements AutoCloseable {
     if (group != null) {
       circle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && !group.liveness().isDeaf(peer)) {
+        if (peer != group.rank() && !group.liveness().isUnreachable(peer)) {
           send(circle, group.ranks().worldRank(peer));
         }
       }

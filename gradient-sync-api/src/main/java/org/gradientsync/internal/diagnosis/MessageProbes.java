@@ -16,7 +16,7 @@ public final class MessageProbes implements ProbeChannel {
 
   private final Transport transport;
   private final int rank;
-  private final BitSet mute = new BitSet(); // ranks that cannot be heard any more
+  private final BitSet unreachable = new BitSet(); // ranks that cannot be heard any more
   private final Message[] receives; // each null until a wait has become long
   private final Probe[] incoming;
 
@@ -30,7 +30,7 @@ public final class MessageProbes implements ProbeChannel {
   @Override
   public void read(BiConsumer<Probe, Integer> taker) {
     for (int peer = 0; peer < receives.length; peer++) {
-      if (peer == rank || mute.get(peer)) {
+      if (peer == rank || unreachable.get(peer)) {
         continue;
       }
       try {
@@ -44,7 +44,7 @@ public final class MessageProbes implements ProbeChannel {
           receives[peer].start();
         }
       } catch (GradientSyncException e) {
-        mute.set(peer);
+        unreachable.set(peer);
         log.debug("rank {} cannot hear rank {}", rank, peer, e); // it has died, say
       }
     }
@@ -68,7 +68,7 @@ public final class MessageProbes implements ProbeChannel {
 
   private void end(int peer, ByteBuffer memory) {
     try {
-      if (peer != rank && !mute.get(peer)) {
+      if (peer != rank && !unreachable.get(peer)) {
         Message receive = receives[peer];
         if (receive == null) {
           receive = transport.receiver(memory, peer, Channel.PROBE);

@@ -122,7 +122,7 @@ public final class RemoteReportRequest implements AutoCloseable {
    */
   synchronized void answer(int asker, Answer answer) {
     unanswered.clear(asker);
-    if (liveness.isDeaf(asker)) {
+    if (liveness.isUnreachable(asker)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));

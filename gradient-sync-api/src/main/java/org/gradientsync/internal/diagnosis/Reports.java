@@ -232,7 +232,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   private void ask(List<Integer> node, String text) {
-    List<Integer> there = node.stream().filter(peer -> !liveness.isDeaf(peer)).toList();
+    List<Integer> there = node.stream().filter(peer -> !liveness.isUnreachable(peer)).toList();
     List<Integer> come = there.stream().filter(group.arrivals()::hasCome).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
     if (!asked.isEmpty()) {
@@ -255,7 +255,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   private boolean mayAnswer(List<Integer> node) {
     return speaker(node) == NO_RANK
         && !allReported(node)
-        && !node.stream().allMatch(liveness::isDeaf);
+        && !node.stream().allMatch(liveness::isUnreachable);
   }
 
   /** Who of a node has answered for it, or {@link RankMap#NO_RANK}. */

@@ -138,7 +138,7 @@ public final class GroupState {
     if (broken == null) {
       broken = cause;
       try {
-        departures.sendFailure(cause.getMessage(), group.liveness()::isDeaf);
+        departures.sendFailure(cause.getMessage(), group.liveness()::isUnreachable);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {

@@ -108,7 +108,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     matcher = new CallMatcher(watched, state, wait);
     job.opened(this);
     if (isWorld()) {
-      job.liveness().hearWorld(departures);
+      job.liveness().watchWorld(departures);
     } else if (reports != null) {
       Watch.add(reports, reports.asksByMessages());
     }
@@ -415,13 +415,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     stopWatching();
     try {
       if (!isEnding()) { // otherwise it has been sent
-        departures.send(Departure.CLOSED, "", liveness::isDeaf);
+        departures.send(Departure.CLOSED, "", liveness::isUnreachable);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is over already
     }
     if (isWorld()) {
-      job.liveness().hearWorld(null);
+      job.liveness().watchWorld(null);
     }
     Resources.closeAll( // a message that cannot be ended does not keep the rest
         departures,
@@ -498,7 +498,9 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
    * @return ranks of the group, in their order
    */
   public List<Integer> staying() {
-    return ranks.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
+    return ranks.all().stream()
+        .filter(peer -> peer != rank() && !liveness.isUnreachable(peer))
+        .toList();
   }
 
   /**

@@ -49,12 +49,12 @@ public interface DepartureNotices extends AutoCloseable {
    * make MPI end this process.
    *
    * @param reason what has ended this rank, or an empty text
-   * @param deaf who need not be told
+   * @param unreachable who need not be told
    */
-  void send(Departure departure, String reason, IntPredicate deaf);
+  void send(Departure departure, String reason, IntPredicate unreachable);
 
   /** Tells the others that this rank has given up, as {@link #send} does; it leaves later. */
-  void sendFailure(String reason, IntPredicate deaf);
+  void sendFailure(String reason, IntPredicate unreachable);
 
   @Override
   void close();

@@ -17,7 +17,7 @@ public final class JobLiveness {
   }
 
   /** Looks from now on at what the ranks say when they leave the world; null to end that. */
-  public void hearWorld(DepartureNotices notices) {
+  public void watchWorld(DepartureNotices notices) {
     world = notices;
   }
 

@@ -47,7 +47,7 @@ public final class Liveness {
   }
 
   /** Whether a rank has left or is gone, or may be. */
-  public boolean isDeaf(int peer) {
+  public boolean isUnreachable(int peer) {
     try {
       return departures.hasLeft(peer) || isGone(peer);
     } catch (GradientSyncException e) {

@@ -94,16 +94,16 @@ public final class MessageDepartureNotices implements DepartureNotices {
   }
 
   @Override
-  public void send(Departure departure, String reason, IntPredicate deaf) {
-    send(LEFT, departure, reason, deaf);
+  public void send(Departure departure, String reason, IntPredicate unreachable) {
+    send(LEFT, departure, reason, unreachable);
   }
 
   @Override
-  public void sendFailure(String reason, IntPredicate deaf) {
-    send(FAILED, Departure.CLOSED, reason, deaf);
+  public void sendFailure(String reason, IntPredicate unreachable) {
+    send(FAILED, Departure.CLOSED, reason, unreachable);
   }
 
-  private void send(int kind, Departure departure, String reason, IntPredicate deaf) {
+  private void send(int kind, Departure departure, String reason, IntPredicate unreachable) {
     ByteBuffer notice = own[kind];
     notice.putLong(0, generation);
     notice.putInt(KIND, kind);
@@ -112,7 +112,7 @@ public final class MessageDepartureNotices implements DepartureNotices {
     GradientSyncException failure = null;
     for (int peer = 0; peer < notices.length; peer++) {
       try {
-        if (peer != group.rank() && !deaf.test(peer)) {
+        if (peer != group.rank() && !unreachable.test(peer)) {
           Message message = group.sender(notice, peer, Channel.DEPARTURE);
           message.start();
           message.close();

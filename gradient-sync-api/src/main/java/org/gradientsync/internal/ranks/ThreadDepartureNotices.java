@@ -72,12 +72,12 @@ public final class ThreadDepartureNotices implements DepartureNotices {
   }
 
   @Override
-  public void send(Departure departure, String reason, IntPredicate deaf) {
+  public void send(Departure departure, String reason, IntPredicate unreachable) {
     notices.left.set(rank, new Leaving(departure, ShortText.cut(reason, REASON_BYTES)));
   }
 
   @Override
-  public void sendFailure(String reason, IntPredicate deaf) {
+  public void sendFailure(String reason, IntPredicate unreachable) {
     notices.failures.set(rank, ShortText.cut(reason, REASON_BYTES));
   }
 
