@@ -36,7 +36,7 @@ public final class RemoteReportRequest implements AutoCloseable {
   private final RankMap ranks;
   private final Liveness liveness;
   private final long generation;
-  private final ByteBuffer questions;
+  private final ByteBuffer requests;
   private final Message[] listening;
   private final BitSet asked = new BitSet(); // this rank, by those
   private final BitSet unanswered = new BitSet(); // of them
@@ -48,11 +48,12 @@ public final class RemoteReportRequest implements AutoCloseable {
   /**
    * What a rank says for its node.
    *
-   * @param teller which rank is to sum up, as far as that node knows, or {@link RankMap#NO_RANK}
+   * @param summarizer which rank is to sum up, as far as that node knows, or {@link
+   *     RankMap#NO_RANK}
    * @param folder where that node's reports are
    * @param lines about each rank of that node, in their order
    */
-  record Answer(int teller, String folder, List<Line> lines) {}
+  record Answer(int summarizer, String folder, List<Line> lines) {}
 
   /**
    * What a node's ranks know of one of them.
@@ -69,12 +70,12 @@ public final class RemoteReportRequest implements AutoCloseable {
     this.liveness = liveness;
     this.generation = generation;
     listening = new Message[group.size()];
-    questions = HostBuffers.allocate(group.size() * Long.BYTES);
+    requests = HostBuffers.allocate(group.size() * Long.BYTES);
     for (int peer = 0; peer < listening.length; peer++) {
       if (!ranks.isNear(peer)) {
-        questions.putLong(peer * Long.BYTES, NOBODY);
-        ByteBuffer question = questions.slice(peer * Long.BYTES, Long.BYTES);
-        listening[peer] = group.receiver(question, peer, Channel.REPORT_REQUEST);
+        requests.putLong(peer * Long.BYTES, NOBODY);
+        ByteBuffer request = requests.slice(peer * Long.BYTES, Long.BYTES);
+        listening[peer] = group.receiver(request, peer, Channel.REPORT_REQUEST);
         listening[peer].start();
       }
     }
@@ -87,7 +88,7 @@ public final class RemoteReportRequest implements AutoCloseable {
     }
     sends.forEach(RemoteReportRequest::isOver); // drives them on
     for (int peer = 0; peer < listening.length; peer++) {
-      if (listening[peer] != null && !asked.get(peer) && hears(peer)) {
+      if (listening[peer] != null && !asked.get(peer) && hasRequest(peer)) {
         asked.set(peer);
         unanswered.set(peer);
       }
@@ -95,12 +96,12 @@ public final class RemoteReportRequest implements AutoCloseable {
     return unanswered.isEmpty() ? List.of() : unanswered.stream().boxed().toList();
   }
 
-  private boolean hears(int peer) {
+  private boolean hasRequest(int peer) {
     try {
       if (!listening[peer].test()) {
         return false;
       }
-      if (questions.getLong(peer * Long.BYTES) == generation) {
+      if (requests.getLong(peer * Long.BYTES) == generation) {
         return true;
       }
       listening[peer].start(); // from an earlier owner of these tags
@@ -120,13 +121,13 @@ public final class RemoteReportRequest implements AutoCloseable {
    *
    * @param asker who has asked
    */
-  synchronized void answer(int asker, Answer answer) {
-    unanswered.clear(asker);
-    if (liveness.isUnreachable(asker)) {
+  synchronized void answer(int requester, Answer answer) {
+    unanswered.clear(requester);
+    if (liveness.isUnreachable(requester)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));
-    bytes.putInt(0, answer.teller());
+    bytes.putInt(0, answer.summarizer());
     ShortText.put(bytes, TEXTS, PIECE, answer.folder());
     int at = TEXTS + PIECE;
     for (Line line : answer.lines()) {
@@ -134,7 +135,7 @@ public final class RemoteReportRequest implements AutoCloseable {
       ShortText.put(bytes, at + Integer.BYTES, PIECE - Integer.BYTES, line.text());
       at += PIECE;
     }
-    send(bytes, asker, Channel.REPORT);
+    send(bytes, requester, Channel.REPORT);
   }
 
   /**
@@ -158,9 +159,9 @@ public final class RemoteReportRequest implements AutoCloseable {
       log.debug("rank {} cannot ask rank {}", group.rank(), peer, e);
       return;
     }
-    ByteBuffer question = HostBuffers.allocate(Long.BYTES);
-    question.putLong(0, generation);
-    send(question, peer, Channel.REPORT_REQUEST);
+    ByteBuffer request = HostBuffers.allocate(Long.BYTES);
+    request.putLong(0, generation);
+    send(request, peer, Channel.REPORT_REQUEST);
   }
 
   /** What a rank has answered, or null if it has not. */

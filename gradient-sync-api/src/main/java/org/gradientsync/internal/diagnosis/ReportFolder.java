@@ -29,7 +29,7 @@ public final class ReportFolder {
   private static final String OWN = "rank-";
   private static final String NOT_WRITTEN = "-not-written ";
   private static final String SUMMARY = "summary.txt";
-  private static final String TELLER = "teller.txt";
+  private static final String SUMMARIZER = "teller.txt";
 
   private static final int LONGEST_NAME = 200;
 
@@ -163,15 +163,15 @@ public final class ReportFolder {
   /**
    * Leaves the summary to a rank, unless it has been left to one.
    *
-   * @param teller the rank
+   * @param summarizer the rank
    * @param name what {@link org.gradientsync.spi.RankGroup#name} calls it
    * @return whether it is this rank's now; also where nothing can be written
    */
-  boolean leaveSummaryTo(int teller, String name) {
+  boolean leaveSummaryTo(int summarizer, String name) {
     try {
       Files.writeString(
-          where().resolve(TELLER),
-          teller + ": the summary is left to " + name + System.lineSeparator(),
+          where().resolve(SUMMARIZER),
+          summarizer + ": the summary is left to " + name + System.lineSeparator(),
           StandardCharsets.UTF_8,
           StandardOpenOption.CREATE_NEW);
     } catch (FileAlreadyExistsException e) {
@@ -183,9 +183,9 @@ public final class ReportFolder {
   }
 
   /** To whom the summary has been left, or {@link RankMap#NO_RANK} if that is not known. */
-  int teller() {
+  int summarizer() {
     try {
-      return Integer.parseInt(Files.readString(where().resolve(TELLER)).split(":", 2)[0]);
+      return Integer.parseInt(Files.readString(where().resolve(SUMMARIZER)).split(":", 2)[0]);
     } catch (IOException | RuntimeException e) {
       return RankMap.NO_RANK;
     }

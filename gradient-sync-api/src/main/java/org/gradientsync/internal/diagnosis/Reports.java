@@ -27,13 +27,13 @@ import org.slf4j.LoggerFactory;
  * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
  * of it are asked by messages ({@link RemoteReportRequest}): those that have come to the call,
  * because they are most likely to live, and otherwise all that are not known to be gone. Who is
- * asked makes his node's folder, leaves the summary to the asker, and answers for his whole node,
- * also for the ranks of it that have died, when the others have written. Where two nodes ask each
- * other at the same time, the one with the lower number sums up.
+ * asked makes his node's folder, leaves the summary to the requester, and answers for his whole
+ * node, also for the ranks of it that have died, when the others have written. Where two nodes ask
+ * each other at the same time, the one with the lower number sums up.
  */
 public final class Reports implements Watch.Watched, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
-  private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
+  private static final long WAIT_NANOS = 2_000_000_000L; // with others, each time
   private static final long HEAD_START_NANOS = 1_000_000_000; // of rank 0
   private static final long SAME_FOLDER_NANOS = 1_000_000_000; // twice what watches may take
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
@@ -53,7 +53,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   private final RankMap ranks;
   private final Liveness liveness;
   private final Function<String, List<String>> report;
-  private long questionSeen; // 0 if there is none
+  private long requestSeen; // 0 if there is none
   private long lookedAt = System.nanoTime(); // for messages, by the thread that does
 
   /**
@@ -106,7 +106,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     await(start, () -> allReported() || othersSeeNoFolder(start));
     if (group.rank() != 0 && liveness.isAlive(0)) {
       await(
-          start, () -> folder.teller() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
+          start,
+          () -> folder.summarizer() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
     }
     if (folder.leaveSummaryTo(group.rank(), ranks.name(group.rank()))) {
       sumUp(text, where, start);
@@ -121,7 +122,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   /** Waits as long as is worth while; those who ask meanwhile are answered. */
   private void await(long start, BooleanSupplier isOver) {
     while (true) {
-      answerQuestions();
+      answerRequests();
       if (isOver.getAsBoolean() || isOver(start)) {
         return;
       }
@@ -130,7 +131,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   private static boolean isOver(long start) {
-    return System.nanoTime() - start > PATIENCE_NANOS;
+    return System.nanoTime() - start > WAIT_NANOS;
   }
 
   private boolean allReported() {
@@ -175,9 +176,9 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     List<String> folders = new ArrayList<>(List.of("reports: " + where));
     int other = NO_RANK; // that sums up
     for (List<Integer> node : nodes) {
-      int speaker = speaker(node);
+      int responder = responder(node);
       RemoteReportRequest.Answer answer =
-          speaker == NO_RANK ? null : reportRequest.answerOf(speaker);
+          responder == NO_RANK ? null : reportRequest.answerOf(responder);
       for (int i = 0; i < node.size(); i++) {
         int peer = node.get(i);
         if (answer != null) {
@@ -190,8 +191,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
         }
       }
       if (answer != null) {
-        folders.add("reports of " + ranks.name(speaker) + " and its node: " + answer.folder());
-        other = isOfLowerNode(answer.teller()) ? answer.teller() : other;
+        folders.add("reports of " + ranks.name(responder) + " and its node: " + answer.folder());
+        other = isOfLowerNode(answer.summarizer()) ? answer.summarizer() : other;
       }
     }
     for (int peer = 0; peer < lines.length; peer++) {
@@ -199,8 +200,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     }
     folder.writeSummary(List.of(lines));
     if (other != NO_RANK) {
-      int teller = other; // whose question must find this rank here
-      await(System.nanoTime(), () -> reportRequest.hasAsked(teller));
+      int summarizer = other; // whose question must find this rank here
+      await(System.nanoTime(), () -> reportRequest.hasAsked(summarizer));
     } else {
       List<String> all = new ArrayList<>(List.of(lines));
       all.addAll(folders);
@@ -213,10 +214,10 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   /** Whether it is one that asks at the same time, and goes before this one. */
-  private boolean isOfLowerNode(int teller) {
-    return teller >= 0
-        && teller < group.size()
-        && ranks.nodeOf(teller) < ranks.nodeOf(group.rank());
+  private boolean isOfLowerNode(int summarizer) {
+    return summarizer >= 0
+        && summarizer < group.size()
+        && ranks.nodeOf(summarizer) < ranks.nodeOf(group.rank());
   }
 
   private String line(int peer) {
@@ -253,13 +254,13 @@ public final class Reports implements Watch.Watched, AutoCloseable {
 
   /** Whether a node has not answered, and somebody is there who could. */
   private boolean mayAnswer(List<Integer> node) {
-    return speaker(node) == NO_RANK
+    return responder(node) == NO_RANK
         && !allReported(node)
         && !node.stream().allMatch(liveness::isUnreachable);
   }
 
   /** Who of a node has answered for it, or {@link RankMap#NO_RANK}. */
-  private int speaker(List<Integer> node) {
+  private int responder(List<Integer> node) {
     return node.stream()
         .filter(peer -> reportRequest.answerOf(peer) != null)
         .findFirst()
@@ -270,28 +271,28 @@ public final class Reports implements Watch.Watched, AutoCloseable {
    * Answers the ranks that ask by messages, as soon as this node's ranks have all written their
    * reports. Called again and again, by any thread.
    */
-  synchronized void answerQuestions() {
-    List<Integer> askers = reportRequest == null ? List.of() : reportRequest.unanswered();
-    Path where = askers.isEmpty() ? null : folder.ask();
+  synchronized void answerRequests() {
+    List<Integer> requesters = reportRequest == null ? List.of() : reportRequest.unanswered();
+    Path where = requesters.isEmpty() ? null : folder.ask();
     if (where == null) {
       return;
     }
-    int first = askers.get(0);
+    int first = requesters.get(0);
     folder.leaveSummaryTo(first, ranks.name(first));
-    if (questionSeen == 0) {
-      questionSeen = System.nanoTime();
+    if (requestSeen == 0) {
+      requestSeen = System.nanoTime();
       Watch.wake(this);
     }
     List<Integer> own = ranks.onNode(ranks.nodeOf(group.rank()));
-    int teller = folder.teller();
-    if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
+    int summarizer = folder.summarizer();
+    if (summarizer != NO_RANK && allReported(own) || System.nanoTime() - requestSeen > NODE_NANOS) {
       List<RemoteReportRequest.Line> lines =
           own.stream()
               .map(peer -> new RemoteReportRequest.Line(!liveness.isAlive(peer), line(peer)))
               .toList();
       RemoteReportRequest.Answer answer =
-          new RemoteReportRequest.Answer(teller, where.toString(), lines);
-      askers.forEach(asker -> reportRequest.answer(asker, answer));
+          new RemoteReportRequest.Answer(summarizer, where.toString(), lines);
+      requesters.forEach(requester -> reportRequest.answer(requester, answer));
       Watch.rest(this);
     }
   }
@@ -325,7 +326,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     long now = System.nanoTime();
     if (group.calls().log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
       lookedAt = now;
-      answerQuestions();
+      answerRequests();
     }
   }
 

@@ -58,8 +58,8 @@ class ReportsTest {
       assertTrue(report.contains("\"rank-1\" "), report);
       assertTrue(report.contains("java.version="), report);
     }
-    String teller = Files.readString(reports.resolve("teller.txt"));
-    assertTrue(teller.matches((stuck == 0 ? "[12]" : "0") + ": .*\\R"), teller);
+    String summarizer = Files.readString(reports.resolve("teller.txt"));
+    assertTrue(summarizer.matches((stuck == 0 ? "[12]" : "0") + ": .*\\R"), summarizer);
     List<String> summary = Files.readAllLines(reports.resolve("summary.txt"));
     assertEquals(3, summary.size(), summary::toString);
     for (int rank = 0; rank < 3; rank++) {
