@@ -12,12 +12,12 @@ import org.gradientsync.spi.Resources;
 
 /**
  * What a reducer has prepared for each buffer. A plan is kept until its buffer is closed, or until
- * {@value #MOST} other buffers have been used since. Looking one up allocates nothing.
+ * {@value #MAX} other buffers have been used since. Looking one up allocates nothing.
  *
  * @param <P> a plan
  */
 public final class PlanCache<P> implements AutoCloseable {
-  private static final int MOST = 512;
+  private static final int MAX = 512;
 
   private final Object lock;
   private final Consumer<P> end;
@@ -58,7 +58,7 @@ public final class PlanCache<P> implements AutoCloseable {
     Entry<P> entry = new Entry<>(plan, () -> forget(buffer));
     buffer.onClose(entry.forget());
     entries.put(buffer, entry);
-    if (entries.size() > MOST) {
+    if (entries.size() > MAX) {
       Iterator<DeviceBuffer> eldest = entries.keySet().iterator();
       forget(eldest.next());
     }

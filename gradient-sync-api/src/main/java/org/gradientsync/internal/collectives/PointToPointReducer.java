@@ -28,7 +28,7 @@ import org.gradientsync.spi.Resources;
  */
 public final class PointToPointReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
-  private static final int LEAST_CHUNK_BYTES = 256;
+  private static final int MIN_CHUNK_BYTES = 256;
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
@@ -168,7 +168,7 @@ public final class PointToPointReducer implements Reducer {
    */
   private long chunk(DeviceBuffer buffer) {
     int most = chunkBytes / buffer.type().sizeInBytes();
-    int least = Math.min(most, LEAST_CHUNK_BYTES / buffer.type().sizeInBytes());
+    int least = Math.min(most, MIN_CHUNK_BYTES / buffer.type().sizeInBytes());
     long shard = (buffer.count() + group.size() - 1) / group.size();
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
   }

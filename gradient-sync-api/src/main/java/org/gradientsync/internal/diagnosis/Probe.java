@@ -26,7 +26,7 @@ public final class Probe {
   }
 
   /** How many waits a chain can have. */
-  static final int MOST = 16;
+  static final int MAX = 16;
 
   private static final int KIND = 0;
   private static final int LENGTH = 8;
@@ -50,7 +50,7 @@ public final class Probe {
    * The size of a message: less than the 4 KB that MPI libraries send at once, if not told
    * otherwise.
    */
-  static final int BYTES = WAITS + MOST * WAIT;
+  static final int BYTES = WAITS + MAX * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
   private static final WaitPhase[] PHASES = WaitPhase.values();
@@ -88,7 +88,7 @@ public final class Probe {
   Kind kind(int ranks) {
     long kind = memory.getLong(KIND);
     long length = memory.getLong(LENGTH);
-    boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MOST + 1);
+    boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MAX + 1);
     valid &= length > 0 || kind == Kind.READ.ordinal();
     for (int i = 0; valid && i < length; i++) {
       valid =
@@ -108,7 +108,7 @@ public final class Probe {
   }
 
   boolean isFull() {
-    return length() == MOST;
+    return length() == MAX;
   }
 
   /** Adds a wait to the chain. */

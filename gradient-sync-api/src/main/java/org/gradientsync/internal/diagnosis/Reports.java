@@ -39,7 +39,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
-  private static final int MOST_ASKED = 3; // of a node; each answers for all of it
+  private static final int MAX_ASKED = 3; // of a node; each answers for all of it
   private static final int NO_RANK = RankMap.NO_RANK;
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
@@ -235,7 +235,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   private void ask(List<Integer> node, String text) {
     List<Integer> there = node.stream().filter(peer -> !liveness.isUnreachable(peer)).toList();
     List<Integer> come = there.stream().filter(group.arrivals()::hasCome).toList();
-    List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
+    List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MAX_ASKED).toList();
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
       log.warn("{}; asking {} what its node is doing", text, ranks.names(asked));

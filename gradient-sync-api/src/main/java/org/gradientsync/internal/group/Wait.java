@@ -44,7 +44,7 @@ public final class Wait {
    */
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
 
-  private static final long MOST_LONG_NANOS = Duration.ofSeconds(2).toNanos();
+  private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
@@ -87,7 +87,7 @@ public final class Wait {
     this.timeouts = timeouts;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
-    longNanos = Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
+    longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
   }
 
   /** See {@link ProcessGroup#addCheck}. */

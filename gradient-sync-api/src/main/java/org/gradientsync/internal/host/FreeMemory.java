@@ -23,7 +23,7 @@ public final class FreeMemory {
   private static final long GROWTH = 8L << 20; // less is other programs' coming and going
   private static final long STILL_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 20_000_000;
-  private static final long MOST_SPARE = 256L << 20; // for everybody else
+  private static final long MAX_SPARE = 256L << 20; // for everybody else
   private static final int PART_SPARE = 8; // of a small machine or group
   private static final int PART_UNLOOKED = 32;
   private static final long UNKNOWN = Long.MAX_VALUE;
@@ -56,7 +56,7 @@ public final class FreeMemory {
     }
 
     long spare() {
-      return Math.min(MOST_SPARE, total / PART_SPARE);
+      return Math.min(MAX_SPARE, total / PART_SPARE);
     }
   }
 

@@ -17,13 +17,13 @@ import java.util.function.BooleanSupplier;
  */
 public final class SharedBlocks {
   /** The largest piece, in bytes. */
-  static final int MOST_BYTES = 64 << 10;
+  static final int MAX_BYTES = 64 << 10;
 
   /** The largest block, in bytes. */
-  static final int MOST_BLOCK_BYTES = 512 << 10;
+  static final int MAX_BLOCK_BYTES = 512 << 10;
 
-  private static final int LEAST_BLOCK_BYTES = 64 << 10;
-  private static final int LEAST_BYTES = 64; // a cache line
+  private static final int MIN_BLOCK_BYTES = 64 << 10;
+  private static final int MIN_BYTES = 64; // a cache line
   private static final int PIECES = 256; // of a block, more or less
 
   /** Makes the file of a block. */
@@ -61,7 +61,7 @@ public final class SharedBlocks {
   SharedBlocks(Maker maker, BooleanSupplier keep) {
     this.maker = maker;
     this.keep = keep;
-    for (int size = LEAST_BYTES; size <= MOST_BYTES; size *= 2) {
+    for (int size = MIN_BYTES; size <= MAX_BYTES; size *= 2) {
       roomy.add(new LinkedHashSet<>());
     }
   }
@@ -69,15 +69,15 @@ public final class SharedBlocks {
   /**
    * Takes a piece.
    *
-   * @param bytes from 1 to {@link #MOST_BYTES}
+   * @param bytes from 1 to {@link #MAX_BYTES}
    * @return zeros
    * @throws IOException if there is no room for a further block
    */
   synchronized HostMemory take(int bytes) throws IOException {
-    int pieceBytes = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * bytes - 1));
+    int pieceBytes = Math.max(MIN_BYTES, Integer.highestOneBit(2 * bytes - 1));
     Set<Block> blocks = roomyFor(pieceBytes);
     if (blocks.isEmpty()) {
-      int size = Math.min(MOST_BLOCK_BYTES, Math.max(LEAST_BLOCK_BYTES, PIECES * pieceBytes));
+      int size = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, PIECES * pieceBytes));
       blocks.add(new Block(maker.make(size), pieceBytes, size));
     }
     Block block = blocks.iterator().next();
@@ -108,6 +108,6 @@ public final class SharedBlocks {
   }
 
   private Set<Block> roomyFor(int pieceBytes) {
-    return roomy.get(Integer.numberOfTrailingZeros(pieceBytes / LEAST_BYTES));
+    return roomy.get(Integer.numberOfTrailingZeros(pieceBytes / MIN_BYTES));
   }
 }

@@ -122,7 +122,7 @@ public final class SharedFiles implements AutoCloseable {
    * @throws IOException if the memory file system is full, among others
    */
   HostMemory allocate(long bytes, int segmentBytes) throws IOException {
-    return bytes <= SharedBlocks.MOST_BYTES && segmentBytes >= SharedBlocks.MOST_BLOCK_BYTES
+    return bytes <= SharedBlocks.MAX_BYTES && segmentBytes >= SharedBlocks.MAX_BLOCK_BYTES
         ? blocks.take((int) bytes)
         : create(bytes, segmentBytes);
   }

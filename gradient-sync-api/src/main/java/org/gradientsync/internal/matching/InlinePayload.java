@@ -13,9 +13,9 @@ import org.gradientsync.spi.Message;
  */
 public final class InlinePayload implements AutoCloseable {
   /** For each rank; beyond it, one message more to wait for is little, and copying is not. */
-  private static final int MOST_BYTES = 128 << 10;
+  private static final int MAX_BYTES = 128 << 10;
 
-  private static final int MOST_BYTES_FOR_ALL = 4 << 20; // it is held for each group
+  private static final int MAX_BYTES_FOR_ALL = 4 << 20; // it is held for each group
 
   private final ByteBuffer[] memory;
   private final ByteBuffer[] elements;
@@ -29,7 +29,7 @@ public final class InlinePayload implements AutoCloseable {
 
   /** The most that can travel to each rank, in bytes. */
   static int most(int ranks) {
-    return Math.min(MOST_BYTES, MOST_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
+    return Math.min(MAX_BYTES, MAX_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
   }
 
   /**

@@ -10,7 +10,7 @@ public final class RankMap {
   /** Instead of a rank, where none is meant. */
   public static final int NO_RANK = -1;
 
-  private static final int MOST_NAMED = 4;
+  private static final int MAX_NAMED = 4;
 
   private final Transport transport;
   private final int[] worldRanks;
@@ -85,7 +85,7 @@ public final class RankMap {
 
   /** See {@link org.gradientsync.spi.RankGroup#names}. */
   public String names(List<Integer> peers) {
-    return peers.size() > MOST_NAMED
+    return peers.size() > MAX_NAMED
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));
   }

@@ -9,16 +9,16 @@ import java.util.function.LongSupplier;
  * late.
  *
  * <p>A waiting thread looks at this clock many times in a second. Where it has not looked for
- * longer than {@link #MOST_PER_LOOK}, something kept it from running, and the rest does not count.
+ * longer than {@link #MAX_PER_LOOK}, something kept it from running, and the rest does not count.
  * So a wait also lasts longer on a machine with far too little processor time.
  *
  * <p>For one thread at a time. Allocates nothing after it is made.
  */
 public final class WaitClock {
   /** The most that one look adds. */
-  static final Duration MOST_PER_LOOK = Duration.ofMillis(100);
+  static final Duration MAX_PER_LOOK = Duration.ofMillis(100);
 
-  private static final long MOST_NANOS = MOST_PER_LOOK.toNanos();
+  private static final long MAX_NANOS = MAX_PER_LOOK.toNanos();
 
   private final LongSupplier nanoTime;
   private long looked;
@@ -52,7 +52,7 @@ public final class WaitClock {
    */
   public long look() {
     long now = nanoTime.getAsLong();
-    waited += Math.min(now - looked, MOST_NANOS);
+    waited += Math.min(now - looked, MAX_NANOS);
     looked = now;
     return waited;
   }

@@ -24,7 +24,7 @@ class ProbeFuzzTest {
 
   @FuzzTest
   void anyBytesAreReadOrRefused(FuzzedDataProvider data) {
-    Probe probe = probe(data.consumeInt(0, 3), data.consumeInt(1, Probe.MOST + 1));
+    Probe probe = probe(data.consumeInt(0, 3), data.consumeInt(1, Probe.MAX + 1));
     for (int i = data.consumeInt(0, 50); i > 0; i--) {
       int at = Long.BYTES * data.consumeInt(0, Probe.BYTES / Long.BYTES - 1);
       // often what is nearly right
@@ -48,7 +48,7 @@ class ProbeFuzzTest {
     assertTrue(probe.isSameCircle(probe.copy(Probe.Kind.FOUND)));
     String[] lines = probe.table(rank -> "rank " + rank).split("\n", -1);
     assertEquals(1 + probe.length(), lines.length);
-    assertEquals(probe.length() == Probe.MOST, probe.isFull());
+    assertEquals(probe.length() == Probe.MAX, probe.isFull());
   }
 
   @ParameterizedTest

@@ -25,9 +25,9 @@ class WaitClockTest {
     now += 7;
     clock.look();
     now += Duration.ofHours(1).toNanos();
-    assertEquals(7 + WaitClock.MOST_PER_LOOK.toNanos(), clock.look());
+    assertEquals(7 + WaitClock.MAX_PER_LOOK.toNanos(), clock.look());
     now += 2;
-    assertEquals(9 + WaitClock.MOST_PER_LOOK.toNanos(), clock.look());
+    assertEquals(9 + WaitClock.MAX_PER_LOOK.toNanos(), clock.look());
   }
 
   @Test
