@@ -76,7 +76,7 @@ public final class AllReducePlan implements AutoCloseable {
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
         contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
-        ownView = Pieces.view(contributions[chunk][rank]);
+        ownView = RunMessages.view(contributions[chunk][rank]);
       }
       for (int peer = 0; peer < size; peer++) {
         if (peer == rank) {
@@ -87,10 +87,10 @@ public final class AllReducePlan implements AutoCloseable {
           DeviceBuffer room = scratch.slice(slot, ownLength);
           contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              Pieces.message(
-                  group.messages(), room, Pieces.view(room), peer, Channel.SCATTER, false);
+              RunMessages.message(
+                  group.messages(), room, RunMessages.view(room), peer, Channel.SCATTER, false);
           gatherSends[chunk][peer] =
-              Pieces.message(
+              RunMessages.message(
                   group.messages(),
                   contributions[chunk][rank],
                   ownView,
@@ -101,11 +101,11 @@ public final class AllReducePlan implements AutoCloseable {
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
-          ByteBuffer view = Pieces.view(piece);
+          ByteBuffer view = RunMessages.view(piece);
           scatterSends[chunk][peer] =
-              Pieces.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
+              RunMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
           gatherReceives[chunk][peer] =
-              Pieces.message(group.messages(), piece, view, peer, Channel.GATHER, false);
+              RunMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
         }
       }
     }

@@ -131,12 +131,13 @@ public final class PointToPointReducer implements Reducer {
 
   private void broadcastPiece(DeviceBuffer piece, int root) {
     boolean sends = root == group.rank();
-    ByteBuffer view = Pieces.view(piece);
+    ByteBuffer view = RunMessages.view(piece);
     Message[] messages = new Message[group.size()];
     try {
       for (int peer = 0; peer < messages.length; peer++) {
         if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] = Pieces.message(group.messages(), piece, view, peer, Channel.DATA, sends);
+          messages[peer] =
+              RunMessages.message(group.messages(), piece, view, peer, Channel.DATA, sends);
           messages[peer].start();
         }
       }

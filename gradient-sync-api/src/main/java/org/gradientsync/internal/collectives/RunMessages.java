@@ -13,8 +13,8 @@ import org.gradientsync.spi.Message;
  * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
  * its own.
  */
-public final class Pieces {
-  private Pieces() {}
+public final class RunMessages {
+  private RunMessages() {}
 
   /** The whole of a run for its messages, which may share it; null where it is not contiguous. */
   static ByteBuffer view(DeviceBuffer run) {
@@ -36,17 +36,19 @@ public final class Pieces {
     ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
     Message message =
         sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);
-    return view != null ? message : new Bounced(message, (AbstractDeviceBuffer) run, memory, sends);
+    return view != null
+        ? message
+        : new BouncedMessage(message, (AbstractDeviceBuffer) run, memory, sends);
   }
 
-  private static final class Bounced implements Message {
+  private static final class BouncedMessage implements Message {
     private final Message inner;
     private final AbstractDeviceBuffer run;
     private final ByteBuffer bounce;
     private final boolean sends;
     private boolean pending;
 
-    Bounced(Message inner, AbstractDeviceBuffer run, ByteBuffer bounce, boolean sends) {
+    BouncedMessage(Message inner, AbstractDeviceBuffer run, ByteBuffer bounce, boolean sends) {
       this.inner = inner;
       this.run = run;
       this.bounce = bounce.duplicate().order(ByteOrder.nativeOrder());
