@@ -36,7 +36,7 @@ public final class GroupCommunicator implements Communicator {
   private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
-  private volatile Runnable turn = () -> {};
+  private volatile Runnable beforeCall = () -> {};
 
   /**
    * A communicator of a group's ranks.
@@ -61,11 +61,11 @@ public final class GroupCommunicator implements Communicator {
   /**
    * Gives this communicator's calls their place among others of the same ranks.
    *
-   * @param newTurn called before each call that needs other ranks, with no lock held: waits for
-   *     those that come first, and may throw
+   * @param newBeforeCall called before each call that needs other ranks, with no lock held: waits
+   *     for those that come first, and may throw
    */
-  public void comesAfter(Runnable newTurn) {
-    turn = Objects.requireNonNull(newTurn, "turn");
+  public void beforeEachCall(Runnable newBeforeCall) {
+    beforeCall = Objects.requireNonNull(newBeforeCall, "beforeCall");
   }
 
   @Override
@@ -100,7 +100,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public void barrier() {
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       matcher.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
@@ -127,7 +127,7 @@ public final class GroupCommunicator implements Communicator {
   private void reduce(
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
     long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
-    turn.run();
+    beforeCall.run();
     try (DeviceBuffer copy = host.allocate(type, elements)) {
       copy.copyFrom(source);
       reducer.allReduce(copy, op, kind);
@@ -140,7 +140,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       group.ranks().require(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
@@ -161,7 +161,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(send, "send");
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
       exchange.allGather(send, receive);
@@ -177,7 +177,7 @@ public final class GroupCommunicator implements Communicator {
       requireWritable(receive, "receive");
       requireTimesSize(receive, "receive", send, "send");
     }
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.GATHER, send, root);
       int count = send.remaining();
@@ -206,7 +206,7 @@ public final class GroupCommunicator implements Communicator {
       requireData(send, "send");
       requireTimesSize(send, "send", receive, "receive");
     }
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.SCATTER, receive, root);
       int count = receive.remaining();
@@ -232,7 +232,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(data, "data");
     requirePeer(destination, "destination");
     requireTag(tag);
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
@@ -245,7 +245,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     requirePeer(source, "source");
     requireTag(tag);
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
@@ -268,7 +268,7 @@ public final class GroupCommunicator implements Communicator {
     }
     requirePeer(destination, "destination");
     requirePeer(source, "source");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       MismatchedCallException failure = pair(send, destination, receive, source, tag);
       boolean own = Call.verdict(ownSend);
@@ -296,7 +296,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public Communicator split(int color, int key) {
-    turn.run();
+    beforeCall.run();
     ProcessGroup part = group.split(color, key, group.timeouts());
     return part == null ? null : new GroupCommunicator(part);
   }
@@ -349,9 +349,9 @@ public final class GroupCommunicator implements Communicator {
       exchange(messages, destination, source);
       group.arrivals().pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
-        failure = elsewhere(destination);
+        failure = mismatchWithThirdRank(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
-        failure = elsewhere(source);
+        failure = mismatchWithThirdRank(source);
       }
       return failure;
     } finally {
@@ -393,7 +393,7 @@ public final class GroupCommunicator implements Communicator {
             + Call.describe(other));
   }
 
-  private MismatchedCallException elsewhere(int peer) {
+  private MismatchedCallException mismatchWithThirdRank(int peer) {
     return new MismatchedCallException(
         "the ranks' calls do not match, rank="
             + rank()
