@@ -143,7 +143,7 @@ public final class DeadlockDetector implements AutoCloseable {
         || group != pending.group && !groups.hasSingleCaller()
         || group
             .arrivals()
-            .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+            .hasReached(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !pending.isWaiting()) {
       return;
     }

@@ -234,7 +234,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
 
   private void ask(List<Integer> node, String text) {
     List<Integer> there = node.stream().filter(peer -> !liveness.isUnreachable(peer)).toList();
-    List<Integer> come = there.stream().filter(group.arrivals()::hasCome).toList();
+    List<Integer> come = there.stream().filter(group.arrivals()::hasArrived).toList();
     List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MAX_ASKED).toList();
     if (!asked.isEmpty()) {
       // To send to one that has died can make MPI end this process, which has said nothing yet.
@@ -324,7 +324,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   @Override
   public void answerMessages() {
     long now = System.nanoTime();
-    if (group.calls().log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
+    if (group.calls().log().isQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
       lookedAt = now;
       answerRequests();
     }

@@ -195,7 +195,7 @@ public final class Wait {
         }
       }
       if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
-        throw state.timedOut(arrivals.late(peer) + ", waited=" + timeouts.timeout());
+        throw state.timedOut(arrivals.describeLate(peer) + ", waited=" + timeouts.timeout());
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
@@ -203,7 +203,7 @@ public final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             timeouts.late(),
-            arrivals.awaited(peer),
+            arrivals.describeAwaited(peer),
             group.calls().log().lastFinished(),
             state.during());
       }

@@ -103,7 +103,7 @@ public final class Arrivals implements AutoCloseable {
    * @param number of the collective, or the rounds of {@link Pairs}
    * @param worldRank that of the rank that waits
    */
-  public boolean hasComeTo(WaitPhase phase, long number, int tag, int worldRank) {
+  public boolean hasReached(WaitPhase phase, long number, int tag, int worldRank) {
     int peer = ranks.find(worldRank);
     if (peer == RankMap.NO_RANK) {
       return true;
@@ -117,11 +117,11 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** Whether a rank is known to have come to the call that this one is in. */
-  public boolean hasCome(int peer) {
-    return !pair && hasArrived(peer);
+  public boolean hasArrived(int peer) {
+    return !pair && isHere(peer);
   }
 
-  private boolean hasArrived(int peer) {
+  private boolean isHere(int peer) {
     try {
       return rendezvous.arrival(peer).test();
     } catch (GradientSyncException e) {
@@ -130,18 +130,18 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** For whom a call waits that waits for a rank. */
-  public String awaited(int peer) {
+  public String describeAwaited(int peer) {
     return pair ? ranks.name(peer) : missing(peer);
   }
 
   /** Who has not come, or has come and not done its part, and what it did last. */
-  public String late(int peer) {
+  public String describeLate(int peer) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
     // All ranks finish a call before the next, so what this one has finished, the others have.
     return missing(peer)
-        + (hasArrived(peer) ? " came and did not do its part" : " did not join")
+        + (isHere(peer) ? " came and did not do its part" : " did not join")
         + " in time, lastFinished="
         + calls.log().lastFinished();
   }
@@ -149,7 +149,7 @@ public final class Arrivals implements AutoCloseable {
   private String missing(int waitedFor) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank() && !hasArrived(peer)) {
+      if (peer != ranks.rank() && !isHere(peer)) {
         missing.add(peer);
       }
     }

@@ -110,7 +110,7 @@ public final class FlightRecorder {
   }
 
   /** Whether no call has begun or ended for so long, or ever. */
-  public boolean areQuietFor(long nanos) {
+  public boolean isQuietFor(long nanos) {
     return count == 0 || sinceLast() > nanos;
   }
 
