@@ -192,7 +192,7 @@ public final class SharedReducer implements Reducer {
               : (HostBuffer)
                   mapping(own, peer, plan.ids[peer])
                       .memory
-                      .seenAs(own.type())
+                      .reinterpret(own.type())
                       .slice(plan.offsets[peer], own.count());
       if (shards.length(rank, 0) > 0) {
         plan.contributions[peer] =

@@ -151,7 +151,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
    * @param type the element type
    * @return a view of all of this memory, or this buffer, which must not be a view itself
    */
-  public HostBuffer seenAs(DataType type) {
+  public HostBuffer reinterpret(DataType type) {
     if (type == type()) {
       return this;
     }

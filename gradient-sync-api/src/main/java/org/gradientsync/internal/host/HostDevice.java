@@ -104,7 +104,7 @@ public final class HostDevice implements BackendDevice {
         }
       }
     }
-    return HostMemory.ofOwn(ordinary(type, count, segments));
+    return HostMemory.ofPrivate(ordinary(type, count, segments));
   }
 
   private ByteBuffer[] ordinary(DataType type, long count, int segments) {
@@ -191,7 +191,7 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
     int count = memory.remaining() / type.sizeInBytes();
-    return new HostBuffer(this, type, count, HostMemory.ofOwn(slice), Integer.SIZE);
+    return new HostBuffer(this, type, count, HostMemory.ofPrivate(slice), Integer.SIZE);
   }
 
   @Override

@@ -30,7 +30,7 @@ public final class HostMemory {
     this.release = release;
   }
 
-  static HostMemory ofOwn(ByteBuffer... segments) {
+  static HostMemory ofPrivate(ByteBuffer... segments) {
     return new HostMemory(segments, PRIVATE, 0, () -> {});
   }
 

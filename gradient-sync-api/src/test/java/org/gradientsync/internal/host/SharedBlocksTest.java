@@ -75,7 +75,9 @@ class SharedBlocksTest {
               expected,
               read(
                   (HostBuffer)
-                      mapped.seenAs(DataType.INT32).slice(buffer.memoryOffset(), buffer.count())));
+                      mapped
+                          .reinterpret(DataType.INT32)
+                          .slice(buffer.memoryOffset(), buffer.count())));
         }
       }
     }
