@@ -14,23 +14,22 @@ import java.util.stream.Stream;
  * there is, and ends processes when they use it; so what is too large is refused before.
  */
 public final class FreeMemory {
-  /** Of this machine. */
-  static final FreeMemory HERE = new FreeMemory(Path.of("/"));
+  static final FreeMemory OF_THIS_MACHINE = new FreeMemory(Path.of("/"));
 
   /** From how many bytes on it is always worth a look. */
-  static final long MUCH = 64L << 20;
+  static final long LARGE_BYTES = 64L << 20;
 
   private static final long GROWTH = 8L << 20; // less is other programs' coming and going
   private static final long STILL_NANOS = 500_000_000;
-  private static final long LOOK_NANOS = 20_000_000;
+  private static final long PAUSE_NANOS = 20_000_000;
   private static final long MAX_SPARE = 256L << 20; // for everybody else
-  private static final int PART_SPARE = 8; // of a small machine or group
-  private static final int PART_UNLOOKED = 32;
+  private static final int SPARE_PART = 8; // of a small machine or group
+  private static final int UNCHECKED_PART = 32;
   private static final long UNKNOWN = Long.MAX_VALUE;
 
   private final Path meminfo;
   private final CgroupMemory groups;
-  private final AtomicLong unlooked = new AtomicLong(); // bytes that may be taken without a look
+  private final AtomicLong unchecked = new AtomicLong(); // bytes that may be taken without a look
 
   /**
    * Memory.
@@ -52,17 +51,17 @@ public final class FreeMemory {
    */
   private record Left(long bytes, long total, String owner, String advice) {
     boolean allows(long wanted) {
-      return wanted <= bytes - (wanted < MUCH ? spare() / 4 : spare());
+      return wanted <= bytes - (wanted < LARGE_BYTES ? spare() / 4 : spare());
     }
 
     long spare() {
-      return Math.min(MAX_SPARE, total / PART_SPARE);
+      return Math.min(MAX_SPARE, total / SPARE_PART);
     }
   }
 
   /** Refuses more than a file system in memory, the machine or a control group has room for. */
   void require(long bytes, Path folder) throws IOException {
-    if (!isWorthALook(bytes)) {
+    if (!mustCheck(bytes)) {
       return;
     }
     FileStore store = Files.getFileStore(folder);
@@ -82,11 +81,11 @@ public final class FreeMemory {
    * @throws OutOfMemoryError if the JVM's limit is in the way
    */
   ByteBuffer allocate(int bytes, long whole) throws IOException {
-    if (!isWorthALook(whole)) {
+    if (!mustCheck(whole)) {
       return HostBuffers.allocate(bytes);
     }
     synchronized (this) {
-      if (isWorthALook(whole)) { // still: another thread may just have looked
+      if (mustCheck(whole)) { // still: another thread may just have looked
         requireLeft(whole);
       }
       return HostBuffers.allocate(bytes);
@@ -94,8 +93,8 @@ public final class FreeMemory {
   }
 
   /** Small pieces are looked at now and then, and the more often the less is left. */
-  private boolean isWorthALook(long bytes) {
-    return bytes >= MUCH || unlooked.addAndGet(-bytes) < 0;
+  private boolean mustCheck(long bytes) {
+    return bytes >= LARGE_BYTES || unchecked.addAndGet(-bytes) < 0;
   }
 
   /**
@@ -104,7 +103,8 @@ public final class FreeMemory {
    */
   private void requireLeft(long bytes) throws IOException {
     Left left = left();
-    unlooked.set(Math.min(MUCH, left.bytes / PART_UNLOOKED)); // other ranks take theirs, too
+    unchecked.set(
+        Math.min(LARGE_BYTES, left.bytes / UNCHECKED_PART)); // other ranks take theirs, too
     if (left.allows(bytes)) {
       return;
     }
@@ -113,7 +113,7 @@ public final class FreeMemory {
     long most = left.bytes;
     long grown = System.nanoTime();
     while (System.nanoTime() - grown < STILL_NANOS) {
-      LockSupport.parkNanos(LOOK_NANOS);
+      LockSupport.parkNanos(PAUSE_NANOS);
       left = left();
       if (left.allows(bytes)) {
         return;

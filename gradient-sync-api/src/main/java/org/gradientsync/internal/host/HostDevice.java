@@ -113,7 +113,7 @@ public final class HostDevice implements BackendDevice {
     try {
       for (int i = 0; i < segments; i++) {
         long left = bytes - (long) i * segmentBytes; // looked at again: others take theirs, too
-        memory[i] = FreeMemory.HERE.allocate((int) Math.min(segmentBytes, left), left);
+        memory[i] = FreeMemory.OF_THIS_MACHINE.allocate((int) Math.min(segmentBytes, left), left);
       }
     } catch (OutOfMemoryError | IOException e) {
       throw new GradientSyncException(

@@ -303,11 +303,11 @@ public final class SharedFiles implements AutoCloseable {
    */
   private static void reserve(FileChannel channel, long bytes) throws IOException {
     ByteBuffer zeros = ZEROS.duplicate();
-    long looked = -FreeMemory.MUCH;
+    long looked = -FreeMemory.LARGE_BYTES;
     for (long done = 0; done < bytes; ) {
-      if (done - looked >= FreeMemory.MUCH) { // other ranks take theirs at the same time
+      if (done - looked >= FreeMemory.LARGE_BYTES) { // other ranks take theirs at the same time
         looked = done;
-        FreeMemory.HERE.require(bytes - done, FOLDER);
+        FreeMemory.OF_THIS_MACHINE.require(bytes - done, FOLDER);
       }
       zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
       done += channel.write(zeros, done);
