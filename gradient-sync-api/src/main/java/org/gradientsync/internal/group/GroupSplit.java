@@ -77,17 +77,17 @@ public final class GroupSplit {
         bells.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
-      boolean taken = contexts.tryTake(context);
+      boolean taken = contexts.tryReserve(context);
       long[] outcomes = allGather(new long[] {taken ? 1 : 0});
       if (Arrays.stream(outcomes).min().getAsLong() == 1) {
         if (color >= 0) {
           return part(all, color, context);
         }
-        contexts.giveBack(context);
+        contexts.release(context);
         return null;
       }
       if (taken) {
-        contexts.giveBack(context);
+        contexts.release(context);
       }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }

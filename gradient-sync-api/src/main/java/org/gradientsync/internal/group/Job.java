@@ -94,7 +94,7 @@ public final class Job implements DeadlockDetector.Groups {
   synchronized void closed(Member group, int context, boolean reusable) {
     open.remove(group);
     if (reusable) {
-      contexts.giveBack(context);
+      contexts.release(context);
     } else {
       everBroken = true;
     }

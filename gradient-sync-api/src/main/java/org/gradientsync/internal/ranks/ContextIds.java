@@ -30,13 +30,13 @@ public final class ContextIds {
   }
 
   /** Reserves a range, if it is not in use. */
-  public synchronized boolean tryTake(int context) {
+  public synchronized boolean tryReserve(int context) {
     boolean free = !used.get(context);
     used.set(context);
     return free;
   }
 
-  public synchronized void giveBack(int context) {
+  public synchronized void release(int context) {
     used.clear(context);
   }
 
