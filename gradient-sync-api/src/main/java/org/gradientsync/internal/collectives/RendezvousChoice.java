@@ -32,7 +32,7 @@ public final class RendezvousChoice {
    * @param carriesPayload whether messages are to bring small gradients, too; the same on all ranks
    * @throws IllegalArgumentException if the setting is anything else
    */
-  public static void begin(RankGroup ranks, Settings settings, boolean carriesPayload) {
+  public static void choose(RankGroup ranks, Settings settings, boolean carriesPayload) {
     boolean messages = settings.meetsByMessages();
     ProcessGroup group = ProcessGroup.of(ranks);
     if (group.size() == 1) {

@@ -87,7 +87,7 @@ class InlinePayloadTest {
         others -> {
           try (ProcessGroup world = ProcessGroup.world(new CountedMessages());
               ProcessGroup group = world.split(0, world.rank(), MESSAGES.timeouts())) {
-            RendezvousChoice.begin(group, MESSAGES, true);
+            RendezvousChoice.choose(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
               body.run(new Rank(group, device, reducer, others));

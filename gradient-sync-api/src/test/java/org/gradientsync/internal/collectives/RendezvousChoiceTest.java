@@ -61,7 +61,7 @@ class RendezvousChoiceTest {
   void noMessagesAreSentUnlessARankAsksForThem(int asking, int expected) {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
+          RendezvousChoice.choose(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
           matcher.set(0);
@@ -130,7 +130,7 @@ class RendezvousChoiceTest {
   void callsAreComparedAndAveragesAreRight() {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, NONE, true);
+          RendezvousChoice.choose(group, NONE, true);
           try (HostDevice device = new HostDevice();
               PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
@@ -155,7 +155,7 @@ class RendezvousChoiceTest {
   void whoFailsSaysWhy() {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, NONE, true);
+          RendezvousChoice.choose(group, NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           communicator.barrier();
           if (group.rank() == 1) {

@@ -36,7 +36,7 @@ public final class TimeRendezvous {
     try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
-      RendezvousChoice.begin(group, settings, true);
+      RendezvousChoice.choose(group, settings, true);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
           int calls = (int) Math.max(5, Math.min(400, (8 << 20) / bytes));
