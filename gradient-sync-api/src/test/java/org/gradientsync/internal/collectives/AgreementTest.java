@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 class AgreementTest {
   @Test
-  void oneRanksReasonIsEveryRanks() {
+  void oneRanksReasonFailsEveryRank() {
     LocalRanks.run(
         3,
         sync -> {
@@ -25,7 +25,7 @@ class AgreementTest {
   }
 
   @Test
-  void aReasonIsToldInOneLine() {
+  void reasonsAreOneLine() {
     LocalRanks.run(
         2,
         sync -> {
@@ -39,7 +39,7 @@ class AgreementTest {
   }
 
   @Test
-  void aLongReasonIsCutOff() {
+  void longReasonsAreTruncated() {
     LocalRanks.run(
         2,
         sync -> {

@@ -139,7 +139,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void everyCountAroundTheBordersOfPieces() {
+  void countsAroundPieceBoundaries() {
     run(
         3,
         (group, device, inner) -> {
@@ -159,7 +159,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void whatHasEndedIsLoggedAsEnded() {
+  void finishedCallsAreRecordedAsFinished() {
     run(
         2,
         (group, device, inner) -> {
@@ -181,7 +181,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void whatWasPreparedEndsWithTheBufferOrALargerScratch() {
+  void plansEndWithTheBufferOrALargerScratch() {
     run(
         2,
         (group, device, inner) -> {
@@ -246,7 +246,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void aConversionThatFailsBreaksTheRank() {
+  void aFailedConversionBreaksTheGroup() {
     run(
         2,
         (group, device, inner) -> {
@@ -265,7 +265,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void theRestIsTheOthersAffair() {
+  void otherCallsGoToTheInnerReducer() {
     run(
         1,
         (group, device, real) -> {

@@ -98,7 +98,7 @@ class InlinePayloadTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4_099, FITS - 1, FITS, FITS + 1, 3 * FITS})
-  void theBitsAreRightFromCallToCall(int count) {
+  void bitsAreRightInEveryCall(int count) {
     run(
         RANKS,
         rank -> {
@@ -113,7 +113,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void aKnownSmallBufferNeedsNoMessagesForItsContributions() {
+  void smallBuffersWithAPlanSendNoScatterMessages() {
     run(
         RANKS,
         rank -> {
@@ -136,7 +136,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void aBufferThatIsReducedOnlyOnceGetsNone() {
+  void buffersReducedOnceGetNoPayload() {
     run(
         2,
         rank -> {
@@ -156,7 +156,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void ranksMayOrMayNotKnowTheirBuffers() {
+  void ranksWithAndWithoutAPlanWorkTogether() {
     run(
         RANKS,
         rank -> {
@@ -176,7 +176,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void whatHasBeenSentForACallThatDoesNotMatchIsForgotten() {
+  void payloadsOfMismatchedCallsAreDropped() {
     run(
         RANKS,
         rank -> {
@@ -213,7 +213,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void whatIsNotFiniteIsForgottenToo() {
+  void payloadsThatAreNotFiniteAreDropped() {
     run(
         2,
         rank -> {

@@ -79,7 +79,7 @@ class RendezvousChoiceTest {
    * In a first call: its memory is gone before the others look for it. Later ones are waited for.
    */
   @Test
-  void whoClosesABufferInACallIsNamed() {
+  void aRankThatClosesABufferInACallIsNamed() {
     run(
         (group, own) -> {
           NodeMemory memory =
@@ -152,7 +152,7 @@ class RendezvousChoiceTest {
   }
 
   @Test
-  void whoFailsSaysWhy() {
+  void failuresReachTheOtherRanks() {
     run(
         (group, own) -> {
           RendezvousChoice.choose(group, NONE, true);
@@ -172,7 +172,7 @@ class RendezvousChoiceTest {
   }
 
   @Test
-  void aMistakeInTheSettingIsTold() {
+  void invalidSettingsAreRejected() {
     IllegalArgumentException e =
         assertThrows(
             IllegalArgumentException.class,

@@ -54,7 +54,7 @@ class DeadlockDetectorTest {
   /** What each rank waits for has been sent, and is under way. */
   @ParameterizedTest
   @ValueSource(strings = {"barrier", "exchange", "to each other"})
-  void slowMessagesAreNone(String call) {
+  void slowMessagesAreNoDeadlock(String call) {
     run(
         2,
         c -> {

@@ -47,7 +47,7 @@ class OtherNodesTest {
   }
 
   @Test
-  void aRankThatIsAloneOnItsNodeIsAskedItselfAndLeavesTheSummaryToTheAsker() throws Exception {
+  void aSingleRankNodeAnswersAndLeavesTheSummaryToTheRequester() throws Exception {
     lose(2, rank -> rank, Set.of(0), -1);
     requireLine(summary(), 0, "is in no call since .*stuckInUserCode");
     assertEquals(
@@ -57,7 +57,7 @@ class OtherNodesTest {
   }
 
   @Test
-  void nothingIsSentWhereAllSeeOneFolder() throws Exception {
+  void noMessagesAreSentWhenAllRanksShareAFolder() throws Exception {
     lose(3, rank -> rank, Set.of(1), -1, rank -> 0);
     requireLine(summary(), 1, "is in no call since .*stuckInUserCode");
     double seconds = secondsOfWriting();

@@ -20,7 +20,7 @@ class ProbeChannelTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void eachRankReadsWhatIsForItInOrder(boolean messages) {
+  void eachRankReadsItsProbesInOrder(boolean messages) {
     LocalRanks.run(
         RANKS,
         sync -> {
@@ -43,7 +43,7 @@ class ProbeChannelTest {
   /** All ranks look when one of them is late. */
   @ParameterizedTest
   @ValueSource(ints = {2, 200})
-  void lookingTakesNoMemoryForEachOtherRank(int ranks) {
+  void lookingAllocatesNothingPerPeer(int ranks) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     LocalRanks.run(
         ranks,

@@ -53,14 +53,14 @@ class ProbeFuzzTest {
 
   @ParameterizedTest
   @CsvSource({"0, 1, ASK", "0, 16, ASK", "1, 0, READ", "2, 2, FOUND"})
-  void whatMakesSenseIsRead(long kind, long length, Probe.Kind expected) {
+  void validProbesAreRead(long kind, long length, Probe.Kind expected) {
     assertEquals(expected, probe(kind, length).kind(RANKS));
     requireReadable(probe(kind, length));
   }
 
   @ParameterizedTest
   @CsvSource({"0, 0", "2, 0", "0, 17", "0, -1", "3, 1", "-1, 1", "4294967296, 1", "0, 4294967297"})
-  void whatMakesNoSenseIsRefused(long kind, long length) {
+  void invalidProbesAreRefused(long kind, long length) {
     assertEquals(null, probe(kind, length).kind(RANKS));
   }
 }

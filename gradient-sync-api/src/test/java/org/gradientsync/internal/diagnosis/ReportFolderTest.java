@@ -19,7 +19,7 @@ class ReportFolderTest {
   @TempDir Path base;
 
   @Test
-  void aReportThatFindsNoRoomSaysSo() throws Exception {
+  void aReportThatCannotBeWrittenLeavesAReason() throws Exception {
     ReportFolder full = new ReportFolder(base, ID, 1);
     Path where = full.ask();
     Files.createSymbolicLink(where.resolve("rank-1.txt.part"), Path.of("/dev/full"));

@@ -28,7 +28,7 @@ class ReportsTest {
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2})
-  void allRanksSayWhatTheyWereDoing(int stuck) throws Exception {
+  void everyRankReportsItsActivity(int stuck) throws Exception {
     CountDownLatch others = new CountDownLatch(2);
     LocalRanks.run(
         3,
@@ -76,7 +76,7 @@ class ReportsTest {
 
   /** With buckets a thread of the library makes the calls; where that is, nobody wants to know. */
   @Test
-  void aRankThatIsStuckBetweenBucketsSaysWhere() throws Exception {
+  void aRankStuckBetweenBucketsReportsItsUserThread() throws Exception {
     CountDownLatch other = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -102,7 +102,7 @@ class ReportsTest {
   }
 
   @Test
-  void aFolderThatCannotBeMadeDoesNotHideTheTimeout() throws Exception {
+  void aMissingReportFolderDoesNotHideTheTimeout() throws Exception {
     Path file = Files.writeString(folder.resolve("file"), "");
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
     CountDownLatch over = new CountDownLatch(1);

@@ -28,13 +28,13 @@ class WatchTest {
   private record Counts(long looks, long periods) {}
 
   @Test
-  void aProcessWithManyGroupsLooksOnceInAPeriod() {
+  void manyGroupsShareOneLookPerPeriod() {
     Counts counts = count(false);
     assertTrue(counts.looks > 0 && counts.looks <= counts.periods + 1, counts::toString);
   }
 
   @Test
-  void ranksOfOneProcessLookAtNothing() {
+  void ranksOfOneProcessNeedNoLook() {
     assertEquals(0, count(true).looks);
   }
 

@@ -69,7 +69,7 @@ class EndingTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void callsThatBeginLaterThrow(boolean messages) {
+  void laterCallsThrow(boolean messages) {
     run(
         messages,
         (group, communicator) -> {
@@ -80,7 +80,7 @@ class EndingTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aCallThatWaitsThrows(boolean messages) {
+  void waitingCallsThrow(boolean messages) {
     run(
         messages,
         (group, communicator) -> {
@@ -102,7 +102,7 @@ class EndingTest {
   /** The hook of the process may be slow, and somebody has to tell the others. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid(boolean messages) {
+  void groupsClosedWhileTheProcessEndsSendDepartureNotices(boolean messages) {
     run(
         messages,
         (group, communicator) -> {

@@ -31,7 +31,7 @@ class ExchangeTest {
   }
 
   @Test
-  void anAllGatherTakesFewMessagesOfEachRank() {
+  void allGatherSendsFewMessagesPerRank() {
     LocalRanks.run(
         33,
         sync -> {
@@ -46,7 +46,7 @@ class ExchangeTest {
   }
 
   @Test
-  void theBlocksLieInTheRanksOrder() {
+  void blocksAreInRankOrder() {
     for (int ranks = 1; ranks <= 9; ranks++) {
       LocalRanks.run(
           ranks,
@@ -60,7 +60,7 @@ class ExchangeTest {
   }
 
   @Test
-  void blocksAreLongerThanAMessage() {
+  void blocksMayExceedAMessage() {
     LocalRanks.run(
         3,
         sync -> {

@@ -54,7 +54,7 @@ class ProcessGroupCloseTest {
   }
 
   @Test
-  void messagesThatCannotBeEndedDoNotKeepTheRest() {
+  void aFailedMessageCloseDoesNotSkipTheRest() {
     LocalRanks.run(
         3,
         sync -> {
@@ -71,7 +71,7 @@ class ProcessGroupCloseTest {
 
   /** Threads leave their departures in what all of them have in common. */
   @Test
-  void theLastRankTakesAwayWhatAGroupHadInCommon() {
+  void theLastRankRemovesTheSharedState() {
     LocalRanks.run(
         3,
         sync -> {

@@ -25,7 +25,7 @@ class WaitTest {
   private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
 
   @Test
-  void ranksBeyondTheProcessorsYieldAtOnce() {
+  void oversubscribedRanksYieldAtOnce() {
     assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
     LocalRanks.run(
         PROCESSORS + 1,
@@ -33,7 +33,7 @@ class WaitTest {
   }
 
   @Test
-  void theRanksOfTheWholeNodeCountForAGroupOfSome() {
+  void subgroupsCountAllRanksOfTheNode() {
     assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
     LocalRanks.run(
         Math.max(3, PROCESSORS + 1),
@@ -47,14 +47,14 @@ class WaitTest {
   }
 
   @Test
-  void ranksWithAProcessorEachDoNotYieldInAShortWait() {
+  void ranksWithAProcessorEachSpin() {
     assumeTrue(PROCESSORS > 1);
     LocalRanks.run(
         2, sync -> assertFalse(sync.rank() == 0 && yieldsSoon(LocalWorld.current().orElseThrow())));
   }
 
   @Test
-  void aWaitWhoseLooksAreSlowTimesOutAllTheSame() {
+  void slowMessageTestsDoNotPreventTheTimeout() {
     Timeouts timeouts = new Timeouts(Duration.ofSeconds(1), DEFAULT_LATE, Optional.empty());
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(

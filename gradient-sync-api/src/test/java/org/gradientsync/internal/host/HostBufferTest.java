@@ -89,7 +89,7 @@ class HostBufferTest {
   }
 
   @Test
-  void saysWhatWasAskedWhenMemoryRunsOut() throws Exception {
+  void reportsTheRequestWhenMemoryRunsOut() throws Exception {
     Process child =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -123,7 +123,7 @@ class HostBufferTest {
   }
 
   @Test
-  void sharedMemoryThatCannotBeHadIsNoFailure() throws IOException {
+  void fallsBackWithoutSharedMemory() throws IOException {
     SharedFiles files = new SharedFiles();
     HostMemory before = files.create(Integer.BYTES, 1 << 20);
     Path next = SharedFiles.path(files.process(), files.secret(), before.id() + 1);
@@ -139,7 +139,7 @@ class HostBufferTest {
   }
 
   @Test
-  void sharedMemoryIsSeenByThoseWhoMapItAndGoesWithItsBuffer() {
+  void mappedMemoryShowsChangesAndEndsWithItsBuffer() {
     try (SharedFiles files = new SharedFiles()) {
       HostDevice device = new HostDevice();
       device.share(files);

@@ -119,7 +119,7 @@ class HostConvertTest {
 
   @ParameterizedTest
   @EnumSource
-  void refusesWhatDoesNotFit(DataType type) {
+  void refusesTypesAndCountsThatDoNotFit(DataType type) {
     HostDevice device = new HostDevice();
     DeviceBuffer floats = device.allocate(DataType.FLOAT32, 10);
     DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 10);

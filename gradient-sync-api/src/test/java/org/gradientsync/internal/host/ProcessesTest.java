@@ -71,7 +71,7 @@ class ProcessesTest {
     "a) S (b, Z, 1, false",
     "a b ) c, Z, 1, false"
   })
-  void namesOfCommandsDoNotMatter(String command, String state, int threads, boolean alive) {
+  void commandNamesDoNotMatter(String command, String state, int threads, boolean alive) {
     String text =
         "7 ("
             + command

@@ -51,7 +51,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void smallBuffersLieInFewFilesAndNotOnEachOther() throws IOException {
+  void smallBuffersShareFilesWithoutOverlap() throws IOException {
     Random random = new Random(1);
     List<HostBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < 20_000; i++) {
@@ -93,7 +93,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void whatIsFreedIsTakenAgainAsZeros() throws IOException {
+  void freedPiecesAreReusedAsZeros() throws IOException {
     List<HostBuffer> lasting = new ArrayList<>();
     for (int step = 0; step < 3_000; step++) {
       HostBuffer buffer = allocate(DataType.INT32, 16_000);
@@ -109,7 +109,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void whatOthersMayBeReadingIsNotTakenAgain() throws IOException {
+  void piecesThatOthersMayReadAreNotReused() throws IOException {
     HostBuffer first = allocate(DataType.INT32, 16);
     first.copyFrom(values(16, 7));
     HostBuffer second = allocate(DataType.INT32, 16);
@@ -126,7 +126,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void emptyAndLargeBuffersAreNotOfThem() throws IOException {
+  void emptyAndLargeBuffersUseNoBlock() throws IOException {
     assertEquals(0, allocate(DataType.INT32, 0).count());
     assertEquals(0, filesLeft());
     HostBuffer large = allocate(DataType.INT32, LARGE);

@@ -57,7 +57,7 @@ class SharedFilesTest {
   }
 
   @Test
-  void filesArePrivateAndGoWithTheirMaker() throws IOException {
+  void filesArePrivateAndDeletedWithTheirOwner() throws IOException {
     SharedFiles files = new SharedFiles();
     SharedFiles.Writable writable = files.createWritable(BYTES);
     Path path = SharedFiles.path(files.process(), files.secret(), writable.id());
@@ -72,7 +72,7 @@ class SharedFilesTest {
   }
 
   @Test
-  void moreThanThereIsRoomForIsRefusedBeforeItIsTaken() throws IOException {
+  void oversizedRequestsAreRefusedUpFront() throws IOException {
     SharedFiles files = new SharedFiles();
     IOException e = assertThrows(IOException.class, () -> files.create(1L << 42, 1 << 30));
     assertTrue(e.getMessage().contains("bytes=" + (1L << 42)), e.getMessage());
@@ -150,7 +150,7 @@ class SharedFilesTest {
   }
 
   @Test
-  void whatAKilledProcessLeftIsDeleted() throws IOException, InterruptedException {
+  void staleFilesAreDeleted() throws IOException, InterruptedException {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 3);
     Path alive = SharedFiles.path(process, secret, 3);
     Files.write(left, new byte[BYTES]);
@@ -166,7 +166,7 @@ class SharedFilesTest {
   }
 
   @Test
-  void anotherUsersLeftoversAreNotDeleted() throws IOException, InterruptedException {
+  void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 4);
     Files.write(left, new byte[BYTES]);
     try {

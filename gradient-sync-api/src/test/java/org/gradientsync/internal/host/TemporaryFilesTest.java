@@ -38,7 +38,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void areForThisUserAlone() throws IOException {
+  void onlyThisUserHasAccess() throws IOException {
     TemporaryFiles files = new TemporaryFiles(folder, "test");
     Path made = files.createFolder();
     assertEquals("rwx------", mode(made));
@@ -52,7 +52,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void whatAKilledProcessLeftIsDeleted() throws IOException, InterruptedException {
+  void staleFilesAreDeleted() throws IOException, InterruptedException {
     TemporaryFiles files = new TemporaryFiles(folder, "test");
     long ended = ended();
     Path outside = Files.writeString(folder.resolve("outside"), "stays");
@@ -80,7 +80,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void anotherUsersLeftoversAreNotTouched() throws IOException, InterruptedException {
+  void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
     Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
     int user = (int) Files.getAttribute(left, "unix:uid");
     ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.of(user + 1));
@@ -90,7 +90,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void namesThatNoProcessGaveDoNotStopTheCleaning() throws IOException, InterruptedException {
+  void foreignNamesDoNotStopTheCleanup() throws IOException, InterruptedException {
     String start = ProcessFileNames.of("p-", 1).replaceAll("1-$", "");
     for (String name :
         new String[] {

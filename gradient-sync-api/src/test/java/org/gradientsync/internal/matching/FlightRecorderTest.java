@@ -21,7 +21,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void aDeviceHasDoneWhatItSaysAndNothingLater() {
+  void deviceCompletesCallsUpToTheGivenNumber() {
     FlightRecorder log = enqueued(3);
     assertEquals(3, log.unsettled());
     log.settled(2);
@@ -33,7 +33,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void whatEndedOnTheHostIsNotTheDevices() {
+  void deviceDoesNotCompleteHostCalls() {
     FlightRecorder log = enqueued(1);
     log.next();
     assertEquals(0, log.unsettled());
@@ -44,7 +44,7 @@ class FlightRecorderTest {
 
   /** Whoever finds a call done may be late: its place may be another's by then. */
   @Test
-  void aCallInThePlaceOfAnotherIsNotTakenForIt() {
+  void reusedSlotsAreNotMistakenForOldCalls() {
     FlightRecorder log = enqueued(33);
     log.settled(1);
     assertEquals(33, log.unsettled());
@@ -53,7 +53,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void nothingIsUnsettledBeforeTheFirstCallAndOnceAllAreForgotten() {
+  void nothingIsUnsettledInitiallyOrAfterClear() {
     assertEquals(0, new FlightRecorder().unsettled());
     FlightRecorder log = enqueued(5);
     log.clear();

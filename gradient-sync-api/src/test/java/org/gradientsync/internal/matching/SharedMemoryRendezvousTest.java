@@ -18,7 +18,7 @@ class SharedMemoryRendezvousTest {
   /** A rank may be gone on and have failed before the other has looked whether it failed. */
   @ParameterizedTest
   @CsvSource({"5, true", "6, false"})
-  void whoGivesUpInALaterCallHasNotGivenUpInThisOne(long call, boolean inThisOne) {
+  void abandoningALaterCallDoesNotCountForThisOne(long call, boolean inThisOne) {
     LocalRanks.run(
         RANKS,
         own -> {

@@ -11,7 +11,7 @@ class WaitClockTest {
   private final WaitClock clock = new WaitClock(() -> now);
 
   @Test
-  void timeCountsFromLookToLook() {
+  void timeAddsUpBetweenLooks() {
     assertEquals(0, clock.look());
     now += 3;
     assertEquals(3, clock.look());
@@ -21,7 +21,7 @@ class WaitClockTest {
   }
 
   @Test
-  void timeInWhichNobodyCouldLookDoesNotCount() {
+  void longGapsBetweenLooksDoNotCount() {
     now += 7;
     clock.look();
     now += Duration.ofHours(1).toNanos();
@@ -31,7 +31,7 @@ class WaitClockTest {
   }
 
   @Test
-  void whatLastsLongIsNoticedByManyLooks() {
+  void manyShortStepsAddUp() {
     for (int second = 0; second < 60; second++) {
       for (int look = 0; look < 20; look++) {
         now += Duration.ofMillis(50).toNanos();
@@ -42,7 +42,7 @@ class WaitClockTest {
   }
 
   @Test
-  void aRestartBeginsAtZero() {
+  void restartResetsToZero() {
     now += 10;
     clock.look();
     now += 20;
