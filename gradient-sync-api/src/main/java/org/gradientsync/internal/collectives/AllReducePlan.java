@@ -27,7 +27,7 @@ import org.gradientsync.spi.Message;
  * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
  * the bits repeatable, and it is why this is not a ring.
  */
-public final class AllReducePlan implements AutoCloseable {
+final class AllReducePlan implements AutoCloseable {
   /** Chunks whose contributions are held at a time: one being reduced, one arriving. */
   static final int DEPTH = 2;
 

@@ -13,7 +13,7 @@ import org.gradientsync.spi.Message;
  * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
  * its own.
  */
-public final class RunMessages {
+final class RunMessages {
   private RunMessages() {}
 
   /** The whole of a run for its messages, which may share it; null where it is not contiguous. */

@@ -9,7 +9,7 @@ package org.gradientsync.internal.collectives;
  * @param ranks the number of shards
  * @param chunk the largest number of elements in a chunk
  */
-public record Shards(long count, int ranks, long chunk) {
+record Shards(long count, int ranks, long chunk) {
   /** For shards that are not divided into chunks. */
   static final long WHOLE = Long.MAX_VALUE >>> 2;
 

@@ -11,7 +11,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Probes by messages, for which a rank listens to each other one from the first look on. */
-public final class MessageProbes implements ProbeChannel {
+final class MessageProbes implements ProbeChannel {
   private static final Logger log = LoggerFactory.getLogger(MessageProbes.class);
 
   private final Transport transport;

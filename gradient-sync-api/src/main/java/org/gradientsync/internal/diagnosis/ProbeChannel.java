@@ -4,7 +4,7 @@ import java.util.function.BiConsumer;
 import org.gradientsync.spi.Transport;
 
 /** How the ranks of a job send each other probes. One thread at a time uses it. */
-public interface ProbeChannel extends AutoCloseable {
+interface ProbeChannel extends AutoCloseable {
   /** How many probes of a rank are taken at a time. */
   int AT_A_TIME = 100;
 

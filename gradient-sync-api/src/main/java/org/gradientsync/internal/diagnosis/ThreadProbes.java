@@ -9,7 +9,7 @@ import java.util.function.BiConsumer;
  * A queue for each rank, which the others put probes into: they are threads of one JVM. To be ready
  * for a message of each other rank would take memory by pairs of ranks, as soon as one is late.
  */
-public final class ThreadProbes implements ProbeChannel {
+final class ThreadProbes implements ProbeChannel {
   /** Of a rank, among what all ranks have in common. */
   private record Inbox(int rank) {}
 

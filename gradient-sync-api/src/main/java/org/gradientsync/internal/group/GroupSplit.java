@@ -21,7 +21,7 @@ import org.gradientsync.internal.ranks.ContextIds;
  * tag range is proposed, taken by each rank if it is still free there, and given back by all if it
  * was not free on all.
  */
-public final class GroupSplit {
+final class GroupSplit {
   private static final int FIXED = 4; // words of a proposal, before its bits
   private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;

@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
  * Whether a group can be used, and how it breaks: a failed call notifies the other ranks, and every
  * later call throws. Takes no lock; the thread that breaks the group holds the group's.
  */
-public final class GroupState {
+final class GroupState {
   private static final long NOTICE_NANOS = 200_000_000;
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 

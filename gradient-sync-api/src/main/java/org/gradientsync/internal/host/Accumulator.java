@@ -9,7 +9,7 @@ import org.gradientsync.ReduceOp;
  * arrays are what the JIT compiler vectorizes, and a block stays in the first-level cache, so the
  * copies in and out of it cost little.
  */
-public abstract class Accumulator {
+abstract class Accumulator {
   /**
    * Elements in a block: two arrays of the widest type take 16 KiB, and the third, which watches
    * for NaN, 8; a small first-level cache has 32.

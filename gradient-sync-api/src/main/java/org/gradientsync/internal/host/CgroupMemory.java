@@ -15,7 +15,7 @@ import java.util.regex.Pattern;
  * memory by them, and Linux ends a process of a group that exceeds its limit. Files in /dev/shm
  * count. Knows version 1 and 2 of control groups; a group's ancestors limit it, too.
  */
-public final class CgroupMemory {
+final class CgroupMemory {
   /**
    * What a group has left.
    *

@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates in float64. */
-public final class DoubleAccumulator extends Accumulator {
+final class DoubleAccumulator extends Accumulator {
   private final double[] sum = new double[BLOCK];
   private final double[] next = new double[BLOCK];
   private final double[] taint = new double[BLOCK];

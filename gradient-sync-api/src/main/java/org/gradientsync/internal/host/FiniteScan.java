@@ -7,7 +7,7 @@ import java.nio.ShortBuffer;
 import org.gradientsync.DataType;
 
 /** Looks for NaN and infinities, whose exponents have all bits set. Belongs to one thread. */
-public final class FiniteScan {
+final class FiniteScan {
   private final float[] floats = new float[Accumulator.BLOCK];
   private final double[] doubles = new double[Accumulator.BLOCK];
   private final short[] shorts = new short[Accumulator.BLOCK];

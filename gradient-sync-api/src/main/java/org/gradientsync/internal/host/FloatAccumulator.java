@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates in float32. */
-public class FloatAccumulator extends Accumulator {
+class FloatAccumulator extends Accumulator {
   final float[] sum = new float[BLOCK];
   final float[] next = new float[BLOCK];
   private final float[] taint = new float[BLOCK];

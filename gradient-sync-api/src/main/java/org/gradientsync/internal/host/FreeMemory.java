@@ -13,7 +13,7 @@ import java.util.stream.Stream;
  * How much memory the machine and this process's control groups have left. Linux gives more than
  * there is, and ends processes when they use it; so what is too large is refused before.
  */
-public final class FreeMemory {
+final class FreeMemory {
   static final FreeMemory OF_THIS_MACHINE = new FreeMemory(Path.of("/"));
 
   /** From how many bytes on it is always worth a look. */

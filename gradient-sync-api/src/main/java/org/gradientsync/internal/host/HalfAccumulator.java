@@ -9,7 +9,7 @@ import org.gradientsync.Float16;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates 16-bit floats in float32 and rounds once at the end. */
-public final class HalfAccumulator extends FloatAccumulator {
+final class HalfAccumulator extends FloatAccumulator {
   private final boolean brain;
   private final short[] bits = new short[BLOCK];
   private final ShortBuffer halves = ShortBuffer.wrap(bits);

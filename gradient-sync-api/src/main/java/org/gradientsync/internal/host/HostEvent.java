@@ -4,7 +4,7 @@ import org.gradientsync.Event;
 import org.gradientsync.Stream;
 
 /** The time of a call on the host. */
-public final class HostEvent implements Event {
+final class HostEvent implements Event {
   private volatile long nanos;
 
   @Override

@@ -6,7 +6,7 @@ import java.util.Arrays;
 /**
  * A run of bytes in the host's memory, as a row of segments because a Java buffer ends at 2 GiB.
  */
-public final class HostMemory {
+final class HostMemory {
   /** The {@link #id} of memory that other processes cannot reach. */
   static final long PRIVATE = -1;
 

@@ -4,7 +4,7 @@ import org.gradientsync.Event;
 import org.gradientsync.Stream;
 
 /** The order of the host's calls: each is finished before the next begins. */
-public enum HostStream implements Stream {
+enum HostStream implements Stream {
   QUEUE;
 
   @Override

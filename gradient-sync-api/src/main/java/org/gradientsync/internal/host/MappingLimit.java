@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
  * How many mappings of memory this process may still make. The JVM needs some for threads and its
  * garbage collector, and aborts where Linux refuses them.
  */
-public final class MappingLimit {
+final class MappingLimit {
   static final MappingLimit OF_THIS_PROCESS = new MappingLimit(Path.of("/"));
 
   private static final long MAX_SPARE = 4096; // for the JVM

@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
  * Names of files and folders that say which process made them, so that a later one can delete what
  * a killed one has left behind: a prefix, the process id's namespace, the process id, and more.
  */
-public final class ProcessFileNames {
+final class ProcessFileNames {
   private static final Logger log = LoggerFactory.getLogger(ProcessFileNames.class);
 
   /** Where it cannot be found out, nothing is known about the processes of other files. */

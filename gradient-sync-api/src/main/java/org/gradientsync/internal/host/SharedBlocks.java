@@ -15,7 +15,7 @@ import java.util.function.BooleanSupplier;
  * mappings, and a model more tensors. A file, here called a block, has pieces of one size, a power
  * of two. It goes with the last of its pieces.
  */
-public final class SharedBlocks {
+final class SharedBlocks {
   /** The largest piece, in bytes. */
   static final int MAX_BYTES = 64 << 10;
 

@@ -3,7 +3,7 @@ package org.gradientsync.internal.host;
 import java.io.IOException;
 
 /** That this process may map no more memory. */
-public final class TooManyMappingsException extends IOException {
+final class TooManyMappingsException extends IOException {
   private static final long serialVersionUID = 1L;
 
   TooManyMappingsException(String message) {

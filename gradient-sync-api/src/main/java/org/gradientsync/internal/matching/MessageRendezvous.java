@@ -7,7 +7,7 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /** Meets by sending every other rank a message. Works wherever there is a transport. */
-public final class MessageRendezvous implements Rendezvous {
+final class MessageRendezvous implements Rendezvous {
   private final int rank;
   private final ByteBuffer[] calls;
   private final Message[] sends;

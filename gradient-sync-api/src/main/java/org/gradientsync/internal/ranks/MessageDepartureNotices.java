@@ -8,7 +8,7 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /** Word by messages, for which each rank listens to each other one from the beginning. */
-public final class MessageDepartureNotices implements DepartureNotices {
+final class MessageDepartureNotices implements DepartureNotices {
   private static final int KIND = Long.BYTES; // behind the generation
   private static final int DEPARTURE = KIND + Integer.BYTES;
   private static final int REASON = KIND + Long.BYTES;

@@ -10,7 +10,7 @@ import java.util.function.IntPredicate;
  * threads of one JVM. A message from each rank to each other one would take memory by pairs of
  * ranks.
  */
-public final class ThreadDepartureNotices implements DepartureNotices {
+final class ThreadDepartureNotices implements DepartureNotices {
   /** How a rank has left. */
   private record Leaving(Departure departure, String reason) {}
 
