@@ -108,7 +108,7 @@ public final class RankReport {
   }
 
   /** Adds a part with a heading. */
-  static void section(List<String> lines, String heading, List<String> part) {
+  private static void section(List<String> lines, String heading, List<String> part) {
     lines.add("");
     lines.add(heading + ":");
     part.forEach(line -> lines.add("  " + line));

@@ -271,7 +271,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
    * Answers the ranks that ask by messages, as soon as this node's ranks have all written their
    * reports. Called again and again, by any thread.
    */
-  synchronized void answerRequests() {
+  private synchronized void answerRequests() {
     List<Integer> requesters = reportRequest == null ? List.of() : reportRequest.unanswered();
     Path where = requesters.isEmpty() ? null : folder.ask();
     if (where == null) {

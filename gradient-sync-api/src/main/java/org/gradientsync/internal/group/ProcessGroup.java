@@ -250,11 +250,6 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return matcher;
   }
 
-  /** Which of them are still there. */
-  Liveness liveness() {
-    return liveness;
-  }
-
   @Override
   public DeviceCalls deviceCalls() {
     return calls;
@@ -440,22 +435,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   /**
-   * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
-   * no group's lock and waits for no rank: for the end of the process. Calls that other threads
-   * make from now on, or are in, throw.
+   * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
+   * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
+   * threads throw.
    *
-   * @return false if a group is or was broken, so that not all ranks may come to the end of the job
-   */
-  public boolean leaveAll() {
-    return leaveAll(Departure.CLOSED, "");
-  }
-
-  /**
-   * As {@link #leaveAll()}, saying how and why, for the texts of the others' exceptions.
-   *
-   * @param departure how this rank leaves
-   * @param reason what failed and so ends the whole job, or an empty text
-   * @return false if a group is or was broken
+   * @param departure how this rank leaves; the other ranks' exceptions report it
+   * @param reason the failure that ends the whole job, or an empty text
+   * @return false if a group is or was broken, so that some ranks may never end the job
    */
   public boolean leaveAll(Departure departure, String reason) {
     return job.leave(departure, reason);

@@ -55,7 +55,7 @@ public final class HostBuffers {
    * @param from the first byte, an absolute index
    * @param count how many bytes
    */
-  public static void fillZero(ByteBuffer memory, int from, int count) {
+  static void fillZero(ByteBuffer memory, int from, int count) {
     int at = from;
     int end = from + count;
     for (; at <= end - Long.BYTES; at += Long.BYTES) {

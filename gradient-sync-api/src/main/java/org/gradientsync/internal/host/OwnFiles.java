@@ -99,7 +99,7 @@ public final class OwnFiles {
    * @param path a file, a folder or a symbolic link, which is not followed
    * @return false, too, if it cannot be found out
    */
-  public boolean owns(Path path) {
+  boolean owns(Path path) {
     try {
       return attributes(path).get("uid").equals(user);
     } catch (IOException | RuntimeException e) {

@@ -91,11 +91,6 @@ public final class Arrivals implements AutoCloseable {
     return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** What a rank asks for in the call in which the ranks have met. */
-  ByteBuffer call(int peer) {
-    return rendezvous.call(peer);
-  }
-
   /**
    * Whether this rank has come to the call that another one waits for. Once true, it stays so. With
    * the group's lock, or where one thread makes all calls.

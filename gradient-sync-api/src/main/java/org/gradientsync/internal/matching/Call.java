@@ -144,7 +144,7 @@ public final class Call {
     }
   }
 
-  static String name(ByteBuffer call) {
+  private static String name(ByteBuffer call) {
     return ShortText.get(call, NAME, NAME_BYTES);
   }
 
@@ -161,10 +161,6 @@ public final class Call {
 
   public static long enqueued(ByteBuffer call) {
     return call.getLong(ENQUEUED);
-  }
-
-  static long sequence(ByteBuffer call) {
-    return call.getLong(SEQUENCE);
   }
 
   /** Whether a sender's call and a receiver's fit together. */
@@ -210,11 +206,11 @@ public final class Call {
     return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
   }
 
-  static long count(ByteBuffer call) {
+  private static long count(ByteBuffer call) {
     return call.getLong(COUNT);
   }
 
-  public static int element(ByteBuffer call) {
+  private static int element(ByteBuffer call) {
     return call.getInt(ELEMENT);
   }
 

@@ -54,13 +54,13 @@ public final class FlightRecorder {
   }
 
   /** The number of the last call, if it was given to a device that may not have done it, or 0. */
-  public long unsettled() {
+  long unsettled() {
     long last = count;
     return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
   /** The device has done all that was enqueued up to a call, which has this number. */
-  public void settled(long call) {
+  void settled(long call) {
     long now = System.nanoTime();
     long done = call;
     while (done > 0 && ended.compareAndSet(at(done), -done, now)) {

@@ -24,7 +24,7 @@ public enum Departure {
    *
    * @return for example {@code it closed its side or ended}
    */
-  public String text() {
+  String text() {
     return text;
   }
 

@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Timeout;
@@ -73,7 +74,7 @@ class EndingTest {
     run(
         messages,
         (group, communicator) -> {
-          assertTrue(group.leaveAll());
+          assertTrue(group.leaveAll(Departure.CLOSED, ""));
           assertEnding(communicator);
         });
   }
@@ -90,7 +91,7 @@ class EndingTest {
                     while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
                       LockSupport.parkNanos(1_000_000);
                     }
-                    group.leaveAll();
+                    group.leaveAll(Departure.CLOSED, "");
                   });
           hook.setDaemon(true);
           hook.start();
@@ -106,7 +107,7 @@ class EndingTest {
     run(
         messages,
         (group, communicator) -> {
-          Thread hook = new Thread(group::leaveAll);
+          Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
           synchronized (group.job().deadlockDetector()) { // which leaving has to close
             hook.start();
             while (!group.isEnding()) {
