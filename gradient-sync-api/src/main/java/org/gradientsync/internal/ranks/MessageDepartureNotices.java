@@ -7,28 +7,27 @@ import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
-/** Word by messages, for which each rank listens to each other one from the beginning. */
+/** Departure notices by messages. Each rank keeps a receive posted for each other rank. */
 final class MessageDepartureNotices implements DepartureNotices {
-  private static final int KIND = Long.BYTES; // behind the generation
+  private static final int KIND = Long.BYTES; // after the generation
   private static final int DEPARTURE = KIND + Integer.BYTES;
   private static final int REASON = KIND + Long.BYTES;
   private static final int BYTES = REASON + REASON_BYTES;
   private static final long NOBODY = -1; // instead of a generation
   private static final int LEFT = 0;
-  private static final int FAILED = 1; // and will leave
+  private static final int FAILED = 1; // leaves later
 
   private final GroupTransport group;
   private final long generation;
   private final ByteBuffer[] notices;
-  private final ByteBuffer[] own = new ByteBuffer[2]; // by kind; later there may be no memory
+  private final ByteBuffer[] own =
+      new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
   private final Message[] receives;
-  private final String[] failures; // each null until the rank has said so
+  private final String[] failures; // each null until the rank sends it
   private boolean closed;
 
   /**
-   * Listens from now on.
-   *
-   * @param generation tells this group from earlier owners of its tags
+   * @param generation distinguishes this group from earlier owners of its tags
    */
   MessageDepartureNotices(GroupTransport group, long generation) {
     this.group = group;
@@ -118,7 +117,7 @@ final class MessageDepartureNotices implements DepartureNotices {
           message.close();
         }
       } catch (GradientSyncException e) {
-        failure = failure == null ? e : failure; // and the others are told all the same
+        failure = failure == null ? e : failure; // still notify the other ranks
       }
     }
     if (failure != null) {

@@ -6,15 +6,13 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.IntPredicate;
 
 /**
- * Word that each rank leaves in a place of its own, where all ranks of the group see it: they are
- * threads of one JVM. A message from each rank to each other one would take memory by pairs of
- * ranks.
+ * Departure notices for ranks that are threads of one JVM: each rank writes to its own slot in
+ * shared memory. Messages would need a buffer for each pair of ranks.
  */
 final class ThreadDepartureNotices implements DepartureNotices {
-  /** How a rank has left. */
   private record Leaving(Departure departure, String reason) {}
 
-  /** What all ranks of a group have said. */
+  /** The notices of all ranks of a group. */
   private static final class Notices {
     private final AtomicReferenceArray<Leaving> left;
     private final AtomicReferenceArray<String> failures;
@@ -32,10 +30,7 @@ final class ThreadDepartureNotices implements DepartureNotices {
   private final Notices notices;
 
   /**
-   * Listens from now on.
-   *
-   * @param common the same for all ranks
-   * @param key of the group
+   * @param common the map that all ranks share
    */
   ThreadDepartureNotices(ConcurrentMap<Object, Object> common, GroupKey key, int rank, int size) {
     this.common = common;
@@ -81,7 +76,7 @@ final class ThreadDepartureNotices implements DepartureNotices {
     notices.failures.set(rank, ShortText.cut(reason, REASON_BYTES));
   }
 
-  /** The last rank takes the group's words away. */
+  /** The last rank removes the notices from the shared map. */
   @Override
   public void close() {
     if (notices.closed.incrementAndGet() == notices.left.length()) {
