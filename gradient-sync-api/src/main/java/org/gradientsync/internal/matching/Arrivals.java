@@ -11,8 +11,8 @@ import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Resources;
 
 /**
- * How far the ranks of a group have come: to the call in which all of them meet, or in an exchange
- * between two. The group's lock is held, if nothing else is said.
+ * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and
+ * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Arrivals implements AutoCloseable {
   private final GroupTransport transport;
@@ -22,9 +22,9 @@ public final class Arrivals implements AutoCloseable {
   private final MessageRendezvous messages;
   private MessageRendezvous payloadMessages; // or null
   private Rendezvous rendezvous;
-  private boolean pair; // the last call was one with single other ranks
+  private boolean pair; // the last call is an exchange with single other ranks
 
-  /** The ranks meet by messages at first. */
+  /** The first rendezvous is by messages. */
   public Arrivals(GroupTransport transport, Calls calls) {
     this.transport = transport;
     this.ranks = transport.ranks();
@@ -34,14 +34,14 @@ public final class Arrivals implements AutoCloseable {
     rendezvous = messages;
   }
 
-  /** A call begins in which all ranks meet. */
+  /** Begins a collective. */
   public Rendezvous beginRendezvous() {
     pair = false;
     return rendezvous;
   }
 
   /**
-   * A call with single other ranks begins.
+   * Begins an exchange with single other ranks.
    *
    * @param destination the rank to send to, or {@link RankMap#NO_RANK}
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
@@ -51,19 +51,18 @@ public final class Arrivals implements AutoCloseable {
     pairs.begin(destination, source, tag);
   }
 
-  /** How far this rank has come with single others. */
   public Pairs pairs() {
     return pairs;
   }
 
-  /** Whether the last call is one with single others. */
+  /** Whether the last call is an exchange with single other ranks. */
   public boolean isPair() {
     return pair;
   }
 
   /**
-   * From the next call on the ranks meet by messages that can bring an {@link InlinePayload}; every
-   * rank calls this after the same call.
+   * Uses messages that can carry an {@link InlinePayload} from the next call on. Every rank calls
+   * this after the same call.
    */
   public void useInlinePayload() {
     payloadMessages =
@@ -71,32 +70,32 @@ public final class Arrivals implements AutoCloseable {
     useRendezvous(payloadMessages);
   }
 
-  /** The ranks meet in another way from the next call on; every rank calls this after the same. */
+  /** Uses another rendezvous from the next call on. Every rank calls this after the same call. */
   public void useRendezvous(Rendezvous newRendezvous) {
     rendezvous = newRendezvous;
   }
 
-  /** How many bytes an {@link InlinePayload} may have for each rank; the same on all ranks. */
+  /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
   public int payloadBytes() {
     return rendezvous.payloadBytes();
   }
 
-  /** Whether a rank has sent its contribution with the call in which the ranks have met. */
+  /** Whether a rank has sent its contribution with the current call. */
   public boolean hasInlinePayload(int peer) {
     return Call.isInline(rendezvous.call(peer));
   }
 
-  /** Where such a contribution lies, from call to call. */
+  /** The memory for the contribution that a rank sends with its call; the same for all calls. */
   public ByteBuffer inlinePayloadOf(int peer, int bytes) {
     return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /**
-   * Whether this rank has come to the call that another one waits for. Once true, it stays so. With
-   * the group's lock, or where one thread makes all calls.
+   * Whether this rank has reached the call for which another rank waits. Once true, it stays true.
+   * The caller holds the group's lock, or one thread makes all calls.
    *
    * @param number of the collective, or the rounds of {@link Pairs}
-   * @param worldRank that of the rank that waits
+   * @param worldRank the rank that waits
    */
   public boolean hasReached(WaitPhase phase, long number, int tag, int worldRank) {
     int peer = ranks.find(worldRank);
@@ -111,7 +110,7 @@ public final class Arrivals implements AutoCloseable {
     };
   }
 
-  /** Whether a rank is known to have come to the call that this one is in. */
+  /** Whether a rank is known to have reached the current collective. */
   public boolean hasArrived(int peer) {
     return !pair && isHere(peer);
   }
@@ -124,17 +123,17 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** For whom a call waits that waits for a rank. */
+  /** The ranks for which a call still waits, given one of them. */
   public String describeAwaited(int peer) {
     return pair ? ranks.name(peer) : missing(peer);
   }
 
-  /** Who has not come, or has come and not done its part, and what it did last. */
+  /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
   public String describeLate(int peer) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
-    // All ranks finish a call before the next, so what this one has finished, the others have.
+    // Ranks finish a call before the next one, so all have finished what this rank has.
     return missing(peer)
         + (isHere(peer) ? " came and did not do its part" : " did not join")
         + " in time, lastFinished="
@@ -151,17 +150,17 @@ public final class Arrivals implements AutoCloseable {
     return missing.size() > 1 ? ranks.names(missing) : ranks.name(waitedFor);
   }
 
-  /** Lets the others know that this rank has given up in the middle of a call. */
+  /** Signals that this rank has given up during a call. */
   public void abandon() {
     rendezvous.abandon();
   }
 
-  /** Whether a rank has given up in the middle of a call. */
+  /** Whether a rank has given up during a call. */
   public boolean isAbandoned(int peer) {
     return rendezvous.abandoned(peer);
   }
 
-  /** Ends the messages; whoever {@linkplain #useRendezvous chose} another way closes that. */
+  /** Closes the messages. The caller of {@link #useRendezvous} closes what it has passed. */
   @Override
   public void close() {
     Resources.closeAll(messages, payloadMessages);

@@ -6,7 +6,9 @@ import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
-/** Meets by sending every other rank a message. Works wherever there is a transport. */
+/**
+ * A rendezvous in which each rank sends a message to each other rank. Works with every transport.
+ */
 final class MessageRendezvous implements Rendezvous {
   private final int rank;
   private final ByteBuffer[] calls;
@@ -16,9 +18,7 @@ final class MessageRendezvous implements Rendezvous {
   private InlinePayload payload; // or null
 
   /**
-   * Prepares.
-   *
-   * @param payloadBytes how much each message can bring, the same on all ranks
+   * @param payloadBytes the maximum payload of each message, the same on all ranks
    */
   MessageRendezvous(GroupTransport group, int channel, int payloadBytes) {
     this.payloadBytes = payloadBytes;

@@ -12,7 +12,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.internal.host.HostDevice;
 
-/** Calls as another rank may have sent them: any bytes. */
+/** Calls as another rank may send them: any bytes. */
 class CallFuzzTest {
   private static final int LONGEST = 190;
 
@@ -50,7 +50,7 @@ class CallFuzzTest {
     assertEquals(Call.BYTES, a.remaining(), "a position was moved");
   }
 
-  /** Where another rank says that its buffer lies: in the memory that was mapped, or refused. */
+  /** The place of another rank's buffer lies in the mapped memory, or is refused. */
   @FuzzTest
   void aClaimedPlaceIsInTheMemoryOrRefused(FuzzedDataProvider data) {
     ByteBuffer call = call(data);

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Which of the last calls are done. */
+/** Which of the recent calls are finished. */
 class FlightRecorderTest {
   private static FlightRecorder enqueued(int calls) {
     FlightRecorder log = new FlightRecorder();
@@ -42,7 +42,7 @@ class FlightRecorderTest {
     assertEquals(List.of("enqueued", "took"), outcomes(log));
   }
 
-  /** Whoever finds a call done may be late: its place may be another's by then. */
+  /** A completion may arrive late, when its slot holds a newer call. */
   @Test
   void reusedSlotsAreNotMistakenForOldCalls() {
     FlightRecorder log = enqueued(33);

@@ -11,11 +11,11 @@ import org.gradientsync.spi.Settings;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What a rank leaves on the board for the others. */
+/** A rank that abandons a call in shared memory. */
 class SharedMemoryRendezvousTest {
   private static final int RANKS = 2;
 
-  /** A rank may be gone on and have failed before the other has looked whether it failed. */
+  /** A rank may have gone on and failed in a later call before the other checks this one. */
   @ParameterizedTest
   @CsvSource({"5, true", "6, false"})
   void abandoningALaterCallDoesNotCountForThisOne(long call, boolean inThisOne) {

@@ -10,7 +10,7 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
 
-/** What others say, in this rank's log. */
+/** Texts of other ranks in this rank's log. */
 class ShortTextTest {
   @Test
   void textIsTruncatedWithoutControlCharacters() {

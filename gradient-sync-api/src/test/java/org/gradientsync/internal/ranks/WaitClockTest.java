@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** How time counts. */
+/** How a wait's time is counted. */
 class WaitClockTest {
   private long now = Long.MAX_VALUE - 5; // nanoTime may overflow
   private final WaitClock clock = new WaitClock(() -> now);
