@@ -1,22 +1,14 @@
 package org.gradientsync.internal.diagnosis;
 
-/** A thread of the library that makes calls for another one. */
+/** A library thread that makes calls on behalf of another thread. */
 public abstract class WorkerThread extends Thread {
-  /**
-   * A thread.
-   *
-   * @param work what it does
-   * @param name its name
-   */
   protected WorkerThread(Runnable work, String name) {
     super(work, name);
   }
 
   /**
-   * For whom it made its last call: where that is, is what users want to know when this one waits
-   * for more to do.
-   *
-   * @return a thread, or null
+   * The thread for which this one made its last call, or null. While this thread is idle, a report
+   * shows what that thread does.
    */
   public abstract Thread requester();
 }

@@ -231,9 +231,9 @@ public final class Wait {
             .orElse(RankMap.NO_RANK);
   }
 
-  /** Ends a wait that is part of a circle of waits, or for one. */
+  /** Ends a wait that is part of a cycle of waits, or for one. */
   private void look(Message message, int peer, WaitPhase phase, long number) {
-    Probe circle;
+    Probe cycle;
     try {
       if (pending == null) {
         pending =
@@ -247,14 +247,14 @@ public final class Wait {
                 deadlockDetector.newId(),
                 timeouts.lateNanos());
       }
-      circle = deadlockDetector.look(pending);
+      cycle = deadlockDetector.look(pending);
     } catch (RuntimeException | OutOfMemoryError e) {
       cannotLook = true; // and waits on
       log.debug("rank {} cannot look who waits for whom", group.rank(), e);
       return;
     }
-    if (circle != null) {
-      throw state.mismatched("the ranks wait for each other, " + describe(circle));
+    if (cycle != null) {
+      throw state.mismatched("the ranks wait for each other, " + describe(cycle));
     }
     if (pending.suspected != null && !pending.warned) {
       pending.warned = true;
@@ -267,8 +267,8 @@ public final class Wait {
   }
 
   /** Who waits for whom, as this rank sees it. */
-  private String describe(Probe circle) {
-    return "rank=" + ranks.rank() + ", " + state.during() + ":" + circle.table(ranks::nameInJob);
+  private String describe(Probe cycle) {
+    return "rank=" + ranks.rank() + ", " + state.during() + ":" + cycle.table(ranks::nameInJob);
   }
 
   /** For whom this rank waits, or an empty text. Called by any thread. */

@@ -11,7 +11,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Who hears a rank that asks for reports. */
+/** Which processes a rank wakes when it requests reports. */
 class BellTest {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
   private static final int RANKS = 4; // of the node
@@ -93,7 +93,7 @@ class BellTest {
     return new Bell(base, job, turn, RANKS);
   }
 
-  /** By a process whose temporary folder is another. */
+  /** By a process with another temporary folder. */
   private void ringElsewhere(long group) throws Exception {
     Path place = Files.createDirectory(base.resolve(name));
     Files.createFile(place.resolve(Long.toHexString(group)));

@@ -51,7 +51,7 @@ class DeadlockDetectorTest {
         });
   }
 
-  /** What each rank waits for has been sent, and is under way. */
+  /** The message that each rank waits for has been sent and is in flight. */
   @ParameterizedTest
   @ValueSource(strings = {"barrier", "exchange", "to each other"})
   void slowMessagesAreNoDeadlock(String call) {

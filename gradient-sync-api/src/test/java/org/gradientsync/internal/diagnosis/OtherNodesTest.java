@@ -28,7 +28,7 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Reports of ranks whose nodes share no folder; TwoNodesIT has those that are processes. */
+/** Reports of ranks on nodes that share no folder, as threads; TwoNodesIT tests processes. */
 class OtherNodesTest {
   @TempDir Path folder;
   private final Queue<String> sent = new ConcurrentLinkedQueue<>();

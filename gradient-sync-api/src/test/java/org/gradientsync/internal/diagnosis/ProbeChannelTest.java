@@ -14,7 +14,7 @@ import org.gradientsync.spi.Transport;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The ways in which probes come to the ranks that they are for. */
+/** How probes reach their ranks. */
 class ProbeChannelTest {
   private static final int RANKS = 3;
 

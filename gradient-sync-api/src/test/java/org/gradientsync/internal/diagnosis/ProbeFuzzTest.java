@@ -10,7 +10,7 @@ import org.gradientsync.internal.host.HostBuffers;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Probes as another rank may have sent them: any bytes. */
+/** Probes as another rank may send them: any bytes. */
 class ProbeFuzzTest {
   private static final int RANKS = 3;
 
@@ -45,7 +45,7 @@ class ProbeFuzzTest {
       assertTrue(probe.indexOf(probe.waiting(i)) <= i);
       assertEquals(probe.length() - i, probe.from(i).length());
     }
-    assertTrue(probe.isSameCircle(probe.copy(Probe.Kind.FOUND)));
+    assertTrue(probe.isSameCycle(probe.copy(Probe.Kind.FOUND)));
     String[] lines = probe.table(rank -> "rank " + rank).split("\n", -1);
     assertEquals(1 + probe.length(), lines.length);
     assertEquals(probe.length() == Probe.MAX, probe.isFull());

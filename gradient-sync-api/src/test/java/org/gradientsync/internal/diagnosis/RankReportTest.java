@@ -10,7 +10,7 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.junit.jupiter.api.Test;
 
-/** What a report says, and what it must not say: its readers are strangers. */
+/** What a report shows, and what it hides from strangers. */
 class RankReportTest {
   @Test
   void unknownVariablesAndCommandsAreHidden() {

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a time-out leaves, with ranks that are threads; LostRankIT has those that are processes. */
+/** The reports after a time-out, with ranks that are threads; LostRankIT tests processes. */
 class ReportsTest {
   @TempDir Path folder;
 
@@ -74,7 +74,9 @@ class ReportsTest {
     }
   }
 
-  /** With buckets a thread of the library makes the calls; where that is, nobody wants to know. */
+  /**
+   * With buckets, a worker thread makes the calls; users want to know where their own thread is.
+   */
   @Test
   void aRankStuckBetweenBucketsReportsItsUserThread() throws Exception {
     CountDownLatch other = new CountDownLatch(1);

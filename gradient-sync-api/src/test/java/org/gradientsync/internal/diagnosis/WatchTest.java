@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How often a process looks whether it is asked for reports. */
+/** How often a process checks for requests for reports. */
 @Timeout(60)
 class WatchTest {
   private static final int GROUPS = 200;
