@@ -66,7 +66,7 @@ public final class Probe {
     return probe;
   }
 
-  /** The same chain in memory of its own. */
+  /** The same chain in its own memory. */
   Probe copy(Kind kind) {
     Probe copy = new Probe(HostBuffers.allocate(BYTES));
     copy.memory.put(0, memory, 0, BYTES);

@@ -25,7 +25,7 @@ public final class Watch {
 
     int size();
 
-    /** What notifies this process that the group is asked for reports. */
+    /** The bell that wakes this process when reports of the group are requested. */
     Bell bell();
 
     /** Writes a report if one was requested. */

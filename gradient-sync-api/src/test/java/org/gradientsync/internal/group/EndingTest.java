@@ -20,7 +20,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What becomes of calls when the process of one rank ends. */
+/** What happens to calls when the process of one rank ends. */
 @Timeout(60)
 class EndingTest {
   private static final Duration LONG = Duration.ofSeconds(30);
@@ -31,9 +31,9 @@ class EndingTest {
   }
 
   /**
-   * Ends rank 1; rank 0 is told in its next call, or after one that rank 1 had come to.
+   * Ends rank 1. Rank 0 is notified in its next call, or after a call that rank 1 had reached.
    *
-   * @param messages whether it is told by messages, as between processes
+   * @param messages whether notices travel by messages, as between processes
    */
   private static void run(boolean messages, Ending ending) {
     CountDownLatch over = new CountDownLatch(1);
@@ -100,7 +100,7 @@ class EndingTest {
         });
   }
 
-  /** The hook of the process may be slow, and somebody has to tell the others. */
+  /** The process's shutdown hook may be slow, and the others must still be notified. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void groupsClosedWhileTheProcessEndsSendDepartureNotices(boolean messages) {
@@ -108,7 +108,7 @@ class EndingTest {
         messages,
         (group, communicator) -> {
           Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
-          synchronized (group.job().deadlockDetector()) { // which leaving has to close
+          synchronized (group.job().deadlockDetector()) { // leaving must close it
             hook.start();
             while (!group.isEnding()) {
               Thread.onSpinWait();

@@ -14,7 +14,7 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What an all-gather costs, and that it is right for all numbers of ranks. */
+/** The cost of an all-gather, and its results for all numbers of ranks. */
 @Timeout(120)
 class ExchangeTest {
   private static final int CHANNELS = 1 << 13;

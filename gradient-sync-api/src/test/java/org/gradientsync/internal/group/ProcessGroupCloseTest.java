@@ -15,7 +15,7 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What a group gives back when it is closed. */
+/** What a group releases when it is closed. */
 @Timeout(60)
 class ProcessGroupCloseTest {
   /** Messages that all fail to end. */
@@ -69,7 +69,7 @@ class ProcessGroupCloseTest {
         });
   }
 
-  /** Threads leave their departures in what all of them have in common. */
+  /** Threads keep their departure notices in a shared map. */
   @Test
   void theLastRankRemovesTheSharedState() {
     LocalRanks.run(

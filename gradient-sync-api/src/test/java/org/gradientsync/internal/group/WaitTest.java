@@ -71,7 +71,7 @@ class WaitTest {
                     () -> {
                       if (group.lines().get(1).contains("waits for rank 1")) {
                         slowLooks[0]++;
-                        LockSupport.parkNanos(50_000_000); // as on a machine with far more to do
+                        LockSupport.parkNanos(50_000_000); // as on an overloaded machine
                       }
                       return false;
                     });
@@ -86,7 +86,7 @@ class WaitTest {
         });
   }
 
-  /** Whether rank 0 yields within a hundred looks at what it waits for. */
+  /** Whether rank 0 yields within a hundred polls of its message. */
   private static boolean yieldsSoon(ProcessGroup group) {
     boolean[] yields = new boolean[1];
     int[] looks = new int[1];
