@@ -14,21 +14,21 @@ import org.gradientsync.spi.Message;
 /**
  * The messages of one buffer's all-reduce, prepared once and run many times.
  *
- * <p>Each rank owns a shard. In the first half every rank sends its elements of a shard straight to
- * the shard's owner, who reduces all contributions in rank order; in the second half the owner
- * sends the result straight to every rank. In place, and every element crosses a link 2(n-1)/n
- * times in each direction, the least that an all-reduce can do. Shards are worked off in chunks, so
- * that reducing one chunk overlaps with moving the next.
+ * <p>Each rank owns a shard. In the first half, every rank sends its elements of a shard directly
+ * to the shard's owner, which reduces all contributions in rank order. In the second half, the
+ * owner sends the result directly to every rank. The all-reduce is in place, and every element
+ * crosses a link 2(n-1)/n times in each direction, the minimum for an all-reduce. Shards are
+ * processed in chunks, so that reducing one chunk overlaps with moving the next.
  *
- * <p>Where the ranks meet by messages, contributions of small buffers come with those ({@link
- * InlinePayload}). Each rank decides that for itself: one that makes its plan in this call cannot
- * yet.
+ * <p>If the ranks meet by messages, contributions of small buffers travel with those ({@link
+ * InlinePayload}). Each rank decides this by itself: a rank that makes its plan in this call cannot
+ * do so yet.
  *
- * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
- * the bits repeatable, and it is why this is not a ring.
+ * <p>Contributions are added in rank order, not in order of arrival. That makes the bits
+ * repeatable, and it is why this is not a ring.
  */
 final class AllReducePlan implements AutoCloseable {
-  /** Chunks whose contributions are held at a time: one being reduced, one arriving. */
+  /** The number of chunks whose contributions are held: one is reduced while another arrives. */
   static final int DEPTH = 2;
 
   private final ProcessGroup group;
@@ -40,18 +40,16 @@ final class AllReducePlan implements AutoCloseable {
   private final Message[][] gatherReceives;
   private final DeviceBuffer[][] contributions;
   private final Shards shards;
-  private final boolean carries; // small enough to travel with the call
+  private final boolean carries; // whether contributions fit into a call
   private InlinePayload payload; // or null
-  private boolean loaded; // once, so that a payload has been made, if there can be one
-  private final DeviceBuffer[] inlineContributions; // by other ranks with their calls, or null
+  private boolean loaded; // whether load has tried to make the payload
+  private final DeviceBuffer[] inlineContributions; // of the other ranks; each made at first use
   private final DeviceBuffer[] sources;
 
   /**
-   * Prepares.
-   *
-   * @param buffer what is reduced
+   * @param buffer the buffer to reduce
    * @param shards how it is divided
-   * @param scratch room for DEPTH chunks from each rank, or as many as there are if those are fewer
+   * @param scratch room for DEPTH chunks from each rank, or for all chunks if there are fewer
    */
   AllReducePlan(
       ProcessGroup group,
@@ -115,10 +113,10 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   /**
-   * Takes this rank's contributions, if they can travel with its call. What that needs is made here
-   * and not before: many a buffer is reduced only once.
+   * Copies this rank's contributions into an inline payload, if they fit. The payload is allocated
+   * here and not with the plan, because many buffers are reduced only once.
    *
-   * @return what to give to the rendezvous, or null
+   * @return the payload for the rendezvous, or null
    */
   InlinePayload load(DeviceBuffer buffer) {
     if (carries && !loaded) {
@@ -132,13 +130,13 @@ final class AllReducePlan implements AutoCloseable {
     return payload;
   }
 
-  /** Whether the contributions can travel with the calls; the same on all ranks. */
+  /** Whether the contributions fit into an inline payload; the same on all ranks. */
   private boolean fitsIntoCalls(DeviceBuffer buffer) {
     long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
     return chunks == 1 && longest <= group.arrivals().payloadBytes();
   }
 
-  /** Null if the elements do not lie in one piece. */
+  /** Null if the elements are not contiguous. */
   private InlinePayload payloadOf(DeviceBuffer buffer) {
     ByteBuffer[] elements = new ByteBuffer[group.size()];
     for (int peer = 0; peer < elements.length; peer++) {
@@ -154,9 +152,9 @@ final class AllReducePlan implements AutoCloseable {
   }
 
   /**
-   * Runs; the ranks have met.
+   * Runs the all-reduce after the rendezvous.
    *
-   * @param sentInline whether this rank's contributions have gone with its call
+   * @param sentInline whether this rank's contributions were sent with its call
    */
   void run(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
     device.await(buffer);
@@ -206,7 +204,7 @@ final class AllReducePlan implements AutoCloseable {
       device.await(sources[rank]);
     }
     if (!sentInline) {
-      await(scatterSends[chunk]); // only now may their memory be overwritten by the results
+      await(scatterSends[chunk]); // before the results overwrite their memory
     }
     start(gatherReceives[chunk]);
     start(gatherSends[chunk]);

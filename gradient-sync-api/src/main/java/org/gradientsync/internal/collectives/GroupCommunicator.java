@@ -22,7 +22,7 @@ import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
-/** The communicator that every backend gets for its transport. */
+/** The communicator of every backend, over the backend's transport. */
 public final class GroupCommunicator implements Communicator {
   private final ProcessGroup group;
   private final CallMatcher matcher;
@@ -39,9 +39,7 @@ public final class GroupCommunicator implements Communicator {
   private volatile Runnable beforeCall = () -> {};
 
   /**
-   * A communicator of a group's ranks.
-   *
-   * @param ranks the group, which this communicator closes
+   * @param ranks the group; this communicator closes it
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
@@ -59,10 +57,10 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * Gives this communicator's calls their place among others of the same ranks.
+   * Sets an action that runs before each call that needs other ranks. It orders this communicator's
+   * calls among other calls of the same ranks.
    *
-   * @param newBeforeCall called before each call that needs other ranks, with no lock held: waits
-   *     for those that come first, and may throw
+   * @param newBeforeCall called with no lock held; may wait and throw
    */
   public void beforeEachCall(Runnable newBeforeCall) {
     beforeCall = Objects.requireNonNull(newBeforeCall, "beforeCall");
@@ -123,7 +121,11 @@ public final class GroupCommunicator implements Communicator {
     reduce(Call.Kind.REDUCE_SCATTER, send, receive, rank() * receive.remaining(), type, op);
   }
 
-  /** Reduces a copy of the source, and takes the target's part of it from an index on. */
+  /**
+   * Reduces a copy of the source, and copies a part of the result to the target.
+   *
+   * @param from the index of that part
+   */
   private void reduce(
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
     long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
@@ -313,11 +315,11 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * Sender and receiver tell each other what they are about to do, and then whether it fits with
-   * all that they have been told; elements move between two ranks only if both say so, so nothing
-   * is left under way. Either side may be absent.
+   * Sender and receiver exchange their calls, and then their verdicts on all calls that they have
+   * received. Elements move between two ranks only if both verdicts are positive, so no message is
+   * left pending. Either side may be absent.
    *
-   * @return null if all fits; otherwise what to throw once the pairs that fit are done
+   * @return null if all calls match; otherwise the exception to throw after the matching exchanges
    */
   private MismatchedCallException pair(
       Buffer send, int destination, Buffer receive, int source, int tag) {
@@ -424,7 +426,7 @@ public final class GroupCommunicator implements Communicator {
 
   private static void requireData(Buffer data, String role) {
     Objects.requireNonNull(data, role);
-    HostElement.of(data); // refuses what nobody can send
+    HostElement.of(data); // throws for other types
   }
 
   private static void requireWritable(Buffer data, String role) {

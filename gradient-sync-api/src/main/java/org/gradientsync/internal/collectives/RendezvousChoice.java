@@ -13,9 +13,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Chooses how ranks meet whose gradients go by messages. Those of one node do it in shared memory:
- * a few loads and stores instead of a message to and from each other rank. All others meet by
- * messages that bring small gradients, too ({@link InlinePayload}).
+ * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
+ * memory: a few loads and stores instead of a message to and from each other rank. Others use
+ * messages, which can carry small gradients ({@link InlinePayload}).
  */
 public final class RendezvousChoice {
   private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
@@ -23,14 +23,14 @@ public final class RendezvousChoice {
   private RendezvousChoice() {}
 
   /**
-   * Meets in shared memory from the next call on, if all ranks are on one node, can share memory,
-   * and none has the setting {@code rendezvous=messages}; otherwise by messages. Collective, before
+   * Uses shared memory from the next call on if all ranks are on one node, can share memory, and
+   * none has the setting {@code rendezvous=messages}; otherwise messages. Collective, before the
    * reducers of the group are made.
    *
-   * @param ranks which are processes
+   * @param ranks processes
    * @param settings this rank's
-   * @param carriesPayload whether messages are to bring small gradients, too; the same on all ranks
-   * @throws IllegalArgumentException if the setting is anything else
+   * @param carriesPayload whether messages may carry small gradients; the same on all ranks
+   * @throws IllegalArgumentException if the setting has another value
    */
   public static void choose(RankGroup ranks, Settings settings, boolean carriesPayload) {
     boolean messages = settings.meetsByMessages();

@@ -9,20 +9,19 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 
 /**
- * Messages over runs of a device buffer's elements. Where a run is not contiguous (at the border of
- * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
- * its own.
+ * Messages for runs of a device buffer's elements. If a run is not contiguous (at the border of two
+ * segments of a host buffer beyond 1 GiB), its message goes through a bounce buffer.
  */
 final class RunMessages {
   private RunMessages() {}
 
-  /** The whole of a run for its messages, which may share it; null where it is not contiguous. */
+  /** The memory of a run, which its messages may share; null if it is not contiguous. */
   static ByteBuffer view(DeviceBuffer run) {
     return ((AbstractDeviceBuffer) run).nativeView(0, run.count());
   }
 
   /**
-   * Prepares sending a run's elements to a rank, or receiving them from it.
+   * Prepares to send a run's elements to a rank, or to receive them.
    *
    * @param view the run's {@link #view}
    */

@@ -15,15 +15,15 @@ import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Reducer;
 
 /**
- * The reducer for processes of one node: each reads the others' buffers where they are.
+ * The reducer for processes of one node, which read each other's buffers in place.
  *
- * <p>Each rank owns a shard. When all have come, it reduces its shard in rank order straight from
- * all ranks' memory into its own, then copies the other shards from their owners, and leaves when
- * nobody reads its memory any more. In place, with no staging copy and no system call.
+ * <p>Each rank owns a shard. After the rendezvous it reduces its shard in rank order, directly from
+ * all ranks' memory into its own. Then it copies the other shards from their owners, and returns
+ * when no rank reads its memory any more. In place, without a staging copy or a system call.
  *
- * <p>Ranks find each other's memory by what they write on the board with each call: the memory's id
- * and the offset in it. A buffer that lies in a rank's private memory (wrapped, or allocated when
- * the memory file system was full) is reduced through messages by all ranks.
+ * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
+ * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
+ * system was full), all ranks reduce it by messages.
  */
 public final class SharedReducer implements Reducer {
   private final String name;
@@ -35,10 +35,10 @@ public final class SharedReducer implements Reducer {
   private final PlanCache<Plan> plans;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
-  /** Where a rank's buffer lies. */
+  /** The place of a rank's memory. */
   private record Place(int rank, long id) {}
 
-  /** Another rank's memory, and how many plans read it. */
+  /** Another rank's memory, and the number of plans that read it. */
   private static final class Mapping {
     private final HostBuffer memory;
     private int users;
@@ -48,7 +48,7 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  /** What is needed to reduce one buffer, as long as the others' lie where they did. */
+  /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
   private static final class Plan {
     private final long[] ids;
     private final long[] offsets;
@@ -105,10 +105,9 @@ public final class SharedReducer implements Reducer {
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
-        // InternalError among them: the JVM's word for touching a mapping whose file has been
-        // emptied
-        requireNobodyGaveUp(e); // whose memory is gone then
-        requireNobodyClosed(own, e);
+        // Includes InternalError, which the JVM throws for access to a mapping of a truncated file.
+        requireNoneGaveUp(e); // its memory may be gone
+        requireNoneClosed(own, e);
         throw group.lost("the call failed in the middle: " + e, e);
       }
     }
@@ -128,7 +127,7 @@ public final class SharedReducer implements Reducer {
     }
     rendezvous.set(SharedMemoryRendezvous.REDUCED);
     for (int step = 1; step < size; step++) {
-      int owner = (rank + step) % size; // each starts with another, so that they do not queue
+      int owner = (rank + step) % size; // each starts with a different owner, to spread the load
       group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
       plan.whole[rank].copyRange(
           plan.shards.first(owner, 0), plan.whole[owner], plan.shards.length(owner, 0));
@@ -139,10 +138,10 @@ public final class SharedReducer implements Reducer {
         group.await(rendezvous.flag(peer, SharedMemoryRendezvous.DONE), peer);
       }
     }
-    requireNobodyGaveUp(null); // it may have changed its buffer while this rank was reading it
+    requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
   }
 
-  private void requireNobodyGaveUp(Throwable cause) {
+  private void requireNoneGaveUp(Throwable cause) {
     for (int peer = 0; peer < group.size(); peer++) {
       if (peer != group.rank() && rendezvous.gaveUp(peer)) {
         throw group.lost(peer, cause);
@@ -150,8 +149,8 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  /** Names the rank whose program has closed its buffer while the call was under way. */
-  private void requireNobodyClosed(HostBuffer own, Throwable cause) {
+  /** Names the rank that has closed its buffer during the call. */
+  private void requireNoneClosed(HostBuffer own, Throwable cause) {
     String buffer = own.describe(); // the same on all ranks
     if (own.isClosed()) {
       throw group.lost("this rank closed its buffer during the call: buffer=" + buffer, cause);

@@ -10,7 +10,7 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
-/** Offers {@code shared}: processes of one node that read each other's host memory. */
+/** Provides {@code shared}, for processes of one node that read each other's host memory. */
 public final class SharedReducerProvider implements ReducerProvider {
   /** For the service loader. */
   public SharedReducerProvider() {}

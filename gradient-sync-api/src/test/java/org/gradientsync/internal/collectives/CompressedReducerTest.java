@@ -43,13 +43,13 @@ import org.mockito.InOrder;
 import org.mockito.MockMakers;
 import org.mockito.stubbing.Answer;
 
-/** What of a {@link CompressedReducer} cannot be seen from outside. */
+/** The parts of {@link CompressedReducer} that users cannot observe. */
 @Timeout(60)
 class CompressedReducerTest {
   private static final int PIECE = 100; // elements, not a power of two
   private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
-  /** Notes what the reducer within is given. */
+  /** Records the calls of the inner reducer. */
   private static final class Noted implements Reducer {
     private final Reducer real;
     private final List<DeviceBuffer> buffers = new ArrayList<>();

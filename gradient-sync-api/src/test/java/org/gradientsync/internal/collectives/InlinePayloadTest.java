@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Contributions that travel with the messages by which the ranks meet. */
+/** Contributions that travel with the messages of the rendezvous. */
 @Timeout(60)
 class InlinePayloadTest {
   private static final int RANKS = 3;
@@ -71,7 +71,7 @@ class InlinePayloadTest {
     }
   }
 
-  /** Of many magnitudes, so that the order of additions is seen in the sums. */
+  /** Values of many magnitudes, so that the order of additions shows in the sums. */
   private static float[] numbers(int rank, int first, int count) {
     float[] numbers = new float[count];
     SplittableRandom random = new SplittableRandom(31L * first + rank);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Rendezvous in shared memory, where messages carry the gradients. */
+/** Rendezvous in shared memory, with gradients by messages. */
 class RendezvousChoiceTest {
   private static final int RANKS = 3;
   private static final int CALLS = 10;
