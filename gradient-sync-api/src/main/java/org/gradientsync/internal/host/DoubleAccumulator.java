@@ -66,7 +66,7 @@ final class DoubleAccumulator extends Accumulator {
     }
   }
 
-  /** See the same method of FloatAccumulator for how. */
+  /** See FloatAccumulator. */
   private static void taint(double[] block, double[] taint, int count) {
     for (int i = 0; i < count; i++) {
       taint[i] += block[i] * 0.0;

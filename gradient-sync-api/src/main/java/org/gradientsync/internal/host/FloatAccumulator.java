@@ -67,8 +67,8 @@ class FloatAccumulator extends Accumulator {
   }
 
   /**
-   * Notes whether any element may be NaN: a product with zero is zero, or NaN for NaN and the
-   * infinities. Loops this plain are vectorized; one with a test in it would take ten times as
+   * Records whether an element may be NaN: its product with zero is zero, or NaN for NaN and
+   * infinities. The JIT compiler vectorizes this loop; with a branch it would take ten times as
    * long.
    */
   private static void taint(float[] block, float[] taint, int count) {

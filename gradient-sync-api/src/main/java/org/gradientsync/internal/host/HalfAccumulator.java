@@ -52,7 +52,7 @@ final class HalfAccumulator extends FloatAccumulator {
     return floats;
   }
 
-  /** What is in {@link #wide}, in 16 bits. */
+  /** Rounds {@link #wide} to 16 bits. */
   ShortBuffer narrow(int count) {
     if (brain) {
       for (int i = 0; i < count; i++) {
@@ -66,12 +66,12 @@ final class HalfAccumulator extends FloatAccumulator {
     return halves;
   }
 
-  /** What is in {@link #incoming}, in float32. */
+  /** Converts {@link #incoming} to float32. */
   FloatBuffer widen(int count) {
     decode(sum, count);
     for (int i = 0; i < count; i++) {
       if (sum[i] != sum[i]) {
-        sum[i] = Float.NaN; // a BFLOAT16 could carry another
+        sum[i] = Float.NaN; // the canonical one
       }
     }
     return floats;

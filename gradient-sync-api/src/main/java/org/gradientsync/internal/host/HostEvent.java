@@ -19,7 +19,7 @@ final class HostEvent implements Event {
 
   @Override
   public void await() {
-    // it is done
+    // it is complete
   }
 
   @Override
@@ -29,6 +29,6 @@ final class HostEvent implements Event {
 
   @Override
   public void close() {
-    // nothing to give up
+    // nothing to release
   }
 }

@@ -9,25 +9,24 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How many mappings of memory this process may still make. The JVM needs some for threads and its
- * garbage collector, and aborts where Linux refuses them.
+ * The number of memory mappings that this process may still create. The JVM needs some for threads
+ * and its garbage collector, and aborts if Linux refuses them.
  */
 final class MappingLimit {
   static final MappingLimit OF_THIS_PROCESS = new MappingLimit(Path.of("/"));
 
   private static final long MAX_SPARE = 4096; // for the JVM
   private static final int SPARE_PART = 8;
-  private static final int UNCHECKED_PART = 8; // what else makes mappings is not counted
+  private static final int UNCHECKED_PART = 8; // mappings created elsewhere are not counted
   private static final int ATTEMPTS = 10; // while the garbage collector unmaps
   private static final long PAUSE_NANOS = 50_000_000;
 
   private final Path limit;
   private final Path maps;
-  private final AtomicLong unchecked = new AtomicLong(); // that may be made without a look
+  private final AtomicLong unchecked =
+      new AtomicLong(); // mappings that may be created without a check
 
   /**
-   * MappingLimit.
-   *
    * @param root the root of the file system
    */
   MappingLimit(Path root) {
@@ -36,10 +35,8 @@ final class MappingLimit {
   }
 
   /**
-   * Refuses more mappings than there may be.
-   *
-   * @param more how many are to be made now
-   * @throws TooManyMappingsException if those are too many
+   * @param more the number of new mappings
+   * @throws TooManyMappingsException if there would be too many
    */
   void require(int more) throws TooManyMappingsException {
     if (unchecked.addAndGet(-more) < 0) {
@@ -56,7 +53,7 @@ final class MappingLimit {
       count = count();
       for (int attempt = 0; attempt < ATTEMPTS && count > allowed; attempt++) {
         if (attempt == 0) {
-          System.gc(); // unmapping closed buffers is left to it
+          System.gc(); // only the collector unmaps closed buffers
         }
         LockSupport.parkNanos(PAUSE_NANOS);
         count = count();
@@ -66,7 +63,7 @@ final class MappingLimit {
         return;
       }
     } catch (IOException | RuntimeException e) {
-      unchecked.set(MAX_SPARE); // not Linux, or not to be read
+      unchecked.set(MAX_SPARE); // not Linux, or not readable
       return;
     }
     unchecked.set(0);
@@ -80,7 +77,7 @@ final class MappingLimit {
             + 4 * most);
   }
 
-  /** The limit, read at once: the rest of a part would be empty. */
+  /** Reads the limit in one call: the file cannot be read in parts. */
   private long limit() throws IOException {
     byte[] bytes = new byte[64];
     try (InputStream in = Files.newInputStream(limit)) {
@@ -89,7 +86,7 @@ final class MappingLimit {
     }
   }
 
-  /** The lines of the kernel's list. */
+  /** The number of lines of the kernel's list. */
   private long count() throws IOException {
     long lines = 0;
     byte[] bytes = new byte[1 << 16];

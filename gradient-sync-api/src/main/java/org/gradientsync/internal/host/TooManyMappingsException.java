@@ -2,7 +2,7 @@ package org.gradientsync.internal.host;
 
 import java.io.IOException;
 
-/** That this process may map no more memory. */
+/** This process may not map more memory. */
 final class TooManyMappingsException extends IOException {
   private static final long serialVersionUID = 1L;
 

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the machine and control groups leave, in file systems that are made up. */
+/** The memory that the machine and control groups leave, in simulated file systems. */
 class FreeMemoryTest {
   private static final long MB = 1 << 20;
   private static final String SECOND = "31 23 0:28 / /sys/fs/cgroup rw shared:4 - cgroup2 cg rw\n";
@@ -234,7 +234,7 @@ class FreeMemoryTest {
     assertFalse(Files.exists(left));
   }
 
-  /** Also where no memory is shared: it may be a container's, which has little. */
+  /** Also if no memory is shared: it may be a container's, which has little. */
   @Test
   void staleFilesAreDeletedBeforeTheFirstBuffer() throws Exception {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), 2, 2);

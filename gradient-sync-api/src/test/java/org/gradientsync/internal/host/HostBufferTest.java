@@ -20,7 +20,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
 
-/** What is host memory's own; HostDeviceTest of gradient-sync-test has the buffer contract. */
+/** Features of host memory; HostDeviceTest of gradient-sync-test runs the buffer contract. */
 class HostBufferTest {
   @Test
   void wrapsMemoryInPlace() {

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class ProcessesTest {
   private static final long SELF = ProcessHandle.current().pid();
 
-  /** A process that has ended and whose parent does not ask for its exit code. */
+  /** A process that has ended, and whose parent has not read its exit code. */
   @Test
   void aZombieHasEnded() throws Exception {
     String script = "exec 3<&0; (read line <&3) & echo $!; exec sleep 600";

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Small shared buffers lie in few files, and mappings that are too many are refused. */
+/** Small shared buffers lie in few files, and too many mappings are refused. */
 class SharedBlocksTest {
   private static final int LARGE = 100_000;
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Files in the memory file system, and what others may have put there. */
+/** Files in the memory file system, and files that other users have planted there. */
 class SharedFilesTest {
   private static final int BYTES = 4096;
   private static final int OTHER_USER = 12345;
