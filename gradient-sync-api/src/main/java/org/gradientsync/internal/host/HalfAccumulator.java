@@ -47,7 +47,7 @@ final class HalfAccumulator extends FloatAccumulator {
     return narrow(count);
   }
 
-  /** Float32 for {@link #narrow}. */
+  /** The float32 input of {@link #narrow}. */
   FloatBuffer wide() {
     return floats;
   }

@@ -20,7 +20,7 @@ class AgreementTest {
           UnavailableException e =
               assertThrows(UnavailableException.class, () -> Agreement.requireAll(ranks, reason));
           assertEquals("no room, asked by 1 (rank 1)", e.getMessage());
-          Agreement.requireAll(ranks, ""); // and they go on
+          Agreement.requireAll(ranks, ""); // the ranks can continue
         });
   }
 

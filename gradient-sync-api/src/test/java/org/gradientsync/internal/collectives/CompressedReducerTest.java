@@ -105,8 +105,8 @@ class CompressedReducerTest {
   }
 
   /**
-   * A mock in a class of its own. The usual ones change the code of the classes above it for the
-   * rest of the JVM's life: {@code Object.wait()} would allocate, and a test that measures fail.
+   * A mock in a class of its own. Inline mocks change the code of the superclasses for the rest of
+   * the JVM's life: {@code Object.wait()} would allocate, and allocation tests would fail.
    */
   private static <T> T apart(Class<T> type, Answer<?> answer) {
     return mock(type, withSettings().mockMaker(MockMakers.SUBCLASS).defaultAnswer(answer));

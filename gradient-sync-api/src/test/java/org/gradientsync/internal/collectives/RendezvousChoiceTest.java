@@ -37,7 +37,7 @@ class RendezvousChoiceTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings MESSAGES = new Settings(Map.of("rendezvous", "messages"));
 
-  private final AtomicInteger matcher = new AtomicInteger(); // messages that say what is asked for
+  private final AtomicInteger callMessages = new AtomicInteger();
 
   private final CountDownLatch memoryIsGone = new CountDownLatch(1);
 
@@ -64,19 +64,20 @@ class RendezvousChoiceTest {
           RendezvousChoice.choose(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
-          matcher.set(0);
+          callMessages.set(0);
           own.barrier();
           for (int i = 0; i < CALLS; i++) {
             communicator.barrier();
           }
           own.barrier();
-          assertEquals(expected, matcher.get());
+          assertEquals(expected, callMessages.get());
           own.barrier();
         });
   }
 
   /**
-   * In a first call: its memory is gone before the others look for it. Later ones are waited for.
+   * In a first call, its memory may be gone before the others map it. A close during a later call
+   * waits for the call.
    */
   @Test
   void aRankThatClosesABufferInACallIsNamed() {
@@ -199,7 +200,7 @@ class RendezvousChoiceTest {
 
     @Override
     public void start() {
-      matcher.incrementAndGet();
+      callMessages.incrementAndGet();
       super.start();
     }
   }

@@ -63,7 +63,7 @@ class OtherNodesTest {
     double seconds = secondsOfWriting();
     if (seconds < 0.4) {
       assertEquals(List.of(), List.copyOf(sent));
-    } else { // it may have looked as if they saw no folder
+    } else { // the others may have seemed to see no folder
       System.out.println("left out: whether anything was sent, as writing took s=" + seconds);
     }
   }
@@ -84,7 +84,7 @@ class OtherNodesTest {
     lose(ranks, nodeOf, stuck, dead, nodeOf);
   }
 
-  /** Ranks go to a barrier, but for those that are stuck and one that is dead. */
+  /** Ranks call a barrier, except those that are stuck and one that is dead. */
   private void lose(
       int ranks, IntUnaryOperator nodeOf, Set<Integer> stuck, int dead, IntUnaryOperator folderOf) {
     CountDownLatch made = new CountDownLatch(ranks);
@@ -123,7 +123,7 @@ class OtherNodesTest {
     assertTrue(line.matches("rank " + rank + " .*" + regex + ".*"), summary::toString);
   }
 
-  /** That of any node that has one: which ranks ask is a matter of time. */
+  /** The summary of any node that has one: which ranks ask depends on timing. */
   private List<String> summary() throws IOException {
     try (Stream<Path> all = Files.walk(folder)) {
       Path summary = all.filter(p -> p.endsWith("summary.txt")).findFirst().orElseThrow();
@@ -139,7 +139,7 @@ class OtherNodesTest {
     }
   }
 
-  /** Threads on several nodes, of which one is dead as soon as all have begun. */
+  /** Threads on several nodes. One of them dies as soon as all have begun. */
   private final class Nodes extends OtherWorld {
     private final IntUnaryOperator nodeOf;
     private final int dead;

@@ -48,7 +48,7 @@ class ProbeChannelTest {
     LocalRanks.run(
         ranks,
         sync -> {
-          look(); // what there is once
+          look(); // one-time allocations
           long before = threads.getCurrentThreadAllocatedBytes();
           look();
           long bytes = threads.getCurrentThreadAllocatedBytes() - before;

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class ProbeFuzzTest {
   private static final int RANKS = 3;
 
-  /** What all zeros are but for two words: a chain of waits of rank 0 for itself. */
+  /** A probe of zeros except for two words: a chain of waits of rank 0 for itself. */
   private static Probe probe(long kind, long length) {
     Probe probe = new Probe(HostBuffers.allocate(Probe.BYTES));
     probe.memory().putLong(0, kind);
@@ -27,7 +27,7 @@ class ProbeFuzzTest {
     Probe probe = probe(data.consumeInt(0, 3), data.consumeInt(1, Probe.MAX + 1));
     for (int i = data.consumeInt(0, 50); i > 0; i--) {
       int at = Long.BYTES * data.consumeInt(0, Probe.BYTES / Long.BYTES - 1);
-      // often what is nearly right
+      // often almost valid
       probe
           .memory()
           .putLong(at, data.consumeBoolean() ? data.consumeInt(-2, 5) : data.consumeLong());

@@ -41,7 +41,7 @@ class ReportsTest {
               return;
             }
             if (sync.rank() == 0) {
-              Thread.sleep(100); // it sums up though the others' time-outs come first
+              Thread.sleep(100); // it writes the summary even if the others time out first
             }
             String message =
                 assertThrows(RankLostException.class, () -> sync.average(buffer)).getMessage();

@@ -39,9 +39,9 @@ class WatchTest {
   }
 
   /**
-   * While rank 0 watches many groups.
+   * Runs while rank 0 watches many groups.
    *
-   * @param whole whether rank 1 does, too; otherwise it is as if it were another process
+   * @param whole whether rank 1 watches them, too; otherwise it stands for another process
    */
   private Counts count(boolean whole) {
     Counts[] result = new Counts[1];
@@ -64,7 +64,7 @@ class WatchTest {
           made.countDown();
           if (sync.rank() == 0) {
             made.await();
-            awaitPeriods(1); // in which a group was not yet complete
+            awaitPeriods(1); // a group may have been incomplete in the first
             long firstPeriod = Watch.PERIODS.get();
             long firstLook = Watch.LOOKS.get();
             awaitPeriods(PERIODS);

@@ -38,7 +38,7 @@ class ExchangeTest {
           CountingWorld transport = new CountingWorld();
           try (ProcessGroup group = ProcessGroup.world(transport)) {
             allGather(group, 20);
-            // 6 steps, of which each may be two messages: those around the end of the ranks
+            // 6 steps of at most two messages: blocks that wrap around need two
             assertTrue(transport.sent <= 12, () -> "messages: " + transport.sent);
             sync.barrier();
           }

@@ -32,7 +32,7 @@ public class OtherWorld implements Transport {
     }
   }
 
-  private static final int APART = 1 << 22; // from the tags of the ranks' own world
+  private static final int APART = 1 << 22; // separates its tags from those of the ranks' own world
 
   private final Transport inner = LocalWorld.current().orElseThrow().transport();
 

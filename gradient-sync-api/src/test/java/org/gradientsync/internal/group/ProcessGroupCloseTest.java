@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 /** What a group releases when it is closed. */
 @Timeout(60)
 class ProcessGroupCloseTest {
-  /** Messages that all fail to end. */
+  /** Messages whose close always fails. */
   private static final class NoEnd extends OtherWorld {
     private final Set<Message> open = new HashSet<>();
     private boolean closed;

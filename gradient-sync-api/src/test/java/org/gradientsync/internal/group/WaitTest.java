@@ -80,7 +80,8 @@ class WaitTest {
             } finally {
               over.countDown();
             }
-            // 20 of 50 ms are the time-out; if only every 20th counted, it would be 200 or more.
+            // The time-out is 20 polls of 50 ms. If only every 20th counted, it would take 200 or
+            // more.
             assertTrue(slowLooks[0] < 60, "looks=" + slowLooks[0]);
           }
         });
@@ -100,12 +101,12 @@ class WaitTest {
     return yields[0];
   }
 
-  /** A message of rank 1's. */
+  /** A message from rank 1. */
   private static Message message(BooleanSupplier hasCome) {
     return new Message() {
       @Override
       public void start() {
-        // by rank 1
+        // rank 1 starts it
       }
 
       @Override
@@ -115,7 +116,7 @@ class WaitTest {
 
       @Override
       public void close() {
-        // holds nothing
+        // nothing to release
       }
     };
   }

@@ -88,7 +88,7 @@ class FreeMemoryTest {
   @Test
   void theMachineLimitsWhereNoGroupDoes() throws IOException {
     machine(1000, 100);
-    allows(844); // an eighth of all is spared: 250 MB
+    allows(844); // spares 250 MB, an eighth of the total
     refuses(900, "the machine has too little memory left: bytes=" + mb(900));
     second("", "max", 5000, 0);
     allows(844);
@@ -246,7 +246,7 @@ class FreeMemoryTest {
     }
   }
 
-  /** By bytes, as a look reads files. */
+  /** Counts allocated bytes, because a check reads files. */
   @Test
   void concurrentThreadsShareOneCheck() throws Exception {
     ThreadMXBean mx = (ThreadMXBean) ManagementFactory.getThreadMXBean();

@@ -128,7 +128,7 @@ class HostBufferTest {
     HostMemory before = files.create(Integer.BYTES, 1 << 20);
     Path next = SharedFiles.path(files.process(), files.secret(), before.id() + 1);
     before.release();
-    Files.createFile(next); // so that the next one cannot be made
+    Files.createFile(next); // so that the next file cannot be created
     HostDevice device = new HostDevice();
     device.share(files);
     try (files;
@@ -143,7 +143,7 @@ class HostBufferTest {
     try (SharedFiles files = new SharedFiles()) {
       HostDevice device = new HostDevice();
       device.share(files);
-      int count = 20_000; // small ones share files: SharedBlocksTest
+      int count = 20_000; // smaller buffers share files: SharedBlocksTest
       HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, count);
       int[] values = new int[count];
       values[count - 1] = 3;

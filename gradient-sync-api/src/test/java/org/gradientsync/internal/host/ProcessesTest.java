@@ -25,7 +25,7 @@ class ProcessesTest {
     Process parent = new ProcessBuilder("sh", "-c", script).start();
     try (BufferedReader output = parent.inputReader()) {
       long child = Long.parseLong(output.readLine());
-      awaitStat(parent.pid(), "(sleep)"); // a shell would ask for the exit code
+      awaitStat(parent.pid(), "(sleep)"); // a shell would read the exit code
       assertTrue(Processes.isAlive(child, Processes.started(child)));
       parent.getOutputStream().close(); // ends the child
       awaitStat(child, ") Z ");

@@ -121,7 +121,7 @@ class SharedBlocksTest {
     for (int i = 0; i < 2_000; i++) {
       allocate(DataType.INT32, 16);
     }
-    second.close(); // the last one: the file's name goes, and what is mapped stays
+    second.close(); // the last piece: deletes the file, keeps the mapping
     assertArrayEquals(values(16, 7), read((HostBuffer) mapped.slice(offset, 16)));
   }
 
@@ -158,11 +158,11 @@ class SharedBlocksTest {
             + " vm.max_map_count=3200",
         e.getMessage());
     assertEquals(2, filesLeft());
-    allocate(DataType.INT32, 3).close(); // needs no further one
+    allocate(DataType.INT32, 3).close(); // needs no new mapping
     large.close();
     small.close();
     Files.delete(maps);
-    allocate(DataType.INT32, LARGE).close(); // where it cannot be found out
+    allocate(DataType.INT32, LARGE).close(); // the limit cannot be read
   }
 
   @Test

@@ -96,7 +96,7 @@ class SharedFilesTest {
 
   @Test
   void aFileLikeThoseOfAPeerIsMapped() throws IOException {
-    plant(BYTES, "rw-------"); // so that the refusals below are for their reasons
+    plant(BYTES, "rw-------"); // accepted, so the refusals below have other reasons
     assertEquals(BYTES, SharedFiles.openWritable(process, secret, 0, BYTES).capacity());
     assertEquals(BYTES / 4, new HostDevice().map(DataType.FLOAT32, process, secret, 0).count());
   }
@@ -172,14 +172,14 @@ class SharedFilesTest {
     try {
       if (giveAway(left)) {
         new SharedFiles().close();
-        assertTrue(Files.exists(left)); // though root could delete it
+        assertTrue(Files.exists(left)); // although root could delete it
       }
     } finally {
       Files.delete(left);
     }
   }
 
-  /** Whether it can be done; without root the same is tested with another owner: OwnFilesTest. */
+  /** Changes the owner if possible. OwnFilesTest tests the same without root. */
   private static boolean giveAway(Path file) throws IOException {
     try {
       Files.setAttribute(file, "unix:uid", OTHER_USER);

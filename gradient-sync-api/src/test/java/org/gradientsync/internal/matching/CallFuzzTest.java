@@ -19,7 +19,7 @@ class CallFuzzTest {
   private static ByteBuffer call(FuzzedDataProvider data) {
     ByteBuffer call = ByteBuffer.allocateDirect(Call.BYTES).order(ByteOrder.nativeOrder());
     for (int at = 0; at < Call.BYTES; at += Long.BYTES) {
-      if (data.consumeBoolean()) { // often what is nearly right
+      if (data.consumeBoolean()) { // often almost valid
         call.putInt(at, data.consumeInt(-2, 110));
         call.putInt(at + Integer.BYTES, data.consumeInt(-2, 110));
       } else {
