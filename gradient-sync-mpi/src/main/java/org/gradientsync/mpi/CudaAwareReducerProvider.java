@@ -70,7 +70,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       agree(communicator, trial.prepare(context.device()));
       agree(communicator, trial.run(reducer));
     }
-    RendezvousChoice.begin(group, context.settings(), false);
+    RendezvousChoice.choose(group, context.settings(), false);
     // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
     JobEnd.prepareWith(context.device()::makeCurrent);
     return reducer(group, context.device());

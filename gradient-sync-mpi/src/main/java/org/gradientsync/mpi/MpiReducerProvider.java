@@ -37,7 +37,7 @@ public final class MpiReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    RendezvousChoice.begin(context.group(), context.settings(), true);
+    RendezvousChoice.choose(context.group(), context.settings(), true);
     return new PointToPointReducer(name(), context.group(), context.device());
   }
 }

@@ -5,7 +5,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.internal.diagnosis.HelpingThread;
+import org.gradientsync.internal.diagnosis.WorkerThread;
 
 /**
  * Carries out averages beside its callers' work, in the order in which they were handed over: for
@@ -33,9 +33,9 @@ public final class CommunicationThread implements AutoCloseable {
   public CommunicationThread(int rank) {
     this.rank = rank;
     thread =
-        new HelpingThread(this::run, "gradient-sync-" + rank) {
+        new WorkerThread(this::run, "gradient-sync-" + rank) {
           @Override
-          public Thread helps() {
+          public Thread requester() {
             return caller;
           }
         };

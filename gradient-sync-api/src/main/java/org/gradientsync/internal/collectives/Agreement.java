@@ -5,17 +5,17 @@ import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.ranks.ShortText;
 
-/** Lets ranks that set something up together find out whether it has worked on all of them. */
+/** Checks whether a joint setup has succeeded on all ranks. */
 public final class Agreement {
   private static final int REASON_BYTES = 400;
 
   private Agreement() {}
 
   /**
-   * Throws on all ranks, with the same text, if one of them cannot go on. Collective.
+   * Throws on all ranks, with the same text, if one of them has failed. Collective.
    *
    * @param communicator the ranks
-   * @param reason why this rank cannot, or an empty text; told in one line of at most 400 bytes
+   * @param reason why this rank failed, or an empty text; sent as one line of at most 400 bytes
    * @throws UnavailableException with the reason of the first rank that has one
    */
   public static void requireAll(Communicator communicator, String reason) {

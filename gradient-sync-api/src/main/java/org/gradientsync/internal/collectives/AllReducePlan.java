@@ -14,21 +14,21 @@ import org.gradientsync.spi.Message;
 /**
  * The messages of one buffer's all-reduce, prepared once and run many times.
  *
- * <p>Each rank owns a shard. In the first half every rank sends its elements of a shard straight to
- * the shard's owner, who reduces all contributions in rank order; in the second half the owner
- * sends the result straight to every rank. In place, and every element crosses a link 2(n-1)/n
- * times in each direction, the least that an all-reduce can do. Shards are worked off in chunks, so
- * that reducing one chunk overlaps with moving the next.
+ * <p>Each rank owns a shard. In the first half, every rank sends its elements of a shard directly
+ * to the shard's owner, which reduces all contributions in rank order. In the second half, the
+ * owner sends the result directly to every rank. The all-reduce is in place, and every element
+ * crosses a link 2(n-1)/n times in each direction, the minimum for an all-reduce. Shards are
+ * processed in chunks, so that reducing one chunk overlaps with moving the next.
  *
- * <p>Where the ranks meet by messages, contributions of small buffers come with those ({@link
- * InlinePayload}). Each rank decides that for itself: one that makes its plan in this call cannot
- * yet.
+ * <p>If the ranks meet by messages, contributions of small buffers travel with those ({@link
+ * InlinePayload}). Each rank decides this by itself: a rank that makes its plan in this call cannot
+ * do so yet.
  *
- * <p>The order of the contributions is the order of the ranks, not of arrival: that is what makes
- * the bits repeatable, and it is why this is not a ring.
+ * <p>Contributions are added in rank order, not in order of arrival. That makes the bits
+ * repeatable, and it is why this is not a ring.
  */
-public final class AllReducePlan implements AutoCloseable {
-  /** Chunks whose contributions are held at a time: one being reduced, one arriving. */
+final class AllReducePlan implements AutoCloseable {
+  /** The number of chunks whose contributions are held: one is reduced while another arrives. */
   static final int DEPTH = 2;
 
   private final ProcessGroup group;
@@ -40,18 +40,16 @@ public final class AllReducePlan implements AutoCloseable {
   private final Message[][] gatherReceives;
   private final DeviceBuffer[][] contributions;
   private final Shards shards;
-  private final boolean carries; // small enough to travel with the call
+  private final boolean carries; // whether contributions fit into a call
   private InlinePayload payload; // or null
-  private boolean loaded; // once, so that a payload has been made, if there can be one
-  private final DeviceBuffer[] brought; // by other ranks with their calls, or null
+  private boolean loaded; // whether load has tried to make the payload
+  private final DeviceBuffer[] inlineContributions; // of the other ranks; each made at first use
   private final DeviceBuffer[] sources;
 
   /**
-   * Prepares.
-   *
-   * @param buffer what is reduced
+   * @param buffer the buffer to reduce
    * @param shards how it is divided
-   * @param scratch room for DEPTH chunks from each rank, or as many as there are if those are fewer
+   * @param scratch room for DEPTH chunks from each rank, or for all chunks if there are fewer
    */
   AllReducePlan(
       ProcessGroup group,
@@ -76,7 +74,7 @@ public final class AllReducePlan implements AutoCloseable {
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
         contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
-        ownView = Pieces.view(contributions[chunk][rank]);
+        ownView = RunMessages.view(contributions[chunk][rank]);
       }
       for (int peer = 0; peer < size; peer++) {
         if (peer == rank) {
@@ -87,10 +85,10 @@ public final class AllReducePlan implements AutoCloseable {
           DeviceBuffer room = scratch.slice(slot, ownLength);
           contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              Pieces.message(
-                  group.messages(), room, Pieces.view(room), peer, Channel.SCATTER, false);
+              RunMessages.message(
+                  group.messages(), room, RunMessages.view(room), peer, Channel.SCATTER, false);
           gatherSends[chunk][peer] =
-              Pieces.message(
+              RunMessages.message(
                   group.messages(),
                   contributions[chunk][rank],
                   ownView,
@@ -101,24 +99,24 @@ public final class AllReducePlan implements AutoCloseable {
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
-          ByteBuffer view = Pieces.view(piece);
+          ByteBuffer view = RunMessages.view(piece);
           scatterSends[chunk][peer] =
-              Pieces.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
+              RunMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
           gatherReceives[chunk][peer] =
-              Pieces.message(group.messages(), piece, view, peer, Channel.GATHER, false);
+              RunMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
         }
       }
     }
     this.shards = shards;
     carries = device instanceof HostDevice && fitsIntoCalls(buffer);
-    brought = new DeviceBuffer[size];
+    inlineContributions = new DeviceBuffer[size];
   }
 
   /**
-   * Takes this rank's contributions, if they can travel with its call. What that needs is made here
-   * and not before: many a buffer is reduced only once.
+   * Copies this rank's contributions into an inline payload, if they fit. The payload is allocated
+   * here and not with the plan, because many buffers are reduced only once.
    *
-   * @return what to give to the rendezvous, or null
+   * @return the payload for the rendezvous, or null
    */
   InlinePayload load(DeviceBuffer buffer) {
     if (carries && !loaded) {
@@ -132,13 +130,13 @@ public final class AllReducePlan implements AutoCloseable {
     return payload;
   }
 
-  /** Whether the contributions can travel with the calls; the same on all ranks. */
+  /** Whether the contributions fit into an inline payload; the same on all ranks. */
   private boolean fitsIntoCalls(DeviceBuffer buffer) {
     long longest = shards.length(0, 0) * buffer.type().sizeInBytes();
     return chunks == 1 && longest <= group.arrivals().payloadBytes();
   }
 
-  /** Null if the elements do not lie in one piece. */
+  /** Null if the elements are not contiguous. */
   private InlinePayload payloadOf(DeviceBuffer buffer) {
     ByteBuffer[] elements = new ByteBuffer[group.size()];
     for (int peer = 0; peer < elements.length; peer++) {
@@ -154,27 +152,27 @@ public final class AllReducePlan implements AutoCloseable {
   }
 
   /**
-   * Runs; the ranks have met.
+   * Runs the all-reduce after the rendezvous.
    *
-   * @param sent whether this rank's contributions have gone with its call
+   * @param sentInline whether this rank's contributions were sent with its call
    */
-  void run(DeviceBuffer buffer, ReduceOp op, boolean sent) {
+  void run(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
     device.await(buffer);
     for (int chunk = 0; chunk < chunks; chunk++) {
       for (int peer = 0; peer < sources.length; peer++) {
-        if (isToCome(chunk, peer)) {
+        if (isAwaited(chunk, peer)) {
           scatterReceives[chunk][peer].start();
         }
       }
-      if (!sent) {
+      if (!sentInline) {
         start(scatterSends[chunk]);
       }
       if (chunk > 0) {
-        reduceAndReturn(chunk - 1, op, sent);
+        reduceAndReturn(chunk - 1, op, sentInline);
       }
     }
     if (chunks > 0) {
-      reduceAndReturn(chunks - 1, op, sent);
+      reduceAndReturn(chunks - 1, op, sentInline);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       await(gatherReceives[chunk]);
@@ -182,44 +180,44 @@ public final class AllReducePlan implements AutoCloseable {
     }
   }
 
-  private boolean hasBrought(int peer) {
-    return carries && group.arrivals().hasBrought(peer);
+  private boolean hasInlinePayload(int peer) {
+    return carries && group.arrivals().hasInlinePayload(peer);
   }
 
-  private boolean isToCome(int chunk, int peer) {
-    return scatterReceives[chunk][peer] != null && !hasBrought(peer);
+  private boolean isAwaited(int chunk, int peer) {
+    return scatterReceives[chunk][peer] != null && !hasInlinePayload(peer);
   }
 
-  private void reduceAndReturn(int chunk, ReduceOp op, boolean sent) {
+  private void reduceAndReturn(int chunk, ReduceOp op, boolean sentInline) {
     int rank = group.rank();
     for (int peer = 0; peer < sources.length; peer++) {
-      if (isToCome(chunk, peer)) {
+      if (isAwaited(chunk, peer)) {
         group.await(scatterReceives[chunk][peer], peer);
       }
     }
     if (contributions[chunk] != null) {
       for (int peer = 0; peer < sources.length; peer++) {
-        boolean behindTheCall = peer != rank && hasBrought(peer);
-        sources[peer] = behindTheCall ? broughtBy(peer) : contributions[chunk][peer];
+        boolean inline = peer != rank && hasInlinePayload(peer);
+        sources[peer] = inline ? inlinePayloadOf(peer) : contributions[chunk][peer];
       }
       device.reduce(sources, sources[rank], op);
       device.await(sources[rank]);
     }
-    if (!sent) {
-      await(scatterSends[chunk]); // only now may their memory be overwritten by the results
+    if (!sentInline) {
+      await(scatterSends[chunk]); // before the results overwrite their memory
     }
     start(gatherReceives[chunk]);
     start(gatherSends[chunk]);
   }
 
-  private DeviceBuffer broughtBy(int peer) {
-    if (brought[peer] == null) {
+  private DeviceBuffer inlinePayloadOf(int peer) {
+    if (inlineContributions[peer] == null) {
       DeviceBuffer same = contributions[0][peer];
       ByteBuffer memory =
-          group.arrivals().broughtBy(peer, (int) same.count() * same.type().sizeInBytes());
-      brought[peer] = ((HostDevice) device).wrap(same.type(), memory);
+          group.arrivals().inlinePayloadOf(peer, (int) same.count() * same.type().sizeInBytes());
+      inlineContributions[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
-    return brought[peer];
+    return inlineContributions[peer];
   }
 
   private static void start(Message[] messages) {
@@ -253,7 +251,7 @@ public final class AllReducePlan implements AutoCloseable {
         }
       }
     }
-    for (DeviceBuffer buffer : brought) {
+    for (DeviceBuffer buffer : inlineContributions) {
       if (buffer != null) {
         buffer.close();
       }

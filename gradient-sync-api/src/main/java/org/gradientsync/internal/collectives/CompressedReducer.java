@@ -12,11 +12,12 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 
 /**
- * Lets FLOAT32 sums and averages of another reducer travel as a 16-bit type: rounded into scratch
- * memory, reduced there, widened back. All else goes to the other reducer as it is.
+ * Reduces FLOAT32 sums and averages as a 16-bit type with another reducer: the elements are rounded
+ * into scratch memory, reduced there, and widened back. All other calls go to the other reducer
+ * unchanged.
  *
- * <p>The scratch takes up to 32 MiB; larger buffers go piece by piece. Calls for buffers of several
- * streams take turns on it, on the device.
+ * <p>The scratch takes up to 32 MiB; larger buffers are reduced piece by piece. Calls for buffers
+ * on several streams take turns on the device.
  */
 public final class CompressedReducer implements Reducer {
   private static final int PIECE_BYTES = 32 << 20;
@@ -25,28 +26,26 @@ public final class CompressedReducer implements Reducer {
   private final ProcessGroup group;
   private final BackendDevice device;
   private final DataType wire;
-  private final long most; // elements in a piece
+  private final long most; // elements per piece
   private final PlanCache<Plan> plans;
   private final Event free;
   private DeviceBuffer scratch;
   private Stream last;
 
-  /** A buffer's pieces, and the part of the scratch that each travels from, on its stream. */
+  /** A buffer's pieces, and the part of the scratch for each of them, on the buffer's stream. */
   private record Plan(Stream stream, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
 
   /**
-   * A reducer.
-   *
    * @param inner does the reducing; closed with this one
    * @param group the ranks
-   * @param device the device whose buffers it takes
+   * @param device the device of the buffers
    * @param wire FLOAT16 or BFLOAT16, the same on all ranks
    */
   public CompressedReducer(Reducer inner, ProcessGroup group, BackendDevice device, DataType wire) {
     this(inner, group, device, wire, PIECE_BYTES);
   }
 
-  /** For tests: pieces so small that a test can cross their borders. */
+  /** For tests, with small pieces. */
   CompressedReducer(
       Reducer inner, ProcessGroup group, BackendDevice device, DataType wire, int pieceBytes) {
     this.inner = inner;
@@ -70,10 +69,10 @@ public final class CompressedReducer implements Reducer {
       return;
     }
     synchronized (group) {
-      // The inner matcher are about pieces of the 16-bit type, which are no buffers of the user's.
+      // The inner reducer's rendezvous compares 16-bit pieces, which are not the user's buffers.
       group.meetForAllReduce(buffer, op);
       if (buffer.count() == 0) {
-        group.finished(); // otherwise the last piece is its end
+        group.finished(); // otherwise the last piece finishes the call
         return;
       }
       try {
@@ -112,7 +111,7 @@ public final class CompressedReducer implements Reducer {
         plan.wide[i] = buffer.slice(i * piece, length);
         plan.narrow[i] =
             i > 0 && length == piece
-                ? plan.narrow[0] // so that the inner reducer prepares it once
+                ? plan.narrow[0] // so that the inner reducer makes one plan
                 : device.on(stream, scratch.slice(0, length));
       }
       plans.put(buffer, plan);
@@ -120,13 +119,13 @@ public final class CompressedReducer implements Reducer {
     return plan;
   }
 
-  /** Makes the scratch large enough. What was prepared for a smaller one ends. */
+  /** Makes the scratch large enough. This closes the plans for a smaller one. */
   private void reserve(long elements) {
     if (scratch == null || scratch.count() < elements) {
       freeScratch();
       long powerOfTwo = Long.highestOneBit(2 * elements - 1);
       scratch = device.allocate(wire, Math.min(most, powerOfTwo));
-      device.await(scratch); // its zeros must be in before other streams write to it
+      device.await(scratch); // it must be zeroed before other streams write to it
     }
   }
 

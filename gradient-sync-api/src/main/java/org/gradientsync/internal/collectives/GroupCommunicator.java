@@ -22,7 +22,7 @@ import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
-/** The communicator that every backend gets for its transport. */
+/** The communicator of every backend, over the backend's transport. */
 public final class GroupCommunicator implements Communicator {
   private final ProcessGroup group;
   private final CallMatcher matcher;
@@ -36,12 +36,10 @@ public final class GroupCommunicator implements Communicator {
   private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
-  private volatile Runnable turn = () -> {};
+  private volatile Runnable beforeCall = () -> {};
 
   /**
-   * A communicator of a group's ranks.
-   *
-   * @param ranks the group, which this communicator closes
+   * @param ranks the group; this communicator closes it
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
@@ -59,13 +57,13 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * Gives this communicator's calls their place among others of the same ranks.
+   * Sets an action that runs before each call that needs other ranks. It orders this communicator's
+   * calls among other calls of the same ranks.
    *
-   * @param newTurn called before each call that needs other ranks, with no lock held: waits for
-   *     those that come first, and may throw
+   * @param newBeforeCall called with no lock held; may wait and throw
    */
-  public void comesAfter(Runnable newTurn) {
-    turn = Objects.requireNonNull(newTurn, "turn");
+  public void beforeEachCall(Runnable newBeforeCall) {
+    beforeCall = Objects.requireNonNull(newBeforeCall, "beforeCall");
   }
 
   @Override
@@ -100,7 +98,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public void barrier() {
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       matcher.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
@@ -123,11 +121,15 @@ public final class GroupCommunicator implements Communicator {
     reduce(Call.Kind.REDUCE_SCATTER, send, receive, rank() * receive.remaining(), type, op);
   }
 
-  /** Reduces a copy of the source, and takes the target's part of it from an index on. */
+  /**
+   * Reduces a copy of the source, and copies a part of the result to the target.
+   *
+   * @param from the index of that part
+   */
   private void reduce(
       Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
     long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
-    turn.run();
+    beforeCall.run();
     try (DeviceBuffer copy = host.allocate(type, elements)) {
       copy.copyFrom(source);
       reducer.allReduce(copy, op, kind);
@@ -140,7 +142,7 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       group.ranks().require(root, "root");
       meet(Call.Kind.HOST_BROADCAST, data, root);
@@ -161,7 +163,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(send, "send");
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
       exchange.allGather(send, receive);
@@ -177,7 +179,7 @@ public final class GroupCommunicator implements Communicator {
       requireWritable(receive, "receive");
       requireTimesSize(receive, "receive", send, "send");
     }
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.GATHER, send, root);
       int count = send.remaining();
@@ -206,7 +208,7 @@ public final class GroupCommunicator implements Communicator {
       requireData(send, "send");
       requireTimesSize(send, "send", receive, "receive");
     }
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       meet(Call.Kind.SCATTER, receive, root);
       int count = receive.remaining();
@@ -232,7 +234,7 @@ public final class GroupCommunicator implements Communicator {
     requireData(data, "data");
     requirePeer(destination, "destination");
     requireTag(tag);
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
       exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
@@ -245,7 +247,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     requirePeer(source, "source");
     requireTag(tag);
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
       exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
@@ -268,7 +270,7 @@ public final class GroupCommunicator implements Communicator {
     }
     requirePeer(destination, "destination");
     requirePeer(source, "source");
-    turn.run();
+    beforeCall.run();
     synchronized (group) {
       MismatchedCallException failure = pair(send, destination, receive, source, tag);
       boolean own = Call.verdict(ownSend);
@@ -296,7 +298,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public Communicator split(int color, int key) {
-    turn.run();
+    beforeCall.run();
     ProcessGroup part = group.split(color, key, group.timeouts());
     return part == null ? null : new GroupCommunicator(part);
   }
@@ -313,11 +315,11 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * Sender and receiver tell each other what they are about to do, and then whether it fits with
-   * all that they have been told; elements move between two ranks only if both say so, so nothing
-   * is left under way. Either side may be absent.
+   * Sender and receiver exchange their calls, and then their verdicts on all calls that they have
+   * received. Elements move between two ranks only if both verdicts are positive, so no message is
+   * left pending. Either side may be absent.
    *
-   * @return null if all fits; otherwise what to throw once the pairs that fit are done
+   * @return null if all calls match; otherwise the exception to throw after the matching exchanges
    */
   private MismatchedCallException pair(
       Buffer send, int destination, Buffer receive, int source, int tag) {
@@ -349,9 +351,9 @@ public final class GroupCommunicator implements Communicator {
       exchange(messages, destination, source);
       group.arrivals().pairs().end();
       if (failure == null && send != null && !Call.verdict(peerReceive)) {
-        failure = elsewhere(destination);
+        failure = mismatchWithThirdRank(destination);
       } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
-        failure = elsewhere(source);
+        failure = mismatchWithThirdRank(source);
       }
       return failure;
     } finally {
@@ -393,7 +395,7 @@ public final class GroupCommunicator implements Communicator {
             + Call.describe(other));
   }
 
-  private MismatchedCallException elsewhere(int peer) {
+  private MismatchedCallException mismatchWithThirdRank(int peer) {
     return new MismatchedCallException(
         "the ranks' calls do not match, rank="
             + rank()
@@ -424,7 +426,7 @@ public final class GroupCommunicator implements Communicator {
 
   private static void requireData(Buffer data, String role) {
     Objects.requireNonNull(data, role);
-    HostElement.of(data); // refuses what nobody can send
+    HostElement.of(data); // throws for other types
   }
 
   private static void requireWritable(Buffer data, String role) {

@@ -4,12 +4,12 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.SyncContext;
 
-/** Reducers for host memory, for those that bring other memory there. */
+/** Reducers for host memory, for backends that stage other memory there. */
 public final class HostReducers {
   private HostReducers() {}
 
   /**
-   * The fastest one that all ranks can use. Collective.
+   * The fastest reducer that all ranks can use. Collective.
    *
    * @param context the group, and a {@link org.gradientsync.internal.host.HostDevice}
    * @return a reducer that the caller closes
@@ -20,7 +20,7 @@ public final class HostReducers {
       try {
         return shared.create(context);
       } catch (UnavailableException e) {
-        // on all ranks alike; messages always work
+        // on all ranks; messages always work
       }
     }
     return new PointToPointReducer("messages", context.group(), context.device());

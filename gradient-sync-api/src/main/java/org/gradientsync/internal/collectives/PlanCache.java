@@ -11,13 +11,13 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
 /**
- * What a reducer has prepared for each buffer. A plan is kept until its buffer is closed, or until
- * {@value #MOST} other buffers have been used since. Looking one up allocates nothing.
+ * The plans that a reducer has made for buffers. A plan is kept until its buffer is closed, or
+ * until {@value #MAX} other buffers were used since. A lookup allocates nothing.
  *
  * @param <P> a plan
  */
 public final class PlanCache<P> implements AutoCloseable {
-  private static final int MOST = 512;
+  private static final int MAX = 512;
 
   private final Object lock;
   private final Consumer<P> end;
@@ -26,49 +26,33 @@ public final class PlanCache<P> implements AutoCloseable {
   private record Entry<P>(P plan, Runnable forget) {}
 
   /**
-   * A cache.
-   *
-   * @param lock held by the reducer while it uses plans, and taken to end one when its buffer is
+   * @param lock held by the reducer while it uses plans; taken to close a plan when its buffer is
    *     closed
-   * @param end gives up what a plan holds
+   * @param end closes a plan
    */
   public PlanCache(Object lock, Consumer<P> end) {
     this.lock = lock;
     this.end = end;
   }
 
-  /**
-   * The plan of a buffer.
-   *
-   * @param buffer a buffer
-   * @return its plan, or null if there is none
-   */
+  /** The plan of a buffer, or null. */
   public P get(DeviceBuffer buffer) {
     Entry<P> entry = entries.get(buffer);
     return entry == null ? null : entry.plan();
   }
 
-  /**
-   * Keeps a new plan.
-   *
-   * @param buffer a buffer that has none
-   * @param plan its plan
-   */
+  /** Adds the plan of a buffer that has none. */
   public void put(AbstractDeviceBuffer buffer, P plan) {
     Entry<P> entry = new Entry<>(plan, () -> forget(buffer));
     buffer.onClose(entry.forget());
     entries.put(buffer, entry);
-    if (entries.size() > MOST) {
+    if (entries.size() > MAX) {
       Iterator<DeviceBuffer> eldest = entries.keySet().iterator();
       forget(eldest.next());
     }
   }
 
-  /**
-   * Ends the plan of a buffer, if it has one.
-   *
-   * @param buffer a buffer
-   */
+  /** Closes the plan of a buffer, if it has one. */
   public void forget(DeviceBuffer buffer) {
     synchronized (lock) {
       Entry<P> entry = entries.remove(buffer);
@@ -79,7 +63,7 @@ public final class PlanCache<P> implements AutoCloseable {
     }
   }
 
-  /** Ends all plans. */
+  /** Closes all plans. */
   @Override
   public void close() {
     List<AutoCloseable> all = new ArrayList<>();

@@ -22,13 +22,13 @@ import org.gradientsync.spi.Resources;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
- * ranks, added up on the device. See {@link AllReducePlan} for the way that a gradient goes.
+ * ranks, and additions on the device. {@link AllReducePlan} describes the algorithm.
  *
  * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
  */
 public final class PointToPointReducer implements Reducer {
-  private static final int HOST_CHUNK_BYTES = 256 << 10; // stays in the second-level cache
-  private static final int LEAST_CHUNK_BYTES = 256;
+  private static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
+  private static final int MIN_CHUNK_BYTES = 256;
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
@@ -36,26 +36,23 @@ public final class PointToPointReducer implements Reducer {
   private final BackendDevice device;
   private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
-  private final List<DeviceBuffer> outgrown = new ArrayList<>(); // plans have messages there
+  private final List<DeviceBuffer> outgrown =
+      new ArrayList<>(); // messages of older plans use these
   private final PlanCache<AllReducePlan> plans;
 
   /**
-   * A reducer.
-   *
    * @param name its name
    * @param group the ranks; their transport carries the device's memory
-   * @param device the device whose buffers it takes, which does the arithmetic
+   * @param device the device of the buffers, which does the arithmetic
    */
   public PointToPointReducer(String name, RankGroup group, BackendDevice device) {
     this(name, group, device, HOST_CHUNK_BYTES);
   }
 
   /**
-   * A reducer with messages of its own size.
-   *
    * @param name its name
    * @param group the ranks; their transport carries the device's memory
-   * @param device the device whose buffers it takes, which does the arithmetic
+   * @param device the device of the buffers, which does the arithmetic
    * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
    */
   public PointToPointReducer(String name, RankGroup group, BackendDevice device, int chunkBytes) {
@@ -87,7 +84,7 @@ public final class PointToPointReducer implements Reducer {
     }
   }
 
-  /** What can be sent with the call, or null. */
+  /** The payload to send with the call, or null. */
   private InlinePayload load(DeviceBuffer buffer) {
     AllReducePlan plan = plans.get(buffer);
     if (plan == null || group.isBroken()) {
@@ -100,14 +97,14 @@ public final class PointToPointReducer implements Reducer {
     }
   }
 
-  /** Reduces, the ranks having met and there being something to do; the caller holds the lock. */
-  void reduceMet(DeviceBuffer buffer, ReduceOp op) {
+  /** Reduces a non-empty buffer after a rendezvous of several ranks. The caller holds the lock. */
+  void reduceAfterRendezvous(DeviceBuffer buffer, ReduceOp op) {
     reduce(buffer, op, false);
   }
 
-  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean brought) {
+  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
     try {
-      plan((AbstractDeviceBuffer) buffer).run(buffer, op, brought);
+      plan((AbstractDeviceBuffer) buffer).run(buffer, op, sentInline);
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
@@ -131,12 +128,13 @@ public final class PointToPointReducer implements Reducer {
 
   private void broadcastPiece(DeviceBuffer piece, int root) {
     boolean sends = root == group.rank();
-    ByteBuffer view = Pieces.view(piece);
+    ByteBuffer view = RunMessages.view(piece);
     Message[] messages = new Message[group.size()];
     try {
       for (int peer = 0; peer < messages.length; peer++) {
         if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] = Pieces.message(group.messages(), piece, view, peer, Channel.DATA, sends);
+          messages[peer] =
+              RunMessages.message(group.messages(), piece, view, peer, Channel.DATA, sends);
           messages[peer].start();
         }
       }
@@ -163,12 +161,12 @@ public final class PointToPointReducer implements Reducer {
   }
 
   /**
-   * As many elements as a message may have; or a power of two that is enough for a shard, as all
-   * ranks together hold a chunk for each two of them.
+   * The number of elements in a chunk: the maximum of a message, or a smaller power of two that is
+   * enough for a shard. Every rank holds scratch memory for two chunks of each rank.
    */
   private long chunk(DeviceBuffer buffer) {
     int most = chunkBytes / buffer.type().sizeInBytes();
-    int least = Math.min(most, LEAST_CHUNK_BYTES / buffer.type().sizeInBytes());
+    int least = Math.min(most, MIN_CHUNK_BYTES / buffer.type().sizeInBytes());
     long shard = (buffer.count() + group.size() - 1) / group.size();
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
   }
@@ -177,7 +175,7 @@ public final class PointToPointReducer implements Reducer {
     DeviceBuffer room = scratch.get(type);
     if (room == null || room.count() < count) {
       DeviceBuffer larger = device.allocate(type, count);
-      device.await(larger); // its zeros must be in before messages arrive
+      device.await(larger); // it must be zeroed before messages arrive
       if (room != null) {
         outgrown.add(room);
       }

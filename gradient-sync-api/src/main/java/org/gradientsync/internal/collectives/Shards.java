@@ -1,23 +1,23 @@
 package org.gradientsync.internal.collectives;
 
 /**
- * How a buffer's elements are divided for an all-reduce: each rank owns one contiguous shard, and
- * each shard is worked off in chunks. Depends on nothing but its arguments, so all ranks divide
- * alike.
+ * How the elements of a buffer are divided for an all-reduce: each rank owns one contiguous shard,
+ * and each shard is processed in chunks. This depends only on its arguments, so all ranks compute
+ * the same.
  *
  * @param count the number of elements
  * @param ranks the number of shards
- * @param chunk the largest number of elements in a chunk
+ * @param chunk the maximum number of elements in a chunk
  */
-public record Shards(long count, int ranks, long chunk) {
-  /** For shards that are not divided into chunks. */
+record Shards(long count, int ranks, long chunk) {
+  /** The chunk size of shards that are not divided. */
   static final long WHOLE = Long.MAX_VALUE >>> 2;
 
   private long perShard() {
     return (count + ranks - 1) / ranks;
   }
 
-  /** The number of chunks of the longest shard; the others have as many, some of them empty. */
+  /** The number of chunks of the longest shard. All shards have as many; some may be empty. */
   int chunks() {
     return Math.toIntExact((perShard() + chunk - 1) / chunk);
   }
@@ -28,7 +28,7 @@ public record Shards(long count, int ranks, long chunk) {
     return Math.min(begin + index * chunk, end(rank));
   }
 
-  /** The number of elements of a chunk of a rank's shard; may be 0. */
+  /** The number of elements in a chunk of a rank's shard; may be 0. */
   long length(int rank, int index) {
     long first = first(rank, index);
     return Math.min(chunk, end(rank) - first);

@@ -9,36 +9,36 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Reducer;
 
 /**
- * The reducer for processes of one node: each reads the others' buffers where they are.
+ * The reducer for processes of one node, which read each other's buffers in place.
  *
- * <p>Each rank owns a shard. When all have come, it reduces its shard in rank order straight from
- * all ranks' memory into its own, then copies the other shards from their owners, and leaves when
- * nobody reads its memory any more. In place, with no staging copy and no system call.
+ * <p>Each rank owns a shard. After the rendezvous it reduces its shard in rank order, directly from
+ * all ranks' memory into its own. Then it copies the other shards from their owners, and returns
+ * when no rank reads its memory any more. In place, without a staging copy or a system call.
  *
- * <p>Ranks find each other's memory by what they write on the board with each call: the memory's id
- * and the offset in it. A buffer that lies in a rank's private memory (wrapped, or allocated when
- * the memory file system was full) is reduced through messages by all ranks.
+ * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
+ * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
+ * system was full), all ranks reduce it by messages.
  */
 public final class SharedReducer implements Reducer {
   private final String name;
   private final ProcessGroup group;
-  private final Board board;
+  private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMemory node;
   private final PointToPointReducer messages;
   private final PlanCache<Plan> plans;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
-  /** Where a rank's buffer lies. */
+  /** The place of a rank's memory. */
   private record Place(int rank, long id) {}
 
-  /** Another rank's memory, and how many plans read it. */
+  /** Another rank's memory, and the number of plans that read it. */
   private static final class Mapping {
     private final HostBuffer memory;
     private int users;
@@ -48,7 +48,7 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  /** What is needed to reduce one buffer, as long as the others' lie where they did. */
+  /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
   private static final class Plan {
     private final long[] ids;
     private final long[] offsets;
@@ -65,10 +65,15 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  SharedReducer(String name, ProcessGroup group, Board board, HostDevice device, NodeMemory node) {
+  SharedReducer(
+      String name,
+      ProcessGroup group,
+      SharedMemoryRendezvous rendezvous,
+      HostDevice device,
+      NodeMemory node) {
     this.name = name;
     this.group = group;
-    this.board = board;
+    this.rendezvous = rendezvous;
     this.device = device;
     this.node = node;
     this.messages = new PointToPointReducer(name, group, device);
@@ -90,7 +95,7 @@ public final class SharedReducer implements Reducer {
         return;
       }
       if (anyPrivate()) {
-        messages.reduceMet(own, op);
+        messages.reduceAfterRendezvous(own, op);
         group.finished();
         return;
       }
@@ -100,10 +105,9 @@ public final class SharedReducer implements Reducer {
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
-        // InternalError among them: the JVM's word for touching a mapping whose file has been
-        // emptied
-        requireNobodyGaveUp(e); // whose memory is gone then
-        requireNobodyClosed(own, e);
+        // Includes InternalError, which the JVM throws for access to a mapping of a truncated file.
+        requireNoneGaveUp(e); // its memory may be gone
+        requireNoneClosed(own, e);
         throw group.lost("the call failed in the middle: " + e, e);
       }
     }
@@ -121,38 +125,38 @@ public final class SharedReducer implements Reducer {
     if (contributions[rank] != null) {
       device.reduce(contributions, contributions[rank], op);
     }
-    board.set(Board.REDUCED);
+    rendezvous.set(SharedMemoryRendezvous.REDUCED);
     for (int step = 1; step < size; step++) {
-      int owner = (rank + step) % size; // each starts with another, so that they do not queue
-      group.await(board.flag(owner, Board.REDUCED), owner);
+      int owner = (rank + step) % size; // each starts with a different owner, to spread the load
+      group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
       plan.whole[rank].copyRange(
           plan.shards.first(owner, 0), plan.whole[owner], plan.shards.length(owner, 0));
     }
-    board.set(Board.DONE);
+    rendezvous.set(SharedMemoryRendezvous.DONE);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        group.await(board.flag(peer, Board.DONE), peer);
+        group.await(rendezvous.flag(peer, SharedMemoryRendezvous.DONE), peer);
       }
     }
-    requireNobodyGaveUp(null); // it may have changed its buffer while this rank was reading it
+    requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
   }
 
-  private void requireNobodyGaveUp(Throwable cause) {
+  private void requireNoneGaveUp(Throwable cause) {
     for (int peer = 0; peer < group.size(); peer++) {
-      if (peer != group.rank() && board.gaveUp(peer)) {
+      if (peer != group.rank() && rendezvous.gaveUp(peer)) {
         throw group.lost(peer, cause);
       }
     }
   }
 
-  /** Names the rank whose program has closed its buffer while the call was under way. */
-  private void requireNobodyClosed(HostBuffer own, Throwable cause) {
+  /** Names the rank that has closed its buffer during the call. */
+  private void requireNoneClosed(HostBuffer own, Throwable cause) {
     String buffer = own.describe(); // the same on all ranks
     if (own.isClosed()) {
       throw group.lost("this rank closed its buffer during the call: buffer=" + buffer, cause);
     }
     for (int peer = 0; peer < group.size(); peer++) {
-      long id = Call.memoryId(board.call(peer));
+      long id = Call.memoryId(rendezvous.call(peer));
       if (peer != group.rank() && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
         throw group.lost(
             group.name(peer) + " closed its buffer during the call: buffer=" + buffer, cause);
@@ -163,7 +167,7 @@ public final class SharedReducer implements Reducer {
   private boolean anyPrivate() {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |= Call.memoryId(board.call(peer)) < 0;
+      any |= Call.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }
@@ -179,15 +183,15 @@ public final class SharedReducer implements Reducer {
     Shards shards = new Shards(own.count(), size, Shards.WHOLE);
     plan = new Plan(size, shards);
     for (int peer = 0; peer < size; peer++) {
-      plan.ids[peer] = Call.memoryId(board.call(peer));
-      plan.offsets[peer] = Call.memoryOffset(board.call(peer));
+      plan.ids[peer] = Call.memoryId(rendezvous.call(peer));
+      plan.offsets[peer] = Call.memoryOffset(rendezvous.call(peer));
       plan.whole[peer] =
           peer == rank
               ? own
               : (HostBuffer)
                   mapping(own, peer, plan.ids[peer])
                       .memory
-                      .seenAs(own.type())
+                      .reinterpret(own.type())
                       .slice(plan.offsets[peer], own.count());
       if (shards.length(rank, 0) > 0) {
         plan.contributions[peer] =
@@ -201,8 +205,8 @@ public final class SharedReducer implements Reducer {
   private boolean isValid(Plan plan) {
     boolean valid = true;
     for (int peer = 0; peer < group.size(); peer++) {
-      valid &= Call.memoryId(board.call(peer)) == plan.ids[peer];
-      valid &= Call.memoryOffset(board.call(peer)) == plan.offsets[peer];
+      valid &= Call.memoryId(rendezvous.call(peer)) == plan.ids[peer];
+      valid &= Call.memoryOffset(rendezvous.call(peer)) == plan.offsets[peer];
     }
     return valid;
   }

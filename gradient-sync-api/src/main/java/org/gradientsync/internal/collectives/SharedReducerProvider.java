@@ -3,14 +3,14 @@ package org.gradientsync.internal.collectives;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
-/** Offers {@code shared}: processes of one node that read each other's host memory. */
+/** Provides {@code shared}, for processes of one node that read each other's host memory. */
 public final class SharedReducerProvider implements ReducerProvider {
   /** For the service loader. */
   public SharedReducerProvider() {}
@@ -49,11 +49,12 @@ public final class SharedReducerProvider implements ReducerProvider {
   @Override
   public Reducer create(SyncContext context) {
     ProcessGroup group = ProcessGroup.of(context.group());
-    NodeMemory memory = NodeMemory.share(context.communicator(), Board.BYTES);
+    NodeMemory memory = NodeMemory.share(context.communicator(), SharedMemoryRendezvous.BYTES);
     HostDevice device = (HostDevice) context.device();
     device.share(memory.files());
-    Board board = new Board(memory, group.rank(), group.size());
-    group.arrivals().meetOn(board);
-    return new SharedReducer(name(), group, board, device, memory);
+    SharedMemoryRendezvous rendezvous =
+        new SharedMemoryRendezvous(memory, group.rank(), group.size());
+    group.arrivals().useRendezvous(rendezvous);
+    return new SharedReducer(name(), group, rendezvous, device, memory);
   }
 }

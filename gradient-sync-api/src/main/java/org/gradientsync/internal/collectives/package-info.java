@@ -1,2 +1,2 @@
-/** The collectives on host memory and over messages: one algorithm a class, for every backend. */
+/** The collectives on host memory and by messages, for every backend. One algorithm per class. */
 package org.gradientsync.internal.collectives;

@@ -15,16 +15,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * How a rank that asks for reports wakes the other processes of its job, so that each has one place
- * to look at however many groups it has: a folder whose name all of them know, with an empty file
- * for each group that is asked. It is there only while a rank waits for reports.
+ * Wakes the other processes of a job when a rank requests reports. A bell is a folder whose name
+ * all ranks of the job know, with an empty file for each group that is asked. So each process
+ * watches one place, however many groups it has. The folder exists only while a rank waits for
+ * reports.
  *
- * <p>It rings in the folder for reports, which other nodes may share, and in the temporary folder.
- * In each period one process of a node looks at the first, and passes on what it finds; the others
- * look at the second.
+ * <p>A bell rings in the folder for reports, which other nodes may share, and in the temporary
+ * folder. In each period one process of a node checks the first and forwards what it finds; the
+ * others check the second.
  *
- * <p>Who is woken looks for the {@link ReportFolder} itself. So a bell that somebody else has made
- * does no harm.
+ * <p>A process that is woken looks for the {@link ReportFolder} itself, so a forged bell does no
+ * harm.
  */
 public final class Bell {
   private static final Logger log = LoggerFactory.getLogger(Bell.class);
@@ -40,7 +41,7 @@ public final class Bell {
   private final Set<String> passedOn = new HashSet<>();
 
   /**
-   * Nothing is made before it rings.
+   * Creates nothing before it rings.
    *
    * @param base the folder for reports
    * @param job random, and the same on all ranks
@@ -53,10 +54,10 @@ public final class Bell {
     temporary =
         Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().normalize().resolve(name);
     this.turn = turn;
-    turns = Math.max(2, ranksOnNode); // so that also a process that is alone looks at both
+    turns = Math.max(2, ranksOnNode); // a single process checks both
   }
 
-  /** Wakes those who watch a group. */
+  /** Wakes the processes that watch a group. */
   void ring(long group) {
     ring(shared, Long.toHexString(group));
     ring(temporary, Long.toHexString(group));
@@ -86,7 +87,7 @@ public final class Bell {
     }
   }
 
-  /** Ends what {@link #ring} began, of this rank and of others. */
+  /** Ends what {@link #ring} began, on this rank or on others. */
   void silence(long group) {
     silence(shared, Long.toHexString(group));
     silence(temporary, Long.toHexString(group));
@@ -101,12 +102,12 @@ public final class Bell {
     }
   }
 
-  /** Where it rings for the whole job; tells one bell from another. */
+  /** The place where it rings for the whole job. It identifies the bell. */
   Path place() {
     return shared;
   }
 
-  /** Ends what this process has passed on: it watches the group no more. */
+  /** Ends what this process has forwarded for a group that it no longer watches. */
   synchronized void leave(long group) {
     if (passedOn.remove(Long.toHexString(group))) {
       silence(temporary, Long.toHexString(group));
@@ -114,10 +115,10 @@ public final class Bell {
   }
 
   /**
-   * Looks once, at one of the places.
+   * Checks one of the places.
    *
-   * @param period the number of the period, on all processes of the node the same
-   * @return the groups for which it rings
+   * @param period the number of the period, the same on all processes of the node
+   * @return the groups for which the bell rings
    */
   synchronized Set<Long> look(long period) {
     boolean here = shared.equals(temporary) || Math.floorMod(period, turns) != turn;
@@ -150,7 +151,7 @@ public final class Bell {
     return names;
   }
 
-  /** To the other processes of this node, for as long as it rings. */
+  /** Forwards bells to the other processes of this node for as long as they ring. */
   private void passOn(Set<String> names) {
     for (String name : names) {
       if (passedOn.add(name)) {

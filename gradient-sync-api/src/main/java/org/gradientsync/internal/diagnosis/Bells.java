@@ -12,10 +12,8 @@ public final class Bells {
   private long job;
 
   /**
-   * None yet.
-   *
    * @param rankOnNode from 0 to ranksOnNode - 1
-   * @param ranksOnNode how many ranks of the job run on this rank's node
+   * @param ranksOnNode the number of ranks of the job on this rank's node
    */
   public Bells(int rankOnNode, int ranksOnNode) {
     this.rankOnNode = rankOnNode;
@@ -23,7 +21,7 @@ public final class Bells {
   }
 
   /**
-   * Gives the job a number, if it has none yet.
+   * Sets the job's number, unless it has one.
    *
    * @param number random, and the same on all ranks
    */
@@ -31,7 +29,7 @@ public final class Bells {
     job = job == 0 ? number : job;
   }
 
-  /** What wakes the processes of the job whose reports go to a folder. */
+  /** The bell of the processes whose reports go to a folder. */
   public synchronized Bell of(Path reports) {
     return bells.computeIfAbsent(reports, folder -> new Bell(folder, job, rankOnNode, ranksOnNode));
   }

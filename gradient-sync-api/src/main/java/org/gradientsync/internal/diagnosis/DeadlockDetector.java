@@ -15,31 +15,31 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Finds ranks that wait for each other, so that none of them can ever go on: one sends and another
- * is in a barrier, say.
+ * Finds ranks that wait for each other, so that none of them can continue: for example, one rank
+ * sends while another is in a barrier.
  *
- * <p>A rank that has waited long for another to come to a call sends it a probe. Who receives one,
- * and waits itself, adds its own wait and sends it on. A probe that comes back to one of its waits
- * has found a circle. A rank adds its wait only if it has not come, up to then, to the call that
- * the wait before is for; while it waits it cannot come there, and its wait ends only when the next
- * rank has come. So when the circle closes all of its waits still hold. (K. M. Chandy, J. Misra, L.
- * M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer Systems 1(2), 1983; with
- * one rank waited for at a time.)
+ * <p>A rank that has waited long for another rank to reach a call sends it a probe. A rank that
+ * receives a probe, and waits itself, adds its own wait and forwards the probe. A probe that
+ * returns to one of its waits has found a cycle. A rank adds its wait only if it has not reached
+ * the call that the previous wait is for. It cannot reach that call while it waits, and its wait
+ * ends only when the next rank arrives. So when the cycle closes, all of its waits still hold. (K.
+ * M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer
+ * Systems 1(2), 1983; with one rank waited for at a time.)
  *
- * <p>That holds in one communicator, whose lock the waiting thread has. If the waits are in several
- * communicators, another thread may be about to make the call that is waited for. They are looked
- * at only for ranks of which one thread alone has ever made calls, and the same circle must be
- * there for as long as makes a rank late.
+ * <p>This holds within one communicator, whose lock the waiting thread holds. If the waits are in
+ * several communicators, another thread may be about to make the missing call. Such waits count
+ * only on ranks where a single thread has made all calls, and the same cycle must persist for the
+ * time after which a rank is late.
  *
- * <p>Each rank has at most one question under way to each other, so one that never waits does not
- * find a heap of them. Nothing is sent before a wait has become long.
+ * <p>Each rank has at most one unread probe to each other rank, so a rank that never waits does not
+ * accumulate them. Nothing is sent before a wait has become long.
  */
 public final class DeadlockDetector implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
   private static final long PROBE_NANOS = 300_000_000;
 
   private final ProbeChannel probes;
-  private final BiConsumer<Probe, Integer> taker = this::take; // made before any call waits
+  private final BiConsumer<Probe, Integer> receiver = this::receive; // made before any call waits
   private final Groups groups;
   private final int rank;
   private final int ranks;
@@ -50,15 +50,15 @@ public final class DeadlockDetector implements AutoCloseable {
   private long lastId;
   private boolean closed;
 
-  /** What it has to know of the groups that are open on this rank. */
+  /** What the detector needs to know about the open groups of this rank. */
   public interface Groups {
-    /** The group that is open and has this key, or null. */
+    /** The open group with this key, or null. */
     WatchedGroup find(GroupKey key);
 
-    /** Whether one thread alone has made all calls of this rank. */
-    boolean haveOneCaller();
+    /** Whether one thread has made all calls of this rank. */
+    boolean hasSingleCaller();
 
-    /** Whether a rank of the job hears nothing any more, as far as this one knows. */
+    /** Whether a rank of the job is known to receive no more messages. */
     boolean isGone(int worldRank);
   }
 
@@ -69,32 +69,32 @@ public final class DeadlockDetector implements AutoCloseable {
     this.ranks = transport.size();
   }
 
-  /** A number for a wait. */
+  /** A new number for a wait. */
   public synchronized long newId() {
     return ++lastId;
   }
 
-  /** Notes that a wait is over. */
+  /** Records that a wait is over. */
   public synchronized void leave(PendingWait pending) {
     waits.remove(pending);
   }
 
-  /** Notes that a communicator is closed. */
+  /** Records that a communicator was closed. */
   public synchronized void forget(GroupKey key) {
     found.remove(key);
   }
 
   /**
-   * Called again and again by a thread that has waited long for a rank to come to a call.
+   * Called repeatedly by a thread that has waited long for a rank to reach a call.
    *
-   * @return the circle that this wait is part of, or waits for; or null
+   * @return the cycle that this wait is part of, or depends on; or null
    */
   public synchronized Probe look(PendingWait pending) {
     if (closed) {
       return null;
     }
     waits.add(pending);
-    probes.read(taker);
+    probes.read(receiver);
     long now = pending.clock.waited();
     if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
       pending.probedAt = now;
@@ -103,13 +103,13 @@ public final class DeadlockDetector implements AutoCloseable {
     for (Probe probe : List.copyOf(asked)) {
       if (!isForAnother(probe, pending)) {
         asked.remove(probe);
-        pass(probe, pending);
+        forward(probe, pending);
       }
     }
     return found.remove(pending.group.key());
   }
 
-  private void take(Probe probe, int from) {
+  private void receive(Probe probe, int from) {
     Probe.Kind kind = probe.kind(ranks);
     if (kind == Probe.Kind.ASK) {
       asked.add(probe.copy(kind));
@@ -123,7 +123,9 @@ public final class DeadlockDetector implements AutoCloseable {
           && own > 0
           && probe.group(own).equals(probe.group())
           && !probe.group(own).equals(probe.group(0))) {
-        tell(groups.find(probe.group()), probe.copy(kind)); // whom the finder does not know
+        sendToGroup(
+            groups.find(probe.group()),
+            probe.copy(kind)); // the rank that found the cycle does not know them
       }
     }
   }
@@ -135,69 +137,69 @@ public final class DeadlockDetector implements AutoCloseable {
         && waits.stream().anyMatch(other -> other.group.key().equals(key));
   }
 
-  /** What becomes of a probe that asks for this rank, which waits. */
-  private void pass(Probe probe, PendingWait pending) {
+  /** Handles a probe for this rank, which waits. */
+  private void forward(Probe probe, PendingWait pending) {
     int last = probe.length() - 1;
     WatchedGroup group = groups.find(probe.group(last));
     if (group == null
-        || group != pending.group && !groups.haveOneCaller()
+        || group != pending.group && !groups.hasSingleCaller()
         || group
             .arrivals()
-            .hasComeTo(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+            .hasReached(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
         || !pending.isWaiting()) {
       return;
     }
     int own = probe.indexOf(rank);
     if (own >= 0 && probe.id(own) == pending.id) {
-      closeCircle(probe.from(own), pending);
+      closeCycle(probe.from(own), pending);
     } else if (own < 0 && !probe.isFull() && mayAsk(pending)) {
       ask(probe, pending);
     }
   }
 
   private boolean mayAsk(PendingWait pending) {
-    return !unread.get(pending.awaited()) && !pending.group.liveness().isDeaf(pending.peer);
+    return !unread.get(pending.awaited()) && !pending.group.liveness().isUnreachable(pending.peer);
   }
 
-  /** Adds a wait to a chain, and asks the rank that it is for. */
+  /** Adds a wait to a chain, and sends it to the rank that is waited for. */
   private void ask(Probe probe, PendingWait pending) {
     probe.add(rank, pending);
     unread.set(pending.awaited(), send(probe, pending.awaited()));
   }
 
-  private void closeCircle(Probe circle, PendingWait pending) {
+  private void closeCycle(Probe cycle, PendingWait pending) {
     long now = pending.clock.waited();
-    if (pending.suspected == null || !pending.suspected.isSameCircle(circle)) {
-      pending.suspected = circle;
+    if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
+      pending.suspected = cycle;
       pending.suspectedAt = now;
     }
-    if (!circle.isOfOneGroup() && now - pending.suspectedAt <= pending.lateNanos) {
+    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.lateNanos) {
       return;
     }
-    found.put(pending.group.key(), circle);
-    tell(pending.group, circle.copy(Probe.Kind.FOUND));
-    for (int i = 1; i < circle.length(); i++) {
-      if (!circle.group(i).equals(pending.group.key())) {
-        Probe told = circle.copy(Probe.Kind.FOUND);
-        told.setGroup(circle.group(i));
-        send(told, circle.waiting(i));
+    found.put(pending.group.key(), cycle);
+    sendToGroup(pending.group, cycle.copy(Probe.Kind.FOUND));
+    for (int i = 1; i < cycle.length(); i++) {
+      if (!cycle.group(i).equals(pending.group.key())) {
+        Probe notice = cycle.copy(Probe.Kind.FOUND);
+        notice.setGroup(cycle.group(i));
+        send(notice, cycle.waiting(i));
       }
     }
   }
 
-  /** Tells all ranks of a group, or none. */
-  private void tell(WatchedGroup group, Probe circle) {
+  /** Sends a cycle to all ranks of a group; does nothing if there is no group. */
+  private void sendToGroup(WatchedGroup group, Probe cycle) {
     if (group != null) {
-      circle.setGroup(group.key());
+      cycle.setGroup(group.key());
       for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && !group.liveness().isDeaf(peer)) {
-          send(circle, group.ranks().worldRank(peer));
+        if (peer != group.rank() && !group.liveness().isUnreachable(peer)) {
+          send(cycle, group.ranks().worldRank(peer));
         }
       }
     }
   }
 
-  /** To one that is gone nothing is sent: it can make MPI end this process. */
+  /** Skips ranks that are gone: sending to them can make MPI end this process. */
   private boolean send(Probe probe, int to) {
     if (groups.isGone(to)) {
       return false;
@@ -211,7 +213,7 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** From now on nothing is sent. */
+  /** Sends nothing from now on. */
   @Override
   public synchronized void close() {
     if (!closed) {

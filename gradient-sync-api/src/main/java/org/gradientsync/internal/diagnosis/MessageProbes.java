@@ -10,13 +10,13 @@ import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Probes by messages, for which a rank listens to each other one from the first look on. */
-public final class MessageProbes implements ProbeChannel {
+/** Probes by messages. A rank posts a receive for each other rank when it first waits long. */
+final class MessageProbes implements ProbeChannel {
   private static final Logger log = LoggerFactory.getLogger(MessageProbes.class);
 
   private final Transport transport;
   private final int rank;
-  private final BitSet mute = new BitSet(); // ranks that cannot be heard any more
+  private final BitSet unreachable = new BitSet(); // ranks whose messages fail
   private final Message[] receives; // each null until a wait has become long
   private final Probe[] incoming;
 
@@ -28,9 +28,9 @@ public final class MessageProbes implements ProbeChannel {
   }
 
   @Override
-  public void read(BiConsumer<Probe, Integer> taker) {
+  public void read(BiConsumer<Probe, Integer> receiver) {
     for (int peer = 0; peer < receives.length; peer++) {
-      if (peer == rank || mute.get(peer)) {
+      if (peer == rank || unreachable.get(peer)) {
         continue;
       }
       try {
@@ -40,12 +40,12 @@ public final class MessageProbes implements ProbeChannel {
           receives[peer].start();
         }
         for (int i = 0; i < AT_A_TIME && receives[peer].test(); i++) {
-          taker.accept(incoming[peer], peer);
+          receiver.accept(incoming[peer], peer);
           receives[peer].start();
         }
       } catch (GradientSyncException e) {
-        mute.set(peer);
-        log.debug("rank {} cannot hear rank {}", rank, peer, e); // it has died, say
+        unreachable.set(peer);
+        log.debug("rank {} cannot hear rank {}", rank, peer, e); // it may have died
       }
     }
   }
@@ -57,7 +57,7 @@ public final class MessageProbes implements ProbeChannel {
     message.close();
   }
 
-  /** Takes what has come, as MPI wants it at its end. */
+  /** Receives what has arrived, as MPI_Finalize requires. */
   @Override
   public void close() {
     ByteBuffer ignored = Probe.of(Probe.Kind.READ).memory();
@@ -68,7 +68,7 @@ public final class MessageProbes implements ProbeChannel {
 
   private void end(int peer, ByteBuffer memory) {
     try {
-      if (peer != rank && !mute.get(peer)) {
+      if (peer != rank && !unreachable.get(peer)) {
         Message receive = receives[peer];
         if (receive == null) {
           receive = transport.receiver(memory, peer, Channel.PROBE);

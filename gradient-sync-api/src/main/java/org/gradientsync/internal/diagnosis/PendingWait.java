@@ -6,7 +6,7 @@ import org.gradientsync.internal.matching.WaitPhase;
 import org.gradientsync.internal.ranks.WaitClock;
 import org.gradientsync.spi.Message;
 
-/** One long wait of a rank for another one to come to a call. See {@link DeadlockDetector}. */
+/** A long wait of a rank for another rank to reach a call. See {@link DeadlockDetector}. */
 public final class PendingWait {
   final WatchedGroup group;
   final Message message;
@@ -23,16 +23,14 @@ public final class PendingWait {
   public boolean warned;
 
   /**
-   * A wait.
-   *
-   * @param group in which the rank waits
-   * @param message what it waits for
-   * @param peer the rank of the group that has to come
-   * @param phase to what
-   * @param number which call: that of the collective, or the rounds of {@link Pairs}
-   * @param clock how long it has lasted
-   * @param id no other wait of this rank has it
-   * @param lateNanos after which a circle of waits in several groups ends them
+   * @param group the group in which the rank waits
+   * @param message the message that ends the wait
+   * @param peer the rank of the group that must arrive
+   * @param phase the event that the rank waits for
+   * @param number the call: the number of the collective, or the rounds of {@link Pairs}
+   * @param clock the duration of the wait
+   * @param id unique among the waits of this rank
+   * @param lateNanos the time after which a cycle of waits in several groups ends them
    */
   public PendingWait(
       WatchedGroup group,
@@ -54,16 +52,15 @@ public final class PendingWait {
     this.lateNanos = lateNanos;
   }
 
-  /** Whether it goes on. */
   boolean isWaiting() {
     try {
       return !message.test();
     } catch (GradientSyncException e) {
-      return false; // as the waiting thread will find by itself
+      return false; // the waiting thread will see the same exception
     }
   }
 
-  /** The job's number of the rank that is waited for. */
+  /** The world rank that is waited for. */
   int awaited() {
     return group.ranks().worldRank(peer);
   }

@@ -11,22 +11,21 @@ import org.gradientsync.internal.matching.WaitPhase;
 import org.gradientsync.internal.ranks.GroupKey;
 
 /**
- * The message that goes from a rank that waits to the rank that it waits for, and on from there:
- * the chain of waits so far. See {@link DeadlockDetector}.
+ * A message that travels from a waiting rank to the rank that it waits for, and on from there. It
+ * holds the chain of waits. See {@link DeadlockDetector}.
  */
 public final class Probe {
-  /** What a message is for. */
   enum Kind {
-    /** Asks who waits for whom. */
+    /** Extends the chain of waits. */
     ASK,
-    /** Says that one was read, so that the next may be sent. */
+    /** Acknowledges a probe, so that the next may be sent. */
     READ,
-    /** Says that the chain is closed. */
+    /** Reports a cycle. */
     FOUND
   }
 
-  /** How many waits a chain can have. */
-  static final int MOST = 16;
+  /** The maximum number of waits in a chain. */
+  static final int MAX = 16;
 
   private static final int KIND = 0;
   private static final int LENGTH = 8;
@@ -46,18 +45,17 @@ public final class Probe {
   private static final int CALL = 64;
   private static final int WAIT = CALL + Call.BYTES;
 
-  /**
-   * The size of a message: less than the 4 KB that MPI libraries send at once, if not told
-   * otherwise.
-   */
-  static final int BYTES = WAITS + MOST * WAIT;
+  /** The size of a message: less than the 4 KB that MPI libraries send eagerly by default. */
+  static final int BYTES = WAITS + MAX * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
   private static final WaitPhase[] PHASES = WaitPhase.values();
 
   private final ByteBuffer memory;
 
-  /** What another rank has sent, whatever that is. */
+  /**
+   * @param memory any bytes that another rank has sent
+   */
   Probe(ByteBuffer memory) {
     this.memory = memory;
   }
@@ -68,7 +66,7 @@ public final class Probe {
     return probe;
   }
 
-  /** The same chain in memory of its own. */
+  /** The same chain in its own memory. */
   Probe copy(Kind kind) {
     Probe copy = new Probe(HostBuffers.allocate(BYTES));
     copy.memory.put(0, memory, 0, BYTES);
@@ -81,14 +79,14 @@ public final class Probe {
   }
 
   /**
-   * What it is for, or null if it makes no sense.
+   * The kind of the probe, or null if it is invalid.
    *
-   * @param ranks how many the job has
+   * @param ranks the number of ranks of the job
    */
   Kind kind(int ranks) {
     long kind = memory.getLong(KIND);
     long length = memory.getLong(LENGTH);
-    boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MOST + 1);
+    boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MAX + 1);
     valid &= length > 0 || kind == Kind.READ.ordinal();
     for (int i = 0; valid && i < length; i++) {
       valid =
@@ -108,10 +106,9 @@ public final class Probe {
   }
 
   boolean isFull() {
-    return length() == MOST;
+    return length() == MAX;
   }
 
-  /** Adds a wait to the chain. */
   void add(int waiting, PendingWait pending) {
     int at = at(length());
     memory.putLong(at + WAITING, waiting);
@@ -126,7 +123,7 @@ public final class Probe {
     memory.putLong(LENGTH, length() + 1);
   }
 
-  /** The same chain from one of its waits on. */
+  /** The chain from one of its waits on. */
   Probe from(int first) {
     Probe part = of(Kind.ASK);
     int length = length() - first;
@@ -136,7 +133,7 @@ public final class Probe {
   }
 
   /** Whether the same ranks are in the same waits. */
-  boolean isSameCircle(Probe other) {
+  boolean isSameCycle(Probe other) {
     boolean same = other.length() == length();
     for (int i = 0; same && i < length(); i++) {
       same = waiting(i) == other.waiting(i) && id(i) == other.id(i);
@@ -144,7 +141,7 @@ public final class Probe {
     return same;
   }
 
-  /** Says for which of its receiver's groups it is. */
+  /** Sets which of the receiver's groups the probe is for. */
   void setGroup(GroupKey key) {
     memory.putLong(CONTEXT, key.context());
     memory.putLong(GROUP, key.id());
@@ -154,17 +151,17 @@ public final class Probe {
     return new GroupKey(memory.getLong(CONTEXT), memory.getLong(GROUP));
   }
 
-  /** The job's number of the rank of a wait. */
+  /** The world rank that waits. */
   int waiting(int i) {
     return (int) memory.getLong(at(i) + WAITING);
   }
 
-  /** The job's number of the rank that is waited for. */
+  /** The world rank that is waited for. */
   int awaited(int i) {
     return (int) memory.getLong(at(i) + AWAITED);
   }
 
-  /** In which group a rank waits. */
+  /** The group in which a rank waits. */
   GroupKey group(int i) {
     return new GroupKey(memory.getLong(at(i) + OWN_CONTEXT), memory.getLong(at(i) + OWN_GROUP));
   }
@@ -173,7 +170,7 @@ public final class Probe {
     return PHASES[(int) memory.getLong(at(i) + PHASE)];
   }
 
-  /** Which call; see {@link PendingWait}. */
+  /** The call; see {@link PendingWait}. */
   long number(int i) {
     return memory.getLong(at(i) + NUMBER);
   }
@@ -186,7 +183,7 @@ public final class Probe {
     return memory.getLong(at(i) + ID);
   }
 
-  /** Where in the chain a rank waits, or -1. */
+  /** The index of a rank's wait, or -1. */
   int indexOf(int rank) {
     for (int i = 0; i < length(); i++) {
       if (waiting(i) == rank) {
@@ -196,7 +193,7 @@ public final class Probe {
     return -1;
   }
 
-  /** Whether all wait in one communicator. */
+  /** Whether all waits are in one communicator. */
   boolean isOfOneGroup() {
     for (int i = 1; i < length(); i++) {
       if (!group(i).equals(group(0))) {
@@ -207,9 +204,9 @@ public final class Probe {
   }
 
   /**
-   * Who waits for whom, a line for each rank, in the ranks' order.
+   * Who waits for whom: a line for each rank, in rank order.
    *
-   * @param name gives a rank of the job its name
+   * @param name the name of a world rank
    */
   public String table(IntFunction<String> name) {
     List<Integer> order = new ArrayList<>();

@@ -3,12 +3,12 @@ package org.gradientsync.internal.diagnosis;
 import java.util.function.BiConsumer;
 import org.gradientsync.spi.Transport;
 
-/** How the ranks of a job send each other probes. One thread at a time uses it. */
-public interface ProbeChannel extends AutoCloseable {
-  /** How many probes of a rank are taken at a time. */
+/** How the ranks of a job send each other probes. For one thread at a time. */
+interface ProbeChannel extends AutoCloseable {
+  /** The maximum number of probes that are read from a rank at a time. */
   int AT_A_TIME = 100;
 
-  /** By messages, or where the ranks are threads of one JVM, in their memory. */
+  /** Uses queues in memory if the ranks are threads of one JVM, otherwise messages. */
   static ProbeChannel of(Transport transport) {
     return transport
         .common()
@@ -17,20 +17,20 @@ public interface ProbeChannel extends AutoCloseable {
   }
 
   /**
-   * Takes what has come.
+   * Reads the probes that have arrived.
    *
-   * @param taker gets each probe, which holds until it returns, and the rank that has sent it
+   * @param receiver called with each probe, which is valid until it returns, and its sender
    */
-  void read(BiConsumer<Probe, Integer> taker);
+  void read(BiConsumer<Probe, Integer> receiver);
 
   /**
-   * Sends; waits for nobody.
+   * Sends a probe; waits for no rank.
    *
    * @param probe not changed from now on
    */
   void send(Probe probe, int to);
 
-  /** Takes what has come, and no more after that. */
+  /** Discards what has arrived; reads nothing from now on. */
   @Override
   void close();
 }

@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.internal.ranks.ShortText;
 
-/** What one rank knows when it is asked why a job does not go on. */
+/** The report of one rank: what it knows about a job that is stuck. */
 public final class RankReport {
   private static final Set<String> PROPERTIES =
       Set.of(
@@ -28,13 +28,13 @@ public final class RankReport {
   private RankReport() {}
 
   /**
-   * The first line, which sums the report up for all who do not want to read it.
+   * The first line, which summarizes the report.
    *
    * @param place where the rank runs
-   * @param why what made it write a report, or an empty text if others asked for it
-   * @param waiting for whom it waits in which call, or an empty text
+   * @param why the reason for the report, or an empty text if another rank has requested it
+   * @param waiting the rank and the call that it waits for, or an empty text
    * @param calls its calls
-   * @param caller the thread that made the last one, or null
+   * @param caller the thread that made the last call, or null
    */
   public static String summary(
       String place, String why, String waiting, FlightRecorder calls, Thread caller) {
@@ -54,7 +54,8 @@ public final class RankReport {
                   calls.isRunning() ? "in " + calls.current() : "is in no call",
                   calls.sinceLast() / 1e9,
                   calls.lastFinished()));
-      Thread thread = !calls.isRunning() && caller instanceof HelpingThread h ? h.helps() : caller;
+      Thread thread =
+          !calls.isRunning() && caller instanceof WorkerThread worker ? worker.requester() : caller;
       if (thread != null) {
         line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
       }
@@ -62,12 +63,12 @@ public final class RankReport {
     return line.toString();
   }
 
-  /** How a line begins that tells of a rank at a place, which may be an empty text. */
+  /** The prefix of a line about a rank at a place, which may be an empty text. */
   static String at(String place) {
     return place.isEmpty() ? "" : "(" + place + ") ";
   }
 
-  /** The innermost frame that is not the JDK's: the user's own code, if it is there. */
+  /** The innermost frame outside the JDK: often the user's own code. */
   private static String at(Thread thread) {
     StackTraceElement[] frames = thread.getStackTrace();
     for (StackTraceElement frame : frames) {
@@ -80,11 +81,11 @@ public final class RankReport {
   }
 
   /**
-   * Collects.
+   * The whole report.
    *
-   * @param summary the first line, as {@link #summary} makes it
-   * @param calls the group's last calls
-   * @param states what the device, the reducer and others say of themselves
+   * @param summary the first line, as {@link #summary} returns it
+   * @param calls the group's recent calls
+   * @param states the states of the device, the reducer and others
    */
   public static List<String> of(
       String summary, List<String> calls, List<Supplier<List<String>>> states) {
@@ -97,7 +98,7 @@ public final class RankReport {
       try {
         lines.addAll(state.get());
       } catch (RuntimeException | LinkageError e) {
-        lines.add("cannot be had: " + e); // a report is better with a gap than not written
+        lines.add("cannot be had: " + e); // an incomplete report is better than none
       }
     }
     section(lines, "threads", threads());
@@ -106,8 +107,8 @@ public final class RankReport {
     return lines;
   }
 
-  /** Adds a part with a heading. */
-  static void section(List<String> lines, String heading, List<String> part) {
+  /** Adds a section with a heading. */
+  private static void section(List<String> lines, String heading, List<String> part) {
     lines.add("");
     lines.add(heading + ":");
     part.forEach(line -> lines.add("  " + line));
@@ -151,14 +152,14 @@ public final class RankReport {
     return lines;
   }
 
-  /** Reports are sent to others: see {@link ShownEnvironment}. */
+  /** Users send reports to others: see {@link ShownEnvironment}. */
   static List<String> environment(Map<String, String> variables) {
     List<String> lines = new ArrayList<>();
     ShownEnvironment.of(variables).forEach((name, value) -> lines.add(name + "=" + value));
     return lines;
   }
 
-  /** The version in the manifest of the jar that this class was loaded from. */
+  /** The version in the jar's manifest. */
   private static String version() {
     String version = RankReport.class.getPackage().getImplementationVersion();
     return version == null ? "unpackaged" : version;

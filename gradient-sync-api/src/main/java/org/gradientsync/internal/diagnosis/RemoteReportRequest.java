@@ -16,18 +16,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Questions to ranks of other nodes, what the ranks of their node are doing, and the answers: the
- * way of {@link Reports} where nodes share no folder.
+ * Requests for reports to ranks of other nodes, and the answers. {@link Reports} uses them where
+ * nodes share no folder.
  *
- * <p>Each rank listens, from the beginning and in a few bytes, for the question of each rank of
- * another node. A question is the generation of the group, which tells it from earlier owners of
- * its tags. An {@link Answer} has a fixed length, too, with texts that are cut. A rank asks another
- * once at most, and is answered once.
+ * <p>Each rank keeps a small receive posted for the request of each rank of another node. A request
+ * holds the generation of the group, which distinguishes it from earlier owners of its tags. An
+ * {@link Answer} has a fixed size; longer texts are truncated. A rank asks another rank at most
+ * once, and gets one answer.
  *
  * <p>Any thread may call this; nothing here waits.
  */
 public final class RemoteReportRequest implements AutoCloseable {
-  private static final int TEXTS = Long.BYTES; // where they begin in an answer
+  private static final int TEXTS = Long.BYTES; // their offset in an answer
   private static final int PIECE = 512;
   private static final long NOBODY = -1; // instead of a generation
   private static final Logger log = LoggerFactory.getLogger(RemoteReportRequest.class);
@@ -36,58 +36,59 @@ public final class RemoteReportRequest implements AutoCloseable {
   private final RankMap ranks;
   private final Liveness liveness;
   private final long generation;
-  private final ByteBuffer questions;
+  private final ByteBuffer requests;
   private final Message[] listening;
-  private final BitSet asked = new BitSet(); // this rank, by those
-  private final BitSet unanswered = new BitSet(); // of them
+  private final BitSet asked = new BitSet(); // the ranks that have asked this one
+  private final BitSet unanswered = new BitSet(); // those without an answer
   private final List<Message> sends = new ArrayList<>(0);
-  private ByteBuffer[] answers; // made when this rank asks
+  private ByteBuffer[] answers; // allocated when this rank asks
   private Message[] answering;
   private boolean silent;
 
   /**
-   * What a rank says for its node.
+   * The answer of a rank for its node.
    *
-   * @param teller which rank is to sum up, as far as that node knows, or {@link RankMap#NO_RANK}
-   * @param folder where that node's reports are
-   * @param lines about each rank of that node, in their order
+   * @param summarizer the rank that writes the summary, as far as that node knows, or {@link
+   *     RankMap#NO_RANK}
+   * @param folder the reports of that node
+   * @param lines about each rank of that node, in rank order
    */
-  record Answer(int teller, String folder, List<Line> lines) {}
+  record Answer(int summarizer, String folder, List<Line> lines) {}
 
   /**
-   * What a node's ranks know of one of them.
+   * What the ranks of a node know about one of them.
    *
    * @param died whether its process is gone
    * @param text what it is doing
    */
   record Line(boolean died, String text) {}
 
-  /** Listens from now on. */
+  /** Posts the receives. */
   public RemoteReportRequest(GroupTransport group, Liveness liveness, long generation) {
     this.group = group;
     this.ranks = group.ranks();
     this.liveness = liveness;
     this.generation = generation;
     listening = new Message[group.size()];
-    questions = HostBuffers.allocate(group.size() * Long.BYTES);
+    requests = HostBuffers.allocate(group.size() * Long.BYTES);
     for (int peer = 0; peer < listening.length; peer++) {
       if (!ranks.isNear(peer)) {
-        questions.putLong(peer * Long.BYTES, NOBODY);
-        ByteBuffer question = questions.slice(peer * Long.BYTES, Long.BYTES);
-        listening[peer] = group.receiver(question, peer, Channel.REPORT_REQUEST);
+        requests.putLong(peer * Long.BYTES, NOBODY);
+        ByteBuffer request = requests.slice(peer * Long.BYTES, Long.BYTES);
+        listening[peer] = group.receiver(request, peer, Channel.REPORT_REQUEST);
         listening[peer].start();
       }
     }
   }
 
-  /** Looks for questions, and returns who has asked and not been answered. */
+  /** Receives requests. Returns the ranks that have asked and have no answer yet. */
   synchronized List<Integer> unanswered() {
     if (silent) {
       return List.of();
     }
-    sends.forEach(RemoteReportRequest::isOver); // drives them on
+    sends.forEach(RemoteReportRequest::isOver); // drives their progress
     for (int peer = 0; peer < listening.length; peer++) {
-      if (listening[peer] != null && !asked.get(peer) && hears(peer)) {
+      if (listening[peer] != null && !asked.get(peer) && hasRequest(peer)) {
         asked.set(peer);
         unanswered.set(peer);
       }
@@ -95,12 +96,12 @@ public final class RemoteReportRequest implements AutoCloseable {
     return unanswered.isEmpty() ? List.of() : unanswered.stream().boxed().toList();
   }
 
-  private boolean hears(int peer) {
+  private boolean hasRequest(int peer) {
     try {
       if (!listening[peer].test()) {
         return false;
       }
-      if (questions.getLong(peer * Long.BYTES) == generation) {
+      if (requests.getLong(peer * Long.BYTES) == generation) {
         return true;
       }
       listening[peer].start(); // from an earlier owner of these tags
@@ -110,23 +111,19 @@ public final class RemoteReportRequest implements AutoCloseable {
     return false;
   }
 
-  /** Whether a rank has been seen to ask. */
+  /** Whether a request of a rank has arrived. */
   synchronized boolean hasAsked(int peer) {
     return asked.get(peer);
   }
 
-  /**
-   * Answers, unless the asker is known to be gone by now.
-   *
-   * @param asker who has asked
-   */
-  synchronized void answer(int asker, Answer answer) {
-    unanswered.clear(asker);
-    if (liveness.isDeaf(asker)) {
+  /** Answers a rank, unless it is known to be gone. */
+  synchronized void answer(int requester, Answer answer) {
+    unanswered.clear(requester);
+    if (liveness.isUnreachable(requester)) {
       return;
     }
     ByteBuffer bytes = HostBuffers.allocate(bytesFrom(group.rank()));
-    bytes.putInt(0, answer.teller());
+    bytes.putInt(0, answer.summarizer());
     ShortText.put(bytes, TEXTS, PIECE, answer.folder());
     int at = TEXTS + PIECE;
     for (Line line : answer.lines()) {
@@ -134,13 +131,13 @@ public final class RemoteReportRequest implements AutoCloseable {
       ShortText.put(bytes, at + Integer.BYTES, PIECE - Integer.BYTES, line.text());
       at += PIECE;
     }
-    send(bytes, asker, Channel.REPORT);
+    send(bytes, requester, Channel.REPORT);
   }
 
   /**
-   * Asks.
+   * Asks a rank.
    *
-   * @param peer a rank of another node, who is not known to be gone
+   * @param peer a rank of another node that is not known to be gone
    */
   synchronized void ask(int peer) {
     if (answers == null) {
@@ -158,12 +155,12 @@ public final class RemoteReportRequest implements AutoCloseable {
       log.debug("rank {} cannot ask rank {}", group.rank(), peer, e);
       return;
     }
-    ByteBuffer question = HostBuffers.allocate(Long.BYTES);
-    question.putLong(0, generation);
-    send(question, peer, Channel.REPORT_REQUEST);
+    ByteBuffer request = HostBuffers.allocate(Long.BYTES);
+    request.putLong(0, generation);
+    send(request, peer, Channel.REPORT_REQUEST);
   }
 
-  /** What a rank has answered, or null if it has not. */
+  /** The answer of a rank, or null if there is none yet. */
   synchronized Answer answerOf(int peer) {
     if (silent || answers == null || answering[peer] == null || !isOver(answering[peer])) {
       return null;
@@ -175,7 +172,9 @@ public final class RemoteReportRequest implements AutoCloseable {
       lines.add(new Line(bytes.getInt(at) != 0, text));
     }
     String folder = ShortText.get(bytes, TEXTS, PIECE);
-    return folder.isEmpty() ? null : new Answer(bytes.getInt(0), folder, lines); // or it was lost
+    return folder.isEmpty()
+        ? null
+        : new Answer(bytes.getInt(0), folder, lines); // empty if the message was lost
   }
 
   private void send(ByteBuffer memory, int peer, int channel) {
@@ -191,7 +190,7 @@ public final class RemoteReportRequest implements AutoCloseable {
     }
   }
 
-  /** The ranks of a node are in the same order everywhere, so a number is enough. */
+  /** All ranks list the ranks of a node in the same order, so an answer needs no names. */
   private int bytesFrom(int peer) {
     return TEXTS + (1 + ranks.onNode(ranks.nodeOf(peer)).size()) * PIECE;
   }
@@ -200,11 +199,11 @@ public final class RemoteReportRequest implements AutoCloseable {
     try {
       return message.test();
     } catch (GradientSyncException e) {
-      return false; // whoever is lost says nothing
+      return false; // a lost rank does not answer
     }
   }
 
-  /** From now on says and hears nothing: the messages below may end at any time. */
+  /** Sends and receives nothing from now on, because the transport may close at any time. */
   synchronized void silence() {
     silent = true;
   }
@@ -225,7 +224,7 @@ public final class RemoteReportRequest implements AutoCloseable {
         message.close();
       }
     } catch (GradientSyncException e) {
-      log.debug("rank {} cannot end a message", group.rank(), e); // to one that has died, say
+      log.debug("rank {} cannot end a message", group.rank(), e); // its rank may have died
     }
   }
 }

@@ -18,10 +18,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The folder in which the ranks of one group say what they are doing. That it is there is the
- * question to all who see it; a {@link Bell} tells them to look.
+ * The folder to which the ranks of one group write their reports. Its existence is the request for
+ * reports; a {@link Bell} wakes the ranks that must look for it.
  *
- * <p>Its name holds a random number that only the ranks know, and it is readable by its user alone.
+ * <p>Its name contains a random number that only the ranks know, and only its user can read it.
  */
 public final class ReportFolder {
   private static final Logger log = LoggerFactory.getLogger(ReportFolder.class);
@@ -29,7 +29,7 @@ public final class ReportFolder {
   private static final String OWN = "rank-";
   private static final String NOT_WRITTEN = "-not-written ";
   private static final String SUMMARY = "summary.txt";
-  private static final String TELLER = "teller.txt";
+  private static final String SUMMARIZER = "teller.txt";
 
   private static final int LONGEST_NAME = 200;
 
@@ -39,9 +39,9 @@ public final class ReportFolder {
   private boolean written;
 
   /**
-   * Nothing is made before it is asked for.
+   * Creates nothing before reports are requested.
    *
-   * @param base where the folder will be
+   * @param base the parent of the folder
    * @param id the group's, random and the same on all ranks
    */
   public ReportFolder(Path base, long id, int rank) {
@@ -51,16 +51,16 @@ public final class ReportFolder {
     this.rank = rank;
   }
 
-  /** Whether a rank, this one or another, has asked for reports. */
+  /** Whether any rank has requested reports. */
   boolean isAsked() {
     return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
         || Files.isDirectory(fallback, LinkOption.NOFOLLOW_LINKS);
   }
 
   /**
-   * Asks all ranks that see the folder.
+   * Requests reports from all ranks that see the folder.
    *
-   * @return the folder, or null if none can be made
+   * @return the folder, or null if none can be created
    */
   Path ask() {
     if (isAsked()) {
@@ -87,10 +87,10 @@ public final class ReportFolder {
   }
 
   /**
-   * Writes this rank's report, once. By a thread of its own: what is asked for it, the state of a
-   * device for example, may be stuck, too.
+   * Writes this rank's report, once. A separate thread does this, because code that contributes to
+   * the report, such as a device's state, may be stuck.
    *
-   * @param report the first line sums it up; made only if it is needed
+   * @param report its first line is the summary; called only if needed
    */
   synchronized void answer(Supplier<List<String>> report) {
     if (!written) {
@@ -110,7 +110,7 @@ public final class ReportFolder {
     }
   }
 
-  /** In the name of an empty file, for which there is room in a file system that is full. */
+  /** Leaves the reason in the name of an empty file, which even a full file system can hold. */
   private void leaveReason(Exception cause) {
     String reason = cause instanceof FileSystemException f ? f.getReason() : cause.getMessage();
     String text = reason == null ? cause.getClass().getSimpleName() : reason;
@@ -122,7 +122,7 @@ public final class ReportFolder {
     }
   }
 
-  /** Why a rank has not written its report, or null if it has not said so. */
+  /** Why a rank has not written its report, or null if it left no reason. */
   private String reasonOf(int ofRank) {
     String start = OWN + ofRank + NOT_WRITTEN;
     try (DirectoryStream<Path> files = Files.newDirectoryStream(where(), start + "*")) {
@@ -138,19 +138,22 @@ public final class ReportFolder {
   private static void write(Path file, List<String> lines) throws IOException {
     Path unfinished = file.resolveSibling(file.getFileName() + ".part");
     Files.write(unfinished, lines, StandardCharsets.UTF_8);
-    Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE); // so that no half is read
+    Files.move(
+        unfinished, file, StandardCopyOption.ATOMIC_MOVE); // readers never see a partial file
   }
 
   private Path file(int ofRank) {
     return where().resolve(OWN + ofRank + ".txt");
   }
 
-  /** Whether a rank's report is there, or its word that it cannot write one. */
+  /** Whether a rank has left a report, or the reason why it could not write one. */
   boolean has(int ofRank) {
     return Files.exists(file(ofRank)) || reasonOf(ofRank) != null;
   }
 
-  /** What sums up a rank's report, or why it could not be written, or null if neither is known. */
+  /**
+   * The first line of a rank's report, or why it could not be written, or null if neither is there.
+   */
   String firstLine(int ofRank) {
     try (var lines = Files.lines(file(ofRank), StandardCharsets.UTF_8)) {
       return lines.findFirst().orElse(null);
@@ -161,17 +164,16 @@ public final class ReportFolder {
   }
 
   /**
-   * Leaves the summary to a rank, unless it has been left to one.
+   * Assigns the summary to a rank, unless one has it already.
    *
-   * @param teller the rank
-   * @param name what {@link org.gradientsync.spi.RankGroup#name} calls it
-   * @return whether it is this rank's now; also where nothing can be written
+   * @param name the rank's {@link org.gradientsync.spi.RankGroup#name}
+   * @return whether this call assigned it; also true if nothing can be written
    */
-  boolean leaveSummaryTo(int teller, String name) {
+  boolean leaveSummaryTo(int summarizer, String name) {
     try {
       Files.writeString(
-          where().resolve(TELLER),
-          teller + ": the summary is left to " + name + System.lineSeparator(),
+          where().resolve(SUMMARIZER),
+          summarizer + ": the summary is left to " + name + System.lineSeparator(),
           StandardCharsets.UTF_8,
           StandardOpenOption.CREATE_NEW);
     } catch (FileAlreadyExistsException e) {
@@ -182,16 +184,15 @@ public final class ReportFolder {
     return true;
   }
 
-  /** To whom the summary has been left, or {@link RankMap#NO_RANK} if that is not known. */
-  int teller() {
+  /** The rank that has the summary, or {@link RankMap#NO_RANK} if unknown. */
+  int summarizer() {
     try {
-      return Integer.parseInt(Files.readString(where().resolve(TELLER)).split(":", 2)[0]);
+      return Integer.parseInt(Files.readString(where().resolve(SUMMARIZER)).split(":", 2)[0]);
     } catch (IOException | RuntimeException e) {
       return RankMap.NO_RANK;
     }
   }
 
-  /** Writes the summary. */
   void writeSummary(List<String> lines) {
     try {
       write(where().resolve(SUMMARY), lines);

@@ -15,31 +15,32 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the ranks of one group say they are doing, after one of them has waited too long, and who
- * sums it up.
+ * Collects the reports of a group's ranks after one of them has waited too long, and summarizes
+ * them.
  *
- * <p>A rank that asks makes a {@link ReportFolder} and rings the job's {@link Bell}. Each rank's
- * {@link Watch} hears it and writes a report, also where the rank's own thread is stuck. So it
- * works without MPI, whose state nobody knows by then, among all ranks that see the same folder.
- * Rank 0 takes the summary on itself, by a file in the folder, and logs it; if it does not wait,
- * too, the first rank that has waited for the reports does.
+ * <p>The rank that requests reports creates a {@link ReportFolder} and rings the job's {@link
+ * Bell}. The {@link Watch} of each rank sees it and writes a report, even if the rank's own thread
+ * is stuck. This works without MPI, whose state is unknown by then, for all ranks that see the same
+ * folder. Rank 0 claims the summary by a file in the folder, and logs it. If rank 0 does not wait,
+ * the first rank that has waited for the reports claims it.
  *
- * <p>A node of which no rank has written a report into the folder by then has one of its own. Ranks
- * of it are asked by messages ({@link RemoteReportRequest}): those that have come to the call,
- * because they are most likely to live, and otherwise all that are not known to be gone. Who is
- * asked makes his node's folder, leaves the summary to the asker, and answers for his whole node,
- * also for the ranks of it that have died, when the others have written. Where two nodes ask each
- * other at the same time, the one with the lower number sums up.
+ * <p>A node from which no rank has written a report by then has its own folder. Its ranks are asked
+ * by messages ({@link RemoteReportRequest}): first those that have reached the call, because they
+ * are most likely to be alive, otherwise all that are not known to be gone. A rank that is asked
+ * creates its node's folder, leaves the summary to the requester, and answers for its whole node,
+ * dead ranks included, when the others have written. If two nodes ask each other at the same time,
+ * the node with the lower number writes the summary.
  */
 public final class Reports implements Watch.Watched, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
-  private static final long PATIENCE_NANOS = 2_000_000_000L; // with others, each time
-  private static final long HEAD_START_NANOS = 1_000_000_000; // of rank 0
-  private static final long SAME_FOLDER_NANOS = 1_000_000_000; // twice what watches may take
-  private static final long NODE_NANOS = 1_000_000_000; // an answer leaves in time for the asker
+  private static final long WAIT_NANOS = 2_000_000_000L; // for the other ranks, each time
+  private static final long HEAD_START_NANOS = 1_000_000_000; // that rank 0 gets
+  private static final long SAME_FOLDER_NANOS =
+      1_000_000_000; // twice the time that a watch may take
+  private static final long NODE_NANOS = 1_000_000_000; // so that the answer is in time
   private static final long QUIET_NANOS = 500_000_000;
   private static final long LOOK_NANOS = 1_000_000_000;
-  private static final int MOST_ASKED = 3; // of a node; each answers for all of it
+  private static final int MAX_ASKED = 3; // per node; each rank answers for all of it
   private static final int NO_RANK = RankMap.NO_RANK;
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
@@ -53,16 +54,16 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   private final RankMap ranks;
   private final Liveness liveness;
   private final Function<String, List<String>> report;
-  private long questionSeen; // 0 if there is none
-  private long lookedAt = System.nanoTime(); // for messages, by the thread that does
+  private long requestSeen; // 0 before the first
+  private long lookedAt = System.nanoTime(); // when messages were last checked
 
   /**
-   * Nothing is made before it is asked for.
+   * Creates nothing before reports are requested.
    *
    * @param bell wakes the job's other processes
-   * @param reportRequest for ranks that see no folder of this one's, or null
-   * @param report gives this rank's report, for any thread; from what made it write one, or an
-   *     empty text if others asked for it
+   * @param reportRequest for ranks that do not see this rank's folder, or null
+   * @param report returns this rank's report, on any thread. The argument is the reason, or an
+   *     empty text if another rank has requested it
    */
   public Reports(
       ReportFolder folder,
@@ -80,11 +81,11 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   /**
-   * Asks all ranks for reports, writes this one's, and waits for the others' as long as is worth
-   * while. One of the ranks that do so logs what they say.
+   * Requests reports from all ranks, writes this rank's, and waits a limited time for the others.
+   * One of the ranks that do so logs the summary.
    *
-   * @param text what is wrong
-   * @return where the reports are, for the end of a message, or an empty text if nowhere
+   * @param text the error
+   * @return the folder of the reports, for the end of a message, or an empty text if there is none
    */
   public String collect(String text) {
     Path where = folder.ask();
@@ -106,7 +107,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     await(start, () -> allReported() || othersSeeNoFolder(start));
     if (group.rank() != 0 && liveness.isAlive(0)) {
       await(
-          start, () -> folder.teller() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
+          start,
+          () -> folder.summarizer() != NO_RANK || System.nanoTime() - start > HEAD_START_NANOS);
     }
     if (folder.leaveSummaryTo(group.rank(), ranks.name(group.rank()))) {
       sumUp(text, where, start);
@@ -118,10 +120,10 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     }
   }
 
-  /** Waits as long as is worth while; those who ask meanwhile are answered. */
+  /** Waits for a limited time, and answers requests meanwhile. */
   private void await(long start, BooleanSupplier isOver) {
     while (true) {
-      answerQuestions();
+      answerRequests();
       if (isOver.getAsBoolean() || isOver(start)) {
         return;
       }
@@ -130,14 +132,14 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   private static boolean isOver(long start) {
-    return System.nanoTime() - start > PATIENCE_NANOS;
+    return System.nanoTime() - start > WAIT_NANOS;
   }
 
   private boolean allReported() {
     return allReported(ranks.all());
   }
 
-  /** Whether nobody's report is still to come. */
+  /** Whether each of these ranks has reported or died. */
   private boolean allReported(List<Integer> ranks) {
     return ranks.stream().allMatch(peer -> folder.has(peer) || !liveness.isAlive(peer));
   }
@@ -148,7 +150,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
         && !ranksWithoutFolder().isEmpty();
   }
 
-  /** The ranks of each node of which none has written a report here. */
+  /** The ranks of each node from which no rank has written a report here. */
   private List<List<Integer>> ranksWithoutFolder() {
     Map<Integer, List<Integer>> nodes = new TreeMap<>();
     for (int peer : ranks.all()) {
@@ -173,11 +175,11 @@ public final class Reports implements Watch.Watched, AutoCloseable {
       lines[peer] = line(peer);
     }
     List<String> folders = new ArrayList<>(List.of("reports: " + where));
-    int other = NO_RANK; // that sums up
+    int other = NO_RANK; // that writes the summary
     for (List<Integer> node : nodes) {
-      int speaker = speaker(node);
+      int responder = responder(node);
       RemoteReportRequest.Answer answer =
-          speaker == NO_RANK ? null : reportRequest.answerOf(speaker);
+          responder == NO_RANK ? null : reportRequest.answerOf(responder);
       for (int i = 0; i < node.size(); i++) {
         int peer = node.get(i);
         if (answer != null) {
@@ -190,8 +192,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
         }
       }
       if (answer != null) {
-        folders.add("reports of " + ranks.name(speaker) + " and its node: " + answer.folder());
-        other = isOfLowerNode(answer.teller()) ? answer.teller() : other;
+        folders.add("reports of " + ranks.name(responder) + " and its node: " + answer.folder());
+        other = isOfLowerNode(answer.summarizer()) ? answer.summarizer() : other;
       }
     }
     for (int peer = 0; peer < lines.length; peer++) {
@@ -199,8 +201,8 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     }
     folder.writeSummary(List.of(lines));
     if (other != NO_RANK) {
-      int teller = other; // whose question must find this rank here
-      await(System.nanoTime(), () -> reportRequest.hasAsked(teller));
+      int summarizer = other; // its request must find this rank waiting
+      await(System.nanoTime(), () -> reportRequest.hasAsked(summarizer));
     } else {
       List<String> all = new ArrayList<>(List.of(lines));
       all.addAll(folders);
@@ -212,11 +214,11 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     }
   }
 
-  /** Whether it is one that asks at the same time, and goes before this one. */
-  private boolean isOfLowerNode(int teller) {
-    return teller >= 0
-        && teller < group.size()
-        && ranks.nodeOf(teller) < ranks.nodeOf(group.rank());
+  /** Whether that rank requests reports at the same time and takes precedence over this one. */
+  private boolean isOfLowerNode(int summarizer) {
+    return summarizer >= 0
+        && summarizer < group.size()
+        && ranks.nodeOf(summarizer) < ranks.nodeOf(group.rank());
   }
 
   private String line(int peer) {
@@ -232,11 +234,11 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   private void ask(List<Integer> node, String text) {
-    List<Integer> there = node.stream().filter(peer -> !liveness.isDeaf(peer)).toList();
-    List<Integer> come = there.stream().filter(group.arrivals()::hasCome).toList();
-    List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MOST_ASKED).toList();
+    List<Integer> there = node.stream().filter(peer -> !liveness.isUnreachable(peer)).toList();
+    List<Integer> come = there.stream().filter(group.arrivals()::hasArrived).toList();
+    List<Integer> asked = (come.isEmpty() ? there : come).stream().limit(MAX_ASKED).toList();
     if (!asked.isEmpty()) {
-      // To send to one that has died can make MPI end this process, which has said nothing yet.
+      // Sending to a dead rank can make MPI end this process, so log first.
       log.warn("{}; asking {} what its node is doing", text, ranks.names(asked));
       asked.forEach(reportRequest::ask);
     }
@@ -246,20 +248,20 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     return nodes.stream().anyMatch(node -> node.contains(peer));
   }
 
-  /** Whether ranks of other nodes can be asked, and ask. */
+  /** Whether ranks of other nodes can be asked, and can ask. */
   public boolean asksByMessages() {
     return reportRequest != null;
   }
 
-  /** Whether a node has not answered, and somebody is there who could. */
+  /** Whether a node has not answered, and a rank is left that could. */
   private boolean mayAnswer(List<Integer> node) {
-    return speaker(node) == NO_RANK
+    return responder(node) == NO_RANK
         && !allReported(node)
-        && !node.stream().allMatch(liveness::isDeaf);
+        && !node.stream().allMatch(liveness::isUnreachable);
   }
 
-  /** Who of a node has answered for it, or {@link RankMap#NO_RANK}. */
-  private int speaker(List<Integer> node) {
+  /** The rank that has answered for a node, or {@link RankMap#NO_RANK}. */
+  private int responder(List<Integer> node) {
     return node.stream()
         .filter(peer -> reportRequest.answerOf(peer) != null)
         .findFirst()
@@ -267,31 +269,31 @@ public final class Reports implements Watch.Watched, AutoCloseable {
   }
 
   /**
-   * Answers the ranks that ask by messages, as soon as this node's ranks have all written their
-   * reports. Called again and again, by any thread.
+   * Answers requests by messages as soon as all ranks of this node have written their reports. Any
+   * thread calls this repeatedly.
    */
-  synchronized void answerQuestions() {
-    List<Integer> askers = reportRequest == null ? List.of() : reportRequest.unanswered();
-    Path where = askers.isEmpty() ? null : folder.ask();
+  private synchronized void answerRequests() {
+    List<Integer> requesters = reportRequest == null ? List.of() : reportRequest.unanswered();
+    Path where = requesters.isEmpty() ? null : folder.ask();
     if (where == null) {
       return;
     }
-    int first = askers.get(0);
+    int first = requesters.get(0);
     folder.leaveSummaryTo(first, ranks.name(first));
-    if (questionSeen == 0) {
-      questionSeen = System.nanoTime();
+    if (requestSeen == 0) {
+      requestSeen = System.nanoTime();
       Watch.wake(this);
     }
     List<Integer> own = ranks.onNode(ranks.nodeOf(group.rank()));
-    int teller = folder.teller();
-    if (teller != NO_RANK && allReported(own) || System.nanoTime() - questionSeen > NODE_NANOS) {
+    int summarizer = folder.summarizer();
+    if (summarizer != NO_RANK && allReported(own) || System.nanoTime() - requestSeen > NODE_NANOS) {
       List<RemoteReportRequest.Line> lines =
           own.stream()
               .map(peer -> new RemoteReportRequest.Line(!liveness.isAlive(peer), line(peer)))
               .toList();
       RemoteReportRequest.Answer answer =
-          new RemoteReportRequest.Answer(teller, where.toString(), lines);
-      askers.forEach(asker -> reportRequest.answer(asker, answer));
+          new RemoteReportRequest.Answer(summarizer, where.toString(), lines);
+      requesters.forEach(requester -> reportRequest.answer(requester, answer));
       Watch.rest(this);
     }
   }
@@ -311,7 +313,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     return bell;
   }
 
-  /** Takes no lock, as the holder may be stuck. */
+  /** Takes no lock, because its holder may be stuck. */
   @Override
   public void answerIfAsked() {
     if (folder.isAsked()) {
@@ -319,17 +321,19 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     }
   }
 
-  /** Likewise. Seldom while calls are made, so that it takes little from what else uses MPI. */
+  /**
+   * Takes no lock either. Runs rarely while calls are made, to disturb other users of MPI little.
+   */
   @Override
   public void answerMessages() {
     long now = System.nanoTime();
-    if (group.calls().log().areQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
+    if (group.calls().log().isQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
       lookedAt = now;
-      answerQuestions();
+      answerRequests();
     }
   }
 
-  /** From now on nobody is woken, and no messages are sent or looked for. */
+  /** Wakes no process, and sends and receives no messages from now on. */
   public void silence() {
     bell.leave(group.key().id());
     if (reportRequest != null) {

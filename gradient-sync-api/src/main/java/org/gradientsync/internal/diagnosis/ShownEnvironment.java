@@ -9,11 +9,11 @@ import java.util.regex.Pattern;
 import org.gradientsync.internal.ranks.ShortText;
 
 /**
- * The variables of the environment that reports show. Users send reports to others, so only what is
- * known to matter here is shown, and nothing that looks like a command, which may hold passwords.
+ * The environment variables that reports show. Users send reports to others, so reports show only
+ * variables that matter here, and no value that looks like a command, which may contain passwords.
  */
 public final class ShownEnvironment {
-  /** Instead of a value that may hold a secret. */
+  /** Replaces a value that may hold a secret. */
   public static final String HIDDEN = "(not shown: looks like a command)";
 
   private static final Set<String> NAMES =
@@ -66,7 +66,7 @@ public final class ShownEnvironment {
           "UCX_TLS",
           "WORLD_SIZE");
 
-  /** Parameters of the parts of Open MPI that move data, bind processes and number them. */
+  /** Open MPI parameters for data transfer, binding and numbering of processes. */
   private static final List<String> PREFIXES =
       List.of(
           "OMPI_MCA_btl",
@@ -85,10 +85,10 @@ public final class ShownEnvironment {
   private ShownEnvironment() {}
 
   /**
-   * What may be shown.
+   * The known variables.
    *
    * @param environment all variables
-   * @return the known ones among them, by name, with their values or {@link #HIDDEN}
+   * @return their values, or {@link #HIDDEN}, by name
    */
   public static SortedMap<String, String> of(Map<String, String> environment) {
     SortedMap<String, String> shown = new TreeMap<>();
@@ -101,12 +101,7 @@ public final class ShownEnvironment {
     return shown;
   }
 
-  /**
-   * A setting's value as it may be shown.
-   *
-   * @param value any text
-   * @return the value in one line, or {@link #HIDDEN} if it looks like a command
-   */
+  /** The value on one line, or {@link #HIDDEN} if it looks like a command. */
   public static String valueOf(String value) {
     return COMMAND.matcher(value).find() ? HIDDEN : ShortText.oneLine(value);
   }

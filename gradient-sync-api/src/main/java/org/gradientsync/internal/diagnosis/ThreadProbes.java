@@ -6,11 +6,11 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.function.BiConsumer;
 
 /**
- * A queue for each rank, which the others put probes into: they are threads of one JVM. To be ready
- * for a message of each other rank would take memory by pairs of ranks, as soon as one is late.
+ * A queue of probes for each rank, for ranks that are threads of one JVM. Messages would need a
+ * buffer for each pair of ranks as soon as one is late.
  */
-public final class ThreadProbes implements ProbeChannel {
-  /** Of a rank, among what all ranks have in common. */
+final class ThreadProbes implements ProbeChannel {
+  /** The key of a rank's queue in the shared map. */
   private record Inbox(int rank) {}
 
   private record Sent(Probe probe, int from) {}
@@ -34,13 +34,13 @@ public final class ThreadProbes implements ProbeChannel {
   }
 
   @Override
-  public void read(BiConsumer<Probe, Integer> taker) {
+  public void read(BiConsumer<Probe, Integer> receiver) {
     for (int i = 0; i < AT_A_TIME * size; i++) {
       Sent next = own.poll();
       if (next == null) {
         return;
       }
-      taker.accept(next.probe(), next.from());
+      receiver.accept(next.probe(), next.from());
     }
   }
 

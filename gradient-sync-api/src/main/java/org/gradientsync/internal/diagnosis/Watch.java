@@ -13,31 +13,29 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Threads of this JVM that answer for its ranks when another rank asks for reports, because their
- * own threads may be stuck. One looks at the {@link Bell} of the job. Another looks for messages
- * where there are other nodes: it may have to wait for a thread that is stuck in MPI, and the first
- * must not. They run while there are groups to watch.
+ * Threads of this JVM that answer requests for reports on behalf of its ranks, whose own threads
+ * may be stuck. One thread watches the {@link Bell} of the job. Another receives messages from
+ * other nodes: it may block on a thread that is stuck in MPI, which must not stop the first. They
+ * run while there are groups to watch.
  */
 public final class Watch {
-  /** A group that can be asked for reports. Called by any thread. */
+  /** A group that can be asked for reports. Any thread may call it. */
   interface Watched {
-    /** What all its ranks call it. */
     GroupKey key();
 
-    /** How many ranks it has. */
     int size();
 
-    /** What notifies this process that the group is asked for reports. */
+    /** The bell that wakes this process when reports of the group are requested. */
     Bell bell();
 
-    /** Writes a report if one was asked for. */
+    /** Writes a report if one was requested. */
     void answerIfAsked();
 
     /** Answers ranks of other nodes, which ask by messages. */
     void answerMessages();
   }
 
-  /** How often groups that other processes can ask were seen to, and bells looked at. */
+  /** For tests: how often groups were served, and bells checked. */
   static final AtomicLong PERIODS = new AtomicLong();
 
   static final AtomicLong LOOKS = new AtomicLong();
@@ -60,7 +58,7 @@ public final class Watch {
   /**
    * Watches a group.
    *
-   * @param messages whether it may be asked by messages, too
+   * @param messages whether ranks may also ask by messages
    */
   public static void add(Watched group, boolean messages) {
     FOLDERS.begin(group);
@@ -74,7 +72,7 @@ public final class Watch {
     MESSAGES.groups.remove(group);
   }
 
-  /** Tells all ranks of a group that can be reached that they are asked for reports. */
+  /** Wakes all reachable ranks of a group. */
   static void wake(Watched group) {
     for (Watched other : FOLDERS.groups) {
       if (other.key().equals(group.key())) {
@@ -105,7 +103,7 @@ public final class Watch {
       try {
         task.accept(groups);
       } catch (OutOfMemoryError e) {
-        // in the log, too; there may be some memory the next time
+        // also for the log; there may be memory in the next period
       }
       LockSupport.parkNanos(PERIOD_MILLIS * 1_000_000);
     }
@@ -137,14 +135,14 @@ public final class Watch {
     }
   }
 
-  /** How many ranks of each group this JVM has. */
+  /** The number of ranks of each group in this JVM. */
   private static Map<GroupKey, Integer> ranksHere(Set<Watched> groups) {
     Map<GroupKey, Integer> ranks = new HashMap<>();
     groups.forEach(group -> ranks.merge(group.key(), 1, Integer::sum));
     return ranks;
   }
 
-  /** Whether all ranks of a group are threads of this JVM, which ask each other. */
+  /** Whether all ranks of a group are threads of this JVM, which ask each other directly. */
   private static boolean isWhole(Watched group, Map<GroupKey, Integer> here) {
     return here.getOrDefault(group.key(), 0) == group.size();
   }
@@ -157,7 +155,7 @@ public final class Watch {
     try {
       answer.run();
     } catch (Throwable e) {
-      log.debug("a report cannot be given", e); // of which no job may end
+      log.debug("a report cannot be given", e); // a failed report must not end the job
     }
   }
 

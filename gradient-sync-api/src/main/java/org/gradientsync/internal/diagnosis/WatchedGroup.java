@@ -7,13 +7,13 @@ import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
 
 /**
- * What the deadlock detector and the reports see of a group. Read by any thread.
+ * What the deadlock detector and the reports see of a group. Any thread may read it.
  *
- * @param key what all its ranks call it
- * @param ranks who takes part
- * @param liveness who is still there
+ * @param key identifies the group on all ranks
+ * @param ranks its ranks
+ * @param liveness which ranks are alive
  * @param calls what this rank has called
- * @param arrivals how far the ranks have come
+ * @param arrivals which calls the ranks have reached
  */
 public record WatchedGroup(
     GroupKey key, RankMap ranks, Liveness liveness, Calls calls, Arrivals arrivals) {

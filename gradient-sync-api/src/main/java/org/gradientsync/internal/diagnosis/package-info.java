@@ -1,2 +1,2 @@
-/** Why a job does not go on: the deadlock detector, and the reports after a time-out. */
+/** Why a job is stuck: the deadlock detector, and the reports after a time-out. */
 package org.gradientsync.internal.diagnosis;

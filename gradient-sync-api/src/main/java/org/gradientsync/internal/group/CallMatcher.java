@@ -20,8 +20,8 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 
 /**
- * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks,
- * or two. The group's lock is held.
+ * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks
+ * for a collective, two for an exchange. The caller holds the group's lock.
  */
 public final class CallMatcher {
   private final RankMap ranks;
@@ -40,17 +40,17 @@ public final class CallMatcher {
   }
 
   /**
-   * Meets all other ranks and compares what they ask for. Returns when all have come and ask for
-   * the same.
+   * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
+   * same call.
    *
-   * @throws MismatchedCallException on every rank if they do not
-   * @throws RankLostException if a rank does not come
+   * @throws MismatchedCallException on every rank if the calls differ
+   * @throws RankLostException if a rank does not arrive
    */
   public void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
     meet(kind, element, count, op, root, null, null);
   }
 
-  /** As above, for a call about a buffer. */
+  /** As above, for a call on a buffer. */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
     meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, null);
@@ -59,7 +59,7 @@ public final class CallMatcher {
   /**
    * As above, for an all-reduce.
    *
-   * @param payload this rank's contributions, to be sent at the same time, or null
+   * @param payload this rank's contributions, sent at the same time, or null
    */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
@@ -85,11 +85,11 @@ public final class CallMatcher {
     ByteBuffer own = rendezvous.own(sequence);
     own.put(0, record, 0, Call.BYTES);
     rendezvous.load(payload);
-    rendezvous.come(sequence);
+    rendezvous.arrive(sequence);
     boolean same = true;
     boolean finite = found < 0;
-    // All ranks have to find the same, so those that know something are compared with each other,
-    // whether this one knows it or not.
+    // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
+    // each other, whether or not this rank knows its own.
     ByteBuffer named = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
@@ -105,7 +105,7 @@ public final class CallMatcher {
     }
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
-        wait.await(rendezvous.told(peer), peer);
+        wait.await(rendezvous.sent(peer), peer);
       }
     }
     if (same && finite) {
@@ -119,7 +119,7 @@ public final class CallMatcher {
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
   }
 
-  /** Where the others find this rank's elements. */
+  /** Adds where the others find this rank's elements. */
   private static void writePlace(
       ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
     if (payload != null) {
@@ -132,7 +132,7 @@ public final class CallMatcher {
   }
 
   /**
-   * Records a call with single other ranks.
+   * Records an exchange with single other ranks.
    *
    * @param destination the rank to send to, or {@link RankMap#NO_RANK}
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
@@ -144,19 +144,19 @@ public final class CallMatcher {
     calls.pairs(kind, element, count, tag);
   }
 
-  /** Waits for a rank that this one sends to, to come to this round. */
+  /** Waits for the rank that this one sends to, until it reaches the current round. */
   public void awaitReceiver(Message message, int peer) {
     wait.await(message, peer, WaitPhase.SEND, arrivals.pairs().roundsSentTo(peer));
   }
 
-  /** Waits for a rank that this one receives from, to come to this round. */
+  /** Waits for the rank that this one receives from, until it reaches the current round. */
   public void awaitSender(Message message, int peer) {
     wait.await(message, peer, WaitPhase.RECEIVE, arrivals.pairs().roundsReceivedFrom(peer));
   }
 
   /**
-   * At the next rendezvous all ranks learn that this one has an element that is not finite; all of
-   * them throw.
+   * Announces at the next rendezvous that this rank has an element that is not finite. All ranks
+   * then throw.
    *
    * @param index of the first such element, or a negative number if there is none
    */

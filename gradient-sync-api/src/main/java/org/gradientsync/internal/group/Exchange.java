@@ -10,8 +10,8 @@ import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 
 /**
- * Moves Java buffers between two ranks through pieces of direct memory, whatever the buffers are.
- * For the control plane: it is meant to be plain, not fast.
+ * Moves any Java buffers between two ranks through pieces of direct memory. For the control plane:
+ * simple rather than fast.
  */
 public final class Exchange {
   private static final int PIECE_BYTES = 1 << 20;
@@ -35,10 +35,10 @@ public final class Exchange {
   }
 
   /**
-   * All ranks' whole data one after the other; the caller has met the others. Each rank passes on
-   * what it has got, so what it has doubles from step to step, and the messages of all ranks are n
-   * log n instead of n squared. (J. Bruck et al.: Efficient Algorithms for All-to-All
-   * Communications in Multiport Message-Passing Systems. IEEE TPDS 8(11), 1997.)
+   * Concatenates the data of all ranks, after a rendezvous. Each rank passes on what it has, so its
+   * data doubles in each step, and the ranks send n log n messages instead of n squared. (J. Bruck
+   * et al.: Efficient Algorithms for All-to-All Communications in Multiport Message-Passing
+   * Systems. IEEE TPDS 8(11), 1997.)
    */
   public void allGather(Buffer send, Buffer receive) {
     int rank = group.rank();
@@ -50,7 +50,7 @@ public final class Exchange {
       int blocks = Math.min(have, size - have);
       int destination = (rank + size - have) % size;
       int source = (rank + have) % size;
-      // They begin with the sender's own and may go beyond the last rank's, to the first one's.
+      // The blocks start at the sender's own and may wrap around from the last rank to the first.
       int sent = Math.min(blocks, size - rank);
       int received = Math.min(blocks, size - source);
       move(
@@ -76,7 +76,7 @@ public final class Exchange {
     }
   }
 
-  /** Sends and receives at the same time; either count may be 0, which is no message. */
+  /** Sends and receives at the same time. A count of 0 means no message. */
   public void move(
       Buffer send,
       int sendFrom,

@@ -16,13 +16,12 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.ranks.ContextIds;
 
 /**
- * How the ranks of a group agree on the groups that it is divided into. Another thread may be
- * dividing another group of the same ranks, and the ranks may run the two in different orders. So a
- * tag range is proposed, taken by each rank if it is still free there, and given back by all if it
- * was not free on all.
+ * How the ranks of a group agree on its subgroups. Another thread may split another group of the
+ * same ranks, and the ranks may run the two in different orders. So the ranks propose a tag range,
+ * each reserves it if it is still free there, and all release it if it was not free on every rank.
  */
-public final class GroupSplit {
-  private static final int FIXED = 4; // words of a proposal, before its bits
+final class GroupSplit {
+  private static final int FIXED = 4; // words of a proposal before the bits
   private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;
   private static final int KEY = 1;
@@ -55,47 +54,47 @@ public final class GroupSplit {
   }
 
   /**
-   * What a rank joins.
+   * The subgroup that a rank joins.
    *
-   * @param context its tag range
-   * @param generation tells it from earlier owners of the tag range
-   * @param id random, and the same on all its ranks
-   * @param peers its ranks in their order, by their numbers in the divided group
+   * @param context the tag range
+   * @param generation distinguishes it from earlier owners of the tag range
+   * @param id random, and the same on all of its ranks
+   * @param peers its ranks in order, by their numbers in the parent group
    * @param rank this rank's number in it
    */
   record Part(int context, long generation, long id, int[] peers, int rank) {}
 
   /**
-   * Agrees. The rules are those of {@link org.gradientsync.Communicator#split}.
+   * Agrees on a split. See {@link org.gradientsync.Communicator#split}.
    *
-   * @return what this rank joins, or null if its color is negative
+   * @return the part that this rank joins, or null if its color is negative
    */
   Part agree(int color, int key) {
     while (true) {
       long[] all = proposals(color, key);
-      if (isWorld()) { // of two numbers, so that it tells no group's id
+      if (isWorld()) { // from two numbers, so that it reveals no group's id
         bells.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
-      boolean taken = contexts.tryTake(context);
+      boolean taken = contexts.tryReserve(context);
       long[] outcomes = allGather(new long[] {taken ? 1 : 0});
       if (Arrays.stream(outcomes).min().getAsLong() == 1) {
         if (color >= 0) {
           return part(all, color, context);
         }
-        contexts.giveBack(context);
+        contexts.release(context);
         return null;
       }
       if (taken) {
-        contexts.giveBack(context);
+        contexts.release(context);
       }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }
   }
 
   /**
-   * Of each rank: color, key, its newest generation, a random number, and a bit for each tag range
-   * in use there.
+   * For each rank: color, key, newest generation, a random number, and one bit for each tag range
+   * in use.
    */
   private long[] proposals(int color, int key) {
     long[] own = new long[WORDS];
@@ -104,7 +103,7 @@ public final class GroupSplit {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    Call.Kind kind = isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // what the user called
+    Call.Kind kind = isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // the user's call
     matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
     group.calls().log().finished();
@@ -146,7 +145,7 @@ public final class GroupSplit {
       }
     }
     contexts.advanceTo(generation);
-    // By key; those of one key stay in the order that they have here.
+    // By key; the sort is stable, so ranks with the same key keep their order.
     joining.sort((a, b) -> Long.compare(all[a * WORDS + KEY], all[b * WORDS + KEY]));
     long id = all[joining.get(0) * WORDS + NUMBER];
     int[] peers = joining.stream().mapToInt(Integer::intValue).toArray();

@@ -13,10 +13,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether a group can be used, and how it breaks: a failed call notifies the other ranks, and every
+ * Whether a group is usable, and how it breaks: a failed call notifies the other ranks, and every
  * later call throws. Takes no lock; the thread that breaks the group holds the group's.
  */
-public final class GroupState {
+final class GroupState {
   private static final long NOTICE_NANOS = 200_000_000;
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
@@ -28,10 +28,8 @@ public final class GroupState {
   private volatile boolean closed;
 
   /**
-   * A group that can be used.
-   *
    * @param reports for time-outs, or null
-   * @param ending whether this process ends
+   * @param ending whether this process is ending
    */
   GroupState(
       WatchedGroup group, DepartureNotices departures, Reports reports, BooleanSupplier ending) {
@@ -41,7 +39,7 @@ public final class GroupState {
     this.ending = ending;
   }
 
-  /** Refuses a closed or broken group, and calls of a process that ends. */
+  /** Throws if the group is closed or broken, or the process is ending. */
   void requireUsable() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + group.rank());
@@ -57,7 +55,7 @@ public final class GroupState {
     }
   }
 
-  /** Ends calls of a process that ends. */
+  /** Throws if the process is ending. */
   void requireNotEnding() {
     if (ending.getAsBoolean()) {
       throw new GradientSyncException(
@@ -69,14 +67,14 @@ public final class GroupState {
     return broken != null;
   }
 
-  /** Returns false if it was closed before. */
+  /** Returns false if the group was closed before. */
   boolean close() {
     boolean first = !closed;
     closed = true;
     return first;
   }
 
-  /** What this rank is doing, for the end of an error message. */
+  /** The current call, for the end of an error message. */
   String during() {
     return "in="
         + group.calls().log().current()
@@ -87,7 +85,7 @@ public final class GroupState {
         + " ranks";
   }
 
-  /** Whether a message has finished; breaks the group if it never will. */
+  /** Whether a message has finished. Breaks the group if it never will. */
   boolean test(Message message, int peer) {
     try {
       return message.test();
@@ -121,7 +119,7 @@ public final class GroupState {
     return fail(new RankLostException(message + ", rank=" + group.rank() + ", " + during(), cause));
   }
 
-  /** Breaks the group because a rank has left it, or has given up. */
+  /** Breaks the group because a rank has left or has given up. */
   RankLostException lost(int peer, Throwable cause) {
     String why = whyGivenUp(peer);
     String reason = group.liveness().whyLeft(peer);
@@ -133,12 +131,12 @@ public final class GroupState {
         name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why), cause);
   }
 
-  /** Messages may be under way from now on that nobody will receive. */
+  /** Breaks the group. Messages that nobody will receive may be pending from now on. */
   private <E extends GradientSyncException> E fail(E cause) {
     if (broken == null) {
       broken = cause;
       try {
-        departures.sayGivenUp(cause.getMessage(), group.liveness()::isDeaf);
+        departures.sendFailure(cause.getMessage(), group.liveness()::isUnreachable);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {
@@ -151,7 +149,7 @@ public final class GroupState {
   /** See {@link org.gradientsync.internal.group.ProcessGroup#whyGivenUp}. */
   String whyGivenUp(int peer) {
     long start = System.nanoTime();
-    while (!departures.hasAny(peer) && System.nanoTime() - start < NOTICE_NANOS) {
+    while (!departures.hasLeftOrFailed(peer) && System.nanoTime() - start < NOTICE_NANOS) {
       LockSupport.parkNanos(NOTICE_NANOS / 100);
     }
     return departures.whyGivenUp(peer);

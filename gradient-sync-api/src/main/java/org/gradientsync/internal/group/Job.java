@@ -9,7 +9,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.diagnosis.Bells;
 import org.gradientsync.internal.diagnosis.DeadlockDetector;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
-import org.gradientsync.internal.matching.Callers;
+import org.gradientsync.internal.matching.CallerThreads;
 import org.gradientsync.internal.ranks.ContextIds;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.GroupKey;
@@ -18,16 +18,16 @@ import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Transport;
 
 /**
- * What all groups of one job share on this rank: tag ranges, the knowledge of who has died, the
- * deadlock detector, and the list of groups that are open. For any thread; takes no group's lock.
+ * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
+ * list of open groups. Any thread may call this; it takes no group's lock.
  */
 public final class Job implements DeadlockDetector.Groups {
-  /** A group, as its job sees it. */
+  /** A group as seen by its job. */
   interface Member {
-    /** What diagnosis sees of it. */
+    /** The view for diagnosis. */
     WatchedGroup watched();
 
-    /** Its lines in another group's report. */
+    /** The group's lines in the report of another group. */
     List<String> lines();
 
     /**
@@ -39,7 +39,7 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   private final ContextIds contexts = new ContextIds();
-  private final Callers callers = new Callers();
+  private final CallerThreads callerThreads = new CallerThreads();
   private final Set<Member> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
@@ -50,9 +50,7 @@ public final class Job implements DeadlockDetector.Groups {
   private volatile boolean ending;
 
   /**
-   * A job.
-   *
-   * @param world all its ranks
+   * @param world all ranks of the job
    */
   Job(Transport transport, RankMap world) {
     liveness = new JobLiveness(transport);
@@ -67,8 +65,8 @@ public final class Job implements DeadlockDetector.Groups {
     return contexts;
   }
 
-  Callers callers() {
-    return callers;
+  CallerThreads callerThreads() {
+    return callerThreads;
   }
 
   JobLiveness liveness() {
@@ -88,7 +86,7 @@ public final class Job implements DeadlockDetector.Groups {
     return rankOnNode;
   }
 
-  /** How many ranks of the job run on this rank's node, itself included. */
+  /** The number of ranks of the job on this rank's node, itself included. */
   int ranksOnNode() {
     return ranksOnNode;
   }
@@ -97,11 +95,11 @@ public final class Job implements DeadlockDetector.Groups {
     open.add(group);
   }
 
-  /** A range whose messages may still be under way is never used again. */
+  /** A range with pending messages is never used again. */
   synchronized void closed(Member group, int context, boolean reusable) {
     open.remove(group);
     if (reusable) {
-      contexts.giveBack(context);
+      contexts.release(context);
     } else {
       everBroken = true;
     }
@@ -121,8 +119,8 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   @Override
-  public boolean haveOneCaller() {
-    return callers.areOne();
+  public boolean hasSingleCaller() {
+    return callerThreads.isSingle();
   }
 
   @Override
@@ -130,7 +128,7 @@ public final class Job implements DeadlockDetector.Groups {
     return liveness.isGone(worldRank);
   }
 
-  /** What a group's report says of this rank's other groups. */
+  /** The lines about this rank's other groups in a group's report. */
   List<Supplier<List<String>>> statesOfOthers(Member group) {
     List<Supplier<List<String>>> states = new ArrayList<>();
     for (Member other : open()) {
@@ -141,7 +139,7 @@ public final class Job implements DeadlockDetector.Groups {
     return states;
   }
 
-  /** Whether {@link #leave} has been called: no call of this process can be answered any more. */
+  /** Whether {@link #leave} was called. No call can finish after that. */
   boolean isEnding() {
     return ending;
   }
@@ -156,14 +154,15 @@ public final class Job implements DeadlockDetector.Groups {
     synchronized (this) {
       sound = !everBroken;
     }
-    List<Member> groups = open(); // before calls end, whose sync is closed without a word then
+    List<Member> groups =
+        open(); // before calls fail: closing their syncs removes the groups without notices
     ending = true;
-    deadlockDetector.close(); // the messages below may end at any time
+    deadlockDetector.close(); // the transport may close at any time
     for (Member group : groups) {
       try {
         sound &= group.leave(departure, reason);
       } catch (GradientSyncException e) {
-        sound = false; // and the other groups are told all the same
+        sound = false; // still notify the other groups
       }
     }
     return sound;

@@ -41,18 +41,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The ranks that take part in one communicator ({@link RankMap}), and what all their calls have in
- * common: a tag range of their own, rendezvous before data moves ({@link CallMatcher}), remembering
- * what was called ({@link Calls}), waiting with a deadline ({@link Wait}), knowing who is still
- * there ({@link Liveness}), reporting what is wrong ({@link Reports}), and saying goodbye ({@link
- * DepartureNotices}).
+ * The ranks that take part in one communicator ({@link RankMap}), and what all their calls share: a
+ * tag range, a rendezvous before data moves ({@link CallMatcher}), a record of calls ({@link
+ * Calls}), waits with a deadline ({@link Wait}), liveness ({@link Liveness}), reports ({@link
+ * Reports}), and departure notices ({@link DepartureNotices}).
  *
- * <p>Every collective begins with a rendezvous, in which each rank tells every other what it asks
- * for. So calls that differ are found before any buffer is touched, and a rank that is missing is
- * known by its number.
+ * <p>Every collective begins with a rendezvous, in which each rank sends its call to every other
+ * rank. So mismatches are found before any buffer is touched, and a missing rank is identified.
  *
- * <p>Its lock orders the calls of several threads; everything here is called with it held, or says
- * so.
+ * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
+ * otherwise.
  */
 public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
@@ -87,7 +85,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     this.context = context;
     GroupKey key = new GroupKey(context, id);
     messages = new GroupTransport(transport, ranks, context);
-    calls = new Calls(job.callers());
+    calls = new Calls(job.callerThreads());
     arrivals = new Arrivals(messages, calls);
     departures = DepartureNotices.of(messages, key, transport.common(), generation);
     liveness = new Liveness(ranks, job.liveness(), departures);
@@ -108,13 +106,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     matcher = new CallMatcher(watched, state, wait);
     job.opened(this);
     if (isWorld()) {
-      job.liveness().hearWorld(departures);
+      job.liveness().watchWorld(departures);
     } else if (reports != null) {
       Watch.add(reports, reports.asksByMessages());
     }
   }
 
-  /** For other nodes; null where there are none, or where the watch cannot look for messages. */
+  /** For other nodes. Null if there are none, or if the watch thread cannot use the transport. */
   private RemoteReportRequest reportRequest(long generation) {
     boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
     return oneNode || !transport.takesOtherThreads()
@@ -122,21 +120,16 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
         : new RemoteReportRequest(messages, liveness, generation);
   }
 
-  /**
-   * The group behind an interface: the library has no other implementation.
-   *
-   * @param group what a backend was given
-   * @return the same object
-   */
+  /** Casts: the library has no other implementation. */
   public static ProcessGroup of(RankGroup group) {
     return (ProcessGroup) group;
   }
 
   /**
-   * All ranks of a job, from which the groups of syncs and communicators are {@linkplain #split
-   * split}. Does not communicate.
+   * The group of all ranks of a job. The groups of syncs and communicators are {@linkplain #split
+   * split} from it. Does not communicate.
    *
-   * @param transport the way to the other ranks, which this group closes
+   * @param transport closed with this group
    * @return the group; one for the life of the transport
    */
   public static ProcessGroup world(Transport transport) {
@@ -162,11 +155,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return transport;
   }
 
-  /**
-   * How long a call waits for another rank.
-   *
-   * @return more than zero
-   */
+  /** How long a call waits for another rank; more than zero. */
   public Duration timeout() {
     return timeouts().timeout();
   }
@@ -176,29 +165,23 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return wait.timeouts();
   }
 
-  /**
-   * The node that a rank runs on.
-   *
-   * @param peer a rank of the group
-   * @return see {@link Transport#nodeOf}
-   */
+  /** The node of a rank. See {@link Transport#nodeOf}. */
   public int nodeOf(int peer) {
     return ranks.nodeOf(peer);
   }
 
   /**
-   * Divides the group. Collective. The rules are those of {@link
-   * org.gradientsync.Communicator#split}.
+   * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}.
    *
-   * @param color which new group this rank joins; none if negative
+   * @param color the new group that this rank joins; none if negative
    * @param key orders the ranks in it
-   * @param newTimeouts how long the new group's calls wait for another rank
+   * @param newTimeouts the time-outs of the new group
    * @return the new group, or null
    */
   public synchronized ProcessGroup split(int color, int key, Timeouts newTimeouts) {
     Objects.requireNonNull(newTimeouts, "timeouts");
     if (isWorld()) {
-      wait.setTimeouts(newTimeouts); // the world has none of its own
+      wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
     GroupSplit split = new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells());
     GroupSplit.Part part = split.agree(color, key);
@@ -215,12 +198,10 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
         newTimeouts);
   }
 
-  /** Its ranks. Taken by any thread, like the next five. */
   public RankMap ranks() {
     return ranks;
   }
 
-  /** Messages between its ranks. */
   public GroupTransport messages() {
     return messages;
   }
@@ -230,7 +211,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return ranks.worldRank(rank());
   }
 
-  /** This rank's number among the ranks of the job on its node, whether they are in the group. */
+  /** This rank's number among all ranks of the job on its node. */
   public int rankOnNode() {
     return job.rankOnNode();
   }
@@ -240,34 +221,26 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return job.ranksOnNode();
   }
 
-  /** What it shares with the other groups of its job. */
   Job job() {
     return job;
   }
 
-  /** A way to move Java buffers between its ranks, for one thread at a time. */
+  /** A new way to move Java buffers between the ranks, for one thread at a time. */
   public Exchange exchange() {
     return new Exchange(messages, wait);
   }
 
-  /** What this rank has called. */
+  /** The calls of this rank. Any thread may get them. */
   public Calls calls() {
     return calls;
   }
 
-  /** How far its ranks have come. */
   public Arrivals arrivals() {
     return arrivals;
   }
 
-  /** Brings its ranks together for calls. */
   public CallMatcher matcher() {
     return matcher;
-  }
-
-  /** Which of them are still there. */
-  Liveness liveness() {
-    return liveness;
   }
 
   @Override
@@ -281,8 +254,8 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   /**
-   * Tells all ranks at the next rendezvous that this rank has found an element that is not a
-   * number; all of them throw. The caller holds this group's lock.
+   * Announces at the next rendezvous that this rank has found an element that is not finite. All
+   * ranks then throw.
    *
    * @param index of the first such element, or a negative number if there is none
    */
@@ -305,7 +278,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
   }
 
-  /** Counts calls from here on, for messages; every rank does so after the same call. */
+  /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
   public synchronized void countFromHere() {
     calls.countFromHere();
   }
@@ -398,7 +371,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return state.lost(message, cause);
   }
 
-  /** Breaks the group because a rank has left it, or has given up. */
+  /** Breaks the group because a rank has left or has given up. */
   public RankLostException lost(int peer, Throwable cause) {
     return state.lost(peer, cause);
   }
@@ -419,8 +392,8 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   /**
-   * Leaves: tells the others, and waits for nobody. Takes the lock itself. A second call does
-   * nothing.
+   * Leaves the group: notifies the other ranks and waits for none. A second call does nothing.
+   * Takes the lock itself.
    */
   @Override
   public synchronized void close() {
@@ -429,16 +402,16 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     }
     stopWatching();
     try {
-      if (!isEnding()) { // otherwise it has been sent
-        departures.say(Departure.CLOSED, "", liveness::isDeaf);
+      if (!isEnding()) { // otherwise leave() has sent it
+        departures.send(Departure.CLOSED, "", liveness::isUnreachable);
       }
     } catch (GradientSyncException e) {
-      log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is over already
+      log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
     }
     if (isWorld()) {
-      job.liveness().hearWorld(null);
+      job.liveness().watchWorld(null);
     }
-    Resources.closeAll( // a message that cannot be ended does not keep the rest
+    Resources.closeAll( // one failure does not skip the rest
         departures,
         reports,
         arrivals,
@@ -455,22 +428,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   /**
-   * Tells the other ranks that this one leaves, in every group of the job that is still open. Takes
-   * no group's lock and waits for no rank: for the end of the process. Calls that other threads
-   * make from now on, or are in, throw.
+   * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
+   * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
+   * threads throw.
    *
-   * @return false if a group is or was broken, so that not all ranks may come to the end of the job
-   */
-  public boolean leaveAll() {
-    return leaveAll(Departure.CLOSED, "");
-  }
-
-  /**
-   * As {@link #leaveAll()}, saying how and why, for the texts of the others' exceptions.
-   *
-   * @param departure how this rank leaves
-   * @param reason what failed and so ends the whole job, or an empty text
-   * @return false if a group is or was broken
+   * @param departure how this rank leaves; the other ranks' exceptions report it
+   * @param reason the failure that ends the whole job, or an empty text
+   * @return false if a group is or was broken, so that some ranks may never end the job
    */
   public boolean leaveAll(Departure departure, String reason) {
     return job.leave(departure, reason);
@@ -483,21 +447,18 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
       reports.silence();
     }
     boolean sound = !state.isBroken();
-    departures.say(departure, reason, liveness::isGone);
+    departures.send(departure, reason, liveness::isGone);
     return sound;
   }
 
-  /**
-   * Whether {@link #leaveAll} has been called in this process. Takes no lock.
-   *
-   * @return true if no call can be made any more
-   */
+  /** Whether {@link #leaveAll} was called in this process, so that calls fail. Takes no lock. */
   public boolean isEnding() {
     return job.isEnding();
   }
 
   /**
-   * Why the job ends, if another rank has said so. Takes no lock: for the end of the process.
+   * Why the job ends, if another rank has given a reason. Takes no lock: called when the process
+   * ends.
    *
    * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
    *     empty text
@@ -507,20 +468,16 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   /**
-   * Which other ranks have neither left nor died, as far as this one knows. Takes no lock: for the
-   * end of the process.
-   *
-   * @return ranks of the group, in their order
+   * The other ranks that have neither left nor died, as far as this rank knows. Takes no lock:
+   * called when the process ends.
    */
   public List<Integer> staying() {
-    return ranks.all().stream().filter(peer -> peer != rank() && !liveness.isDeaf(peer)).toList();
+    return ranks.all().stream()
+        .filter(peer -> peer != rank() && !liveness.isUnreachable(peer))
+        .toList();
   }
 
-  /**
-   * Whether no rank is known to have died.
-   *
-   * @return false if one is gone
-   */
+  /** Whether no rank is known to have died. */
   public boolean isComplete() {
     return liveness.isComplete();
   }

@@ -21,17 +21,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * How a rank waits for another one: until that has done its part, is known to be gone, or has taken
- * too long.
+ * How a rank waits for another one: until that rank has done its part, is known to be gone, or the
+ * time-out has passed.
  */
 public final class Wait {
-  /** Looks before the processor is offered to others: as long as a short wait takes. */
+  /** Polls before the processor is yielded: the length of a short wait. */
   private static final int SPINS = 2000;
 
-  /** The same on a node with more ranks than processors: the one waited for may need this one. */
+  /**
+   * The same on a node with more ranks than processors: the awaited rank may need this processor.
+   */
   private static final int CROWDED_SPINS = 20;
 
-  /** Looks between two checks of anything but the message. */
+  /** Polls of the message between checks of anything else. */
   private static final int YIELDS = 20;
 
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
@@ -39,12 +41,10 @@ public final class Wait {
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
 
-  /**
-   * What is a long wait; for ranks that take turns, so many times as long, up to the second one.
-   */
+  /** When a wait is long. Multiplied by the number of ranks per processor, up to the maximum. */
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
 
-  private static final long MOST_LONG_NANOS = Duration.ofSeconds(2).toNanos();
+  private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
@@ -62,13 +62,11 @@ public final class Wait {
   private volatile Timeouts timeouts;
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
-  private PendingWait pending; // of a wait that has become long
-  private boolean cannotLook; // for who waits for whom, in this wait
+  private PendingWait pending; // once the wait has become long; otherwise null
+  private boolean detectorFailed; // the detector has failed in this wait
 
   /**
-   * Waits of a group.
-   *
-   * @param ranksOnNode how many ranks of the job run on this rank's node
+   * @param ranksOnNode the number of ranks of the job on this rank's node
    */
   Wait(
       WatchedGroup group,
@@ -87,15 +85,13 @@ public final class Wait {
     this.timeouts = timeouts;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
-    longNanos = Math.min(MOST_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
+    longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
   }
 
-  /** See {@link ProcessGroup#addCheck}. */
   void addCheck(Runnable check) {
     checks.add(check);
   }
 
-  /** See {@link ProcessGroup#removeCheck}. */
   void removeCheck(Runnable check) {
     checks.remove(check);
   }
@@ -108,7 +104,7 @@ public final class Wait {
     timeouts = newTimeouts;
   }
 
-  /** Waits for a message by which a rank that has come does its part. */
+  /** Waits for a message with which a rank that has arrived does its part. */
   void await(Message message, int peer) {
     await(message, peer, WaitPhase.DATA, 0);
   }
@@ -116,11 +112,11 @@ public final class Wait {
   /**
    * Waits for a started message.
    *
-   * @param phase what the rank at its other end has to do
+   * @param phase what the rank at its other end must do
    * @param number see {@link PendingWait}
    */
   void await(Message message, int peer, WaitPhase phase, long number) {
-    // A short wait is the rule and must cost nothing; the clock is looked at when it gets long.
+    // Most waits are short and must cost nothing, so the clock is read only when one gets long.
     for (int spin = 0; spin < spins; spin++) {
       if (state.test(message, peer)) {
         return;
@@ -134,7 +130,7 @@ public final class Wait {
       awaitLong(message, peer, phase, number);
     } finally {
       waitsFor = -1;
-      cannotLook = false;
+      detectorFailed = false;
       if (pending != null) {
         deadlockDetector.leave(pending);
         pending = null;
@@ -163,13 +159,13 @@ public final class Wait {
         throw state.lost("interrupted while waiting for " + ranks.name(peer), null);
       }
       state.requireNotEnding();
-      if (!left && (arrivals.isAbandoned(peer) || departures.hasAny(peer))) {
+      if (!left && (arrivals.isAbandoned(peer) || departures.hasLeftOrFailed(peer))) {
         left = true;
         leftAt = waited;
       }
       boolean over = left && waited - leftAt > GRACE_NANOS && !state.test(message, peer);
       if (phase != WaitPhase.DATA
-          && !cannotLook
+          && !detectorFailed
           && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
         looked = waited;
         look(message, peer, phase, number);
@@ -195,7 +191,7 @@ public final class Wait {
         }
       }
       if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
-        throw state.timedOut(arrivals.late(peer) + ", waited=" + timeouts.timeout());
+        throw state.timedOut(arrivals.describeLate(peer) + ", waited=" + timeouts.timeout());
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
@@ -203,7 +199,7 @@ public final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             timeouts.late(),
-            arrivals.awaited(peer),
+            arrivals.describeAwaited(peer),
             group.calls().log().lastFinished(),
             state.during());
       }
@@ -214,10 +210,10 @@ public final class Wait {
   }
 
   /**
-   * Who is known to have died without a word: the rank that this one waits for; or if that is on
-   * another node, and cannot see who dies here, one for which it may be waiting itself.
+   * The rank known to have died without a notice: the one that this rank waits for; or, if that is
+   * on another node, which cannot see deaths here, one that it may be waiting for itself.
    *
-   * @return {@link RankMap#NO_RANK} if nobody is
+   * @return {@link RankMap#NO_RANK} if there is none
    */
   private int deadWhileWaitingFor(int peer) {
     if (!liveness.isAlive(peer)) {
@@ -231,9 +227,9 @@ public final class Wait {
             .orElse(RankMap.NO_RANK);
   }
 
-  /** Ends a wait that is part of a circle of waits, or for one. */
+  /** Breaks the group if this wait is part of a cycle of waits, or depends on one. */
   private void look(Message message, int peer, WaitPhase phase, long number) {
-    Probe circle;
+    Probe cycle;
     try {
       if (pending == null) {
         pending =
@@ -247,14 +243,14 @@ public final class Wait {
                 deadlockDetector.newId(),
                 timeouts.lateNanos());
       }
-      circle = deadlockDetector.look(pending);
+      cycle = deadlockDetector.look(pending);
     } catch (RuntimeException | OutOfMemoryError e) {
-      cannotLook = true; // and waits on
+      detectorFailed = true; // keep waiting
       log.debug("rank {} cannot look who waits for whom", group.rank(), e);
       return;
     }
-    if (circle != null) {
-      throw state.mismatched("the ranks wait for each other, " + describe(circle));
+    if (cycle != null) {
+      throw state.mismatched("the ranks wait for each other, " + describe(cycle));
     }
     if (pending.suspected != null && !pending.warned) {
       pending.warned = true;
@@ -266,12 +262,12 @@ public final class Wait {
     }
   }
 
-  /** Who waits for whom, as this rank sees it. */
-  private String describe(Probe circle) {
-    return "rank=" + ranks.rank() + ", " + state.during() + ":" + circle.table(ranks::nameInJob);
+  /** Who waits for whom. */
+  private String describe(Probe cycle) {
+    return "rank=" + ranks.rank() + ", " + state.during() + ":" + cycle.table(ranks::nameInJob);
   }
 
-  /** For whom this rank waits, or an empty text. Called by any thread. */
+  /** The rank that this one waits for, or an empty text. Any thread may call this. */
   String state() {
     int peer = waitsFor;
     return peer < 0

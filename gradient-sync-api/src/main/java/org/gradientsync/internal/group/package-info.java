@@ -1,4 +1,5 @@
 /**
- * A group of ranks at work: meeting for calls, waiting with a deadline, breaking, and splitting.
+ * A group of ranks in operation: rendezvous for calls, waiting with a deadline, failure, and
+ * splitting.
  */
 package org.gradientsync.internal.group;

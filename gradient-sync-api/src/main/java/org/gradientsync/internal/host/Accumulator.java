@@ -5,18 +5,17 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
- * Reduces one block of elements after the other through a pair of small arrays. Plain loops over
- * arrays are what the JIT compiler vectorizes, and a block stays in the first-level cache, so the
- * copies in and out of it cost little.
+ * Reduces blocks of elements through a pair of small arrays. The JIT compiler vectorizes plain
+ * loops over arrays, and a block stays in the first-level cache, so copying it in and out costs
+ * little.
  */
-public abstract class Accumulator {
+abstract class Accumulator {
   /**
-   * Elements in a block: two arrays of the widest type take 16 KiB, and the third, which watches
-   * for NaN, 8; a small first-level cache has 32.
+   * Elements in a block. Two arrays of the widest type take 16 KiB, and the third, which detects
+   * NaN, takes 8; small first-level caches have 32.
    */
   static final int BLOCK = 1024;
 
-  /** The accumulator for a type. */
   static Accumulator of(DataType type) {
     return switch (type) {
       case FLOAT32 -> new FloatAccumulator();
@@ -27,44 +26,46 @@ public abstract class Accumulator {
     };
   }
 
-  /** Where the first rank's block is to be put before {@link #begin}. */
+  /** The buffer for the first rank's block, to be filled before {@link #begin}. */
   abstract Buffer first();
 
-  /** Where a further rank's block is to be put before {@link #combineNext} or {@link #finish}. */
+  /**
+   * The buffer for another rank's block, to be filled before {@link #combineNext} or {@link
+   * #finish}.
+   */
   abstract Buffer incoming();
 
   /** Begins with the first rank's block. */
   void begin(int count) {
-    // the block is in its place
+    // the block is in place
   }
 
-  /** Combines with the incoming block of a rank that is neither the first nor the last. */
+  /** Combines the incoming block of a rank that is neither first nor last. */
   void combineNext(ReduceOp op, int count) {
     combine(op, count);
   }
 
-  /** Combines the two arrays, element by element. */
+  /** Combines the two arrays element by element. */
   abstract void combine(ReduceOp op, int count);
 
-  /** Combines with the incoming block of the last rank, and finishes the result. */
+  /** Combines the incoming block of the last rank and returns the result. */
   Buffer finish(ReduceOp op, int ranks, int count) {
     combine(op, count);
     return first();
   }
 
   /**
-   * Whether any block finished since the last such call may hold a NaN that is not the canonical
-   * one.
+   * Whether a block finished since the last such call may hold a NaN that is not canonical.
    *
-   * <p>Which NaN comes out of an operation on NaNs depends on the order of the operands, which the
-   * JIT compiler is free to swap; one canonical NaN is what makes the bits repeatable. NaNs are
-   * rare, so blocks are only watched for them, and gone over again where there may be some.
+   * <p>The NaN that results from an operation on two NaNs depends on the order of the operands,
+   * which the JIT compiler may swap. A canonical NaN makes the bits repeatable. NaNs are rare, so
+   * blocks are only checked for them, and processed again where there may be some.
    */
   boolean takeMaybeNaN() {
     return false;
   }
 
-  /** The incoming block with every NaN made canonical. */
+  /** The incoming block with canonical NaNs. */
   Buffer canonicalize(int count) {
     return incoming();
   }

@@ -11,17 +11,17 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The memory that the control groups of this process leave it: containers and batch systems limit
- * memory by them, and Linux ends a process of a group that exceeds its limit. Files in /dev/shm
- * count. Knows version 1 and 2 of control groups; a group's ancestors limit it, too.
+ * The memory that the control groups of this process leave it. Containers and batch systems limit
+ * memory with them, and Linux kills a process of a group that exceeds its limit. Files in /dev/shm
+ * count. Supports versions 1 and 2; the ancestors of a group limit it, too.
  */
-public final class CgroupMemory {
+final class CgroupMemory {
   /**
-   * What a group has left.
+   * The memory that a group has left.
    *
    * @param bytes memory that its processes can still take, swap included
    * @param limit its limit, in bytes
-   * @param file which holds the limit
+   * @param file the file with the limit
    */
   record Left(long bytes, long limit, Path file) {}
 
@@ -30,8 +30,6 @@ public final class CgroupMemory {
   private final Path root;
 
   /**
-   * Control groups.
-   *
    * @param root the root of the file system
    */
   CgroupMemory(Path root) {
@@ -39,7 +37,7 @@ public final class CgroupMemory {
   }
 
   /**
-   * The group that has the least left.
+   * The group with the least memory left.
    *
    * @param swapFree the machine's free swap, in bytes
    * @return empty if there is no limit, or none that can be read
@@ -64,12 +62,12 @@ public final class CgroupMemory {
         }
       }
     } catch (IOException | RuntimeException e) {
-      return Optional.ofNullable(least); // not Linux, or not to be read
+      return Optional.ofNullable(least); // not Linux, or not readable
     }
     return Optional.ofNullable(least);
   }
 
-  /** The folders of this process's group and of its ancestors, as far as they are mounted. */
+  /** The mounted folders of this process's group and of its ancestors. */
   private List<Path> groups(String mountRoot, String mountPoint, boolean second)
       throws IOException {
     List<Path> groups = new ArrayList<>();
@@ -84,7 +82,8 @@ public final class CgroupMemory {
       if (own && (fields[2] + "/").startsWith(above + "/")) {
         String below = fields[2].substring(above.length());
         Path group = top.resolve("." + below).normalize();
-        // A container may see its path from outside, and have its own group mounted.
+        // A container may see the path of its group from outside, but has only its own group
+        // mounted.
         boolean there = group.startsWith(top) && Files.isDirectory(group);
         for (Path each = there ? group : top; each.startsWith(top); each = each.getParent()) {
           groups.add(each);
@@ -127,7 +126,7 @@ public final class CgroupMemory {
     return new Left(bytes, limit, file);
   }
 
-  /** Contents of files, which Linux drops when a group needs memory. Not those of /dev/shm. */
+  /** File contents, which Linux drops when a group needs memory. Excludes /dev/shm. */
   private static long cached(Path group, String prefix) {
     long bytes = 0;
     try {
@@ -143,12 +142,12 @@ public final class CgroupMemory {
     return bytes;
   }
 
-  /** Very much if there is no limit, or none that can be read. */
+  /** The maximum if there is no limit, or none that can be read. */
   private static long number(Path file) {
     try {
       return Long.parseLong(Files.readString(file).strip());
     } catch (IOException | RuntimeException e) {
-      return Long.MAX_VALUE; // "max" among them
+      return Long.MAX_VALUE; // for example "max"
     }
   }
 

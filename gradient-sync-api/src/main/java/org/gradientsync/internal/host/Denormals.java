@@ -3,24 +3,23 @@ package org.gradientsync.internal.host;
 import org.gradientsync.GradientSyncException;
 
 /**
- * Whether the processor keeps numbers that are smaller than the smallest normal one. It has a mode
- * for each thread in which it takes them for zero, which Java does not allow; native libraries that
- * were built with {@code -ffast-math} set it on the thread that loads them.
+ * Whether the processor keeps denormal numbers. A mode that each thread has makes it flush them to
+ * zero, which Java does not allow. Native libraries built with {@code -ffast-math} set this mode on
+ * the thread that loads them.
  */
 public final class Denormals {
-  /** What a user can do. */
+  /** What users can do. */
   public static final String ADVICE =
       "a native library that was built with -ffast-math does this to the thread that loads it:"
           + " start the JVM with -XX:+RestoreMXCSROnJNICalls, or load the library on another thread";
 
-  private static volatile float smallest = Float.MIN_VALUE; // not known to the compiler
+  private static volatile float smallest = Float.MIN_VALUE; // not a constant for the compiler
 
   private Denormals() {}
 
   /**
-   * Whether the processor takes them for zero on this thread. Takes a nanosecond.
-   *
-   * @return true if sums may be wrong
+   * Whether the processor flushes denormals to zero on this thread, so that sums may be wrong.
+   * Takes a nanosecond.
    */
   public static boolean areFlushed() {
     float one = smallest;
@@ -28,8 +27,6 @@ public final class Denormals {
   }
 
   /**
-   * Refuses to go on where sums may be wrong.
-   *
    * @throws GradientSyncException if {@link #areFlushed}
    */
   static void requireKept() {

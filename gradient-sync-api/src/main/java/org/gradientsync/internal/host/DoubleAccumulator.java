@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates in float64. */
-public final class DoubleAccumulator extends Accumulator {
+final class DoubleAccumulator extends Accumulator {
   private final double[] sum = new double[BLOCK];
   private final double[] next = new double[BLOCK];
   private final double[] taint = new double[BLOCK];
@@ -66,7 +66,7 @@ public final class DoubleAccumulator extends Accumulator {
     }
   }
 
-  /** See the same method of FloatAccumulator for how. */
+  /** See FloatAccumulator. */
   private static void taint(double[] block, double[] taint, int count) {
     for (int i = 0; i < count; i++) {
       taint[i] += block[i] * 0.0;

@@ -6,8 +6,10 @@ import java.nio.FloatBuffer;
 import java.nio.ShortBuffer;
 import org.gradientsync.DataType;
 
-/** Looks for NaN and infinities, whose exponents have all bits set. Belongs to one thread. */
-public final class FiniteScan {
+/**
+ * Searches for NaN and infinities, whose exponents have all bits set. Used by one thread at a time.
+ */
+final class FiniteScan {
   private final float[] floats = new float[Accumulator.BLOCK];
   private final double[] doubles = new double[Accumulator.BLOCK];
   private final short[] shorts = new short[Accumulator.BLOCK];
@@ -15,7 +17,7 @@ public final class FiniteScan {
   private final Buffer doubleBlock = DoubleBuffer.wrap(doubles);
   private final Buffer shortBlock = ShortBuffer.wrap(shorts);
 
-  /** The index of the first one, or -1. */
+  /** The index of the first element that is not finite, or -1. */
   long first(HostBuffer buffer) {
     Buffer block = block(buffer.type());
     if (block == null) {
@@ -52,11 +54,11 @@ public final class FiniteScan {
   }
 
   private int firstFloat(int count) {
-    float sum = 0; // x * 0 is 0 for all that is finite, and NaN for the rest: no branch in the loop
+    float sum = 0; // x * 0 is 0 if x is finite, otherwise NaN: no branch in the loop
     for (int i = 0; i < count; i++) {
       sum += floats[i] * 0;
     }
-    for (int i = 0; sum != 0 && i < count; i++) { // NaN differs from all
+    for (int i = 0; sum != 0 && i < count; i++) { // true for NaN
       if (!Float.isFinite(floats[i])) {
         return i;
       }

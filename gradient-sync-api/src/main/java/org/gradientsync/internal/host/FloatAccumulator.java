@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates in float32. */
-public class FloatAccumulator extends Accumulator {
+class FloatAccumulator extends Accumulator {
   final float[] sum = new float[BLOCK];
   final float[] next = new float[BLOCK];
   private final float[] taint = new float[BLOCK];
@@ -67,8 +67,8 @@ public class FloatAccumulator extends Accumulator {
   }
 
   /**
-   * Notes whether any element may be NaN: a product with zero is zero, or NaN for NaN and the
-   * infinities. Loops this plain are vectorized; one with a test in it would take ten times as
+   * Records whether an element may be NaN: its product with zero is zero, or NaN for NaN and
+   * infinities. The JIT compiler vectorizes this loop; with a branch it would take ten times as
    * long.
    */
   private static void taint(float[] block, float[] taint, int count) {

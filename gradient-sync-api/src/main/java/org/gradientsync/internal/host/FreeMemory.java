@@ -10,31 +10,28 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /**
- * How much memory the machine and this process's control groups have left. Linux gives more than
- * there is, and ends processes when they use it; so what is too large is refused before.
+ * The memory that the machine and this process's control groups have left. Linux overcommits
+ * memory, and kills processes when they use it. So requests that are too large are refused first.
  */
-public final class FreeMemory {
-  /** Of this machine. */
-  static final FreeMemory HERE = new FreeMemory(Path.of("/"));
+final class FreeMemory {
+  static final FreeMemory OF_THIS_MACHINE = new FreeMemory(Path.of("/"));
 
-  /** From how many bytes on it is always worth a look. */
-  static final long MUCH = 64L << 20;
+  /** Requests of this size or more are always checked. */
+  static final long LARGE_BYTES = 64L << 20;
 
-  private static final long GROWTH = 8L << 20; // less is other programs' coming and going
+  private static final long GROWTH = 8L << 20; // smaller changes are noise
   private static final long STILL_NANOS = 500_000_000;
-  private static final long LOOK_NANOS = 20_000_000;
-  private static final long MOST_SPARE = 256L << 20; // for everybody else
-  private static final int PART_SPARE = 8; // of a small machine or group
-  private static final int PART_UNLOOKED = 32;
+  private static final long PAUSE_NANOS = 20_000_000;
+  private static final long MAX_SPARE = 256L << 20; // for other processes
+  private static final int SPARE_PART = 8; // of a small machine or group
+  private static final int UNCHECKED_PART = 32;
   private static final long UNKNOWN = Long.MAX_VALUE;
 
   private final Path meminfo;
   private final CgroupMemory groups;
-  private final AtomicLong unlooked = new AtomicLong(); // bytes that may be taken without a look
+  private final AtomicLong unchecked = new AtomicLong(); // bytes that may be taken without a check
 
   /**
-   * Memory.
-   *
    * @param root the root of the file system
    */
   FreeMemory(Path root) {
@@ -43,31 +40,33 @@ public final class FreeMemory {
   }
 
   /**
-   * Memory that can be taken.
+   * Available memory.
    *
-   * @param bytes of which a part should be spared
-   * @param total of which this is the rest
-   * @param owner says who has it
-   * @param advice what to do when it is too little
+   * @param bytes of which a part is spared
+   * @param total the total, used and unused
+   * @param owner for messages
+   * @param advice what users can do if there is too little
    */
   private record Left(long bytes, long total, String owner, String advice) {
     boolean allows(long wanted) {
-      return wanted <= bytes - (wanted < MUCH ? spare() / 4 : spare());
+      return wanted <= bytes - (wanted < LARGE_BYTES ? spare() / 4 : spare());
     }
 
     long spare() {
-      return Math.min(MOST_SPARE, total / PART_SPARE);
+      return Math.min(MAX_SPARE, total / SPARE_PART);
     }
   }
 
-  /** Refuses more than a file system in memory, the machine or a control group has room for. */
+  /**
+   * Refuses a request for which a memory file system, the machine or a control group has no room.
+   */
   void require(long bytes, Path folder) throws IOException {
-    if (!isWorthALook(bytes)) {
+    if (!mustCheck(bytes)) {
       return;
     }
     FileStore store = Files.getFileStore(folder);
     long free = store.getUsableSpace();
-    if (bytes > free && store.getTotalSpace() > 0) { // which is 0 where it has no limit
+    if (bytes > free && store.getTotalSpace() > 0) { // 0 means no limit
       throw new IOException(
           "the file system is full: folder=" + folder + ", bytes=" + bytes + ", free=" + free);
     }
@@ -75,45 +74,45 @@ public final class FreeMemory {
   }
 
   /**
-   * Takes the first bytes of a piece of ordinary memory, if there is room for the whole. Only one
-   * thread at a time, so that the next one sees what is taken.
+   * Allocates the first part of ordinary memory if there is room for the whole. One thread at a
+   * time, so that the next one sees what is taken.
    *
-   * @throws IOException if there is not
-   * @throws OutOfMemoryError if the JVM's limit is in the way
+   * @throws IOException if there is no room
+   * @throws OutOfMemoryError if the JVM's limit is reached
    */
   ByteBuffer allocate(int bytes, long whole) throws IOException {
-    if (!isWorthALook(whole)) {
+    if (!mustCheck(whole)) {
       return HostBuffers.allocate(bytes);
     }
     synchronized (this) {
-      if (isWorthALook(whole)) { // still: another thread may just have looked
+      if (mustCheck(whole)) { // another thread may have checked meanwhile
         requireLeft(whole);
       }
       return HostBuffers.allocate(bytes);
     }
   }
 
-  /** Small pieces are looked at now and then, and the more often the less is left. */
-  private boolean isWorthALook(long bytes) {
-    return bytes >= MUCH || unlooked.addAndGet(-bytes) < 0;
+  /** Small requests are checked now and then, and more often when little memory is left. */
+  private boolean mustCheck(long bytes) {
+    return bytes >= LARGE_BYTES || unchecked.addAndGet(-bytes) < 0;
   }
 
   /**
-   * Also looks again, without what killed processes have left, and while the garbage collector
-   * frees the memory of closed buffers.
+   * If there is too little, checks again after deleting the files of killed processes, and while
+   * the garbage collector frees the memory of closed buffers.
    */
   private void requireLeft(long bytes) throws IOException {
     Left left = left();
-    unlooked.set(Math.min(MUCH, left.bytes / PART_UNLOOKED)); // other ranks take theirs, too
+    unchecked.set(Math.min(LARGE_BYTES, left.bytes / UNCHECKED_PART)); // other ranks allocate, too
     if (left.allows(bytes)) {
       return;
     }
-    SharedFiles.deleteLeftovers();
+    SharedFiles.deleteStaleFiles();
     System.gc();
     long most = left.bytes;
     long grown = System.nanoTime();
     while (System.nanoTime() - grown < STILL_NANOS) {
-      LockSupport.parkNanos(LOOK_NANOS);
+      LockSupport.parkNanos(PAUSE_NANOS);
       left = left();
       if (left.allows(bytes)) {
         return;
@@ -159,7 +158,7 @@ public final class FreeMemory {
         .orElse(machine);
   }
 
-  /** A line of the kernel's, in bytes; very much if it cannot be read. */
+  /** A value of /proc/meminfo in bytes; the maximum if it cannot be read. */
   private long read(String name) {
     try (Stream<String> lines = Files.lines(meminfo)) {
       return lines
@@ -168,7 +167,7 @@ public final class FreeMemory {
           .findFirst()
           .orElse(UNKNOWN);
     } catch (IOException | RuntimeException e) {
-      return UNKNOWN; // not Linux, or not to be read
+      return UNKNOWN; // not Linux, or not readable
     }
   }
 }

@@ -9,7 +9,7 @@ import org.gradientsync.Float16;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates 16-bit floats in float32 and rounds once at the end. */
-public final class HalfAccumulator extends FloatAccumulator {
+final class HalfAccumulator extends FloatAccumulator {
   private final boolean brain;
   private final short[] bits = new short[BLOCK];
   private final ShortBuffer halves = ShortBuffer.wrap(bits);
@@ -47,12 +47,12 @@ public final class HalfAccumulator extends FloatAccumulator {
     return narrow(count);
   }
 
-  /** Float32 for {@link #narrow}. */
+  /** The float32 input of {@link #narrow}. */
   FloatBuffer wide() {
     return floats;
   }
 
-  /** What is in {@link #wide}, in 16 bits. */
+  /** Rounds {@link #wide} to 16 bits. */
   ShortBuffer narrow(int count) {
     if (brain) {
       for (int i = 0; i < count; i++) {
@@ -66,12 +66,12 @@ public final class HalfAccumulator extends FloatAccumulator {
     return halves;
   }
 
-  /** What is in {@link #incoming}, in float32. */
+  /** Converts {@link #incoming} to float32. */
   FloatBuffer widen(int count) {
     decode(sum, count);
     for (int i = 0; i < count; i++) {
       if (sum[i] != sum[i]) {
-        sum[i] = Float.NaN; // a BFLOAT16 could carry another
+        sum[i] = Float.NaN; // the canonical one
       }
     }
     return floats;

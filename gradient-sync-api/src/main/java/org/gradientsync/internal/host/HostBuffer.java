@@ -9,9 +9,8 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.HostElement;
 
 /**
- * A buffer in the host's memory, outside the Java heap. A Java buffer ends at 2 GiB, so larger
- * memory is a row of segments, and only a run of elements that lies in one segment has {@link
- * #bytes}.
+ * A buffer in host memory outside the Java heap. A Java buffer ends at 2 GiB, so larger memory is a
+ * row of segments, and only elements within one segment have {@link #bytes}.
  */
 public final class HostBuffer extends AbstractDeviceBuffer {
   private final long offset;
@@ -19,7 +18,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   private final HostMemory memory;
   private final Buffer[] segments;
 
-  /** A buffer over memory whose segments have 2^segmentShift elements. */
+  /** A buffer on memory whose segments have 2^segmentShift elements. */
   HostBuffer(HostDevice device, DataType type, long count, HostMemory memory, int segmentShift) {
     super(device, type, count);
     this.offset = 0;
@@ -53,14 +52,13 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   /**
-   * The elements where they lie, for code that computes them in Java: nothing is copied. What is
-   * put there is what the next call of a sync takes, and its result is read there; not while such a
-   * call is under way. Once this buffer, or the one that it is a view of, is closed, they must not
-   * be touched any more: changes are lost or are another buffer's, and where the memory was shared
-   * with other processes, reading can throw an {@link InternalError}.
+   * The elements in place, for code that computes them in Java. The next call of a sync reads and
+   * writes them here. Do not touch them during a call, or after this buffer or its parent is
+   * closed: writes may be lost or change another buffer, and reading memory that was shared with
+   * other processes can throw an {@link InternalError}.
    *
-   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and its
-   *     like count elements
+   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and
+   *     similar views count elements
    * @throws IllegalStateException if this buffer is closed
    * @throws UnsupportedOperationException if the elements lie in several segments
    */
@@ -128,30 +126,26 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   /**
-   * By what the other processes of a job find the memory that this buffer lies in.
-   *
-   * @return a number, or -1 if they cannot reach it
+   * The id by which the other processes of a job find the memory of this buffer, or -1 if they
+   * cannot reach it.
    */
   public long memoryId() {
     return memory.id();
   }
 
-  /**
-   * Where in that memory this buffer begins.
-   *
-   * @return the first element
-   */
+  /** The first element of this buffer in that memory. */
   public long memoryOffset() {
     return memory.first() / type().sizeInBytes() + offset;
   }
 
   /**
-   * The elements of another process's memory with a type, of which there may be several in it.
+   * A view of another process's memory as another type. Such memory can hold buffers of several
+   * types.
    *
    * @param type the element type
    * @return a view of all of this memory, or this buffer, which must not be a view itself
    */
-  public HostBuffer seenAs(DataType type) {
+  public HostBuffer reinterpret(DataType type) {
     if (type == type()) {
       return this;
     }
@@ -161,11 +155,11 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   /**
-   * Copies elements from another buffer of this type, from memory to memory.
+   * Copies elements from another buffer of this type.
    *
-   * @param first the first element, here and there
+   * @param first the first element, in both buffers
    * @param source the other buffer
-   * @param elements how many
+   * @param elements the number of elements
    */
   public void copyRange(long first, HostBuffer source, long elements) {
     for (long done = 0; done < elements; ) {
@@ -180,7 +174,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     }
   }
 
-  /** Copies elements from first on into a buffer of this type's class, from its index at. */
+  /** Copies elements to a Java buffer of this type, from its index {@code at} on. */
   void read(long first, Buffer target, int at, int elements) {
     for (int done = 0; done < elements; ) {
       int run = run(first + done, elements - done);
@@ -190,9 +184,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     }
   }
 
-  /**
-   * Copies elements of a buffer of this type's class, from its index at, over those from first on.
-   */
+  /** Copies elements from a Java buffer of this type, from its index {@code at} on. */
   void write(long first, Buffer source, int at, int elements) {
     for (int done = 0; done < elements; ) {
       int run = run(first + done, elements - done);
@@ -216,7 +208,7 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     return (int) (offset + element & (1L << segmentShift) - 1);
   }
 
-  /** How many of the elements from first on lie in first's segment, at most limit. */
+  /** The number of elements from first on that lie in first's segment, at most limit. */
   private int run(long first, long limit) {
     return (int) Math.min(limit, (1L << segmentShift) - indexOf(first));
   }

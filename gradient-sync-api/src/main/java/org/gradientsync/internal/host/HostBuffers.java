@@ -9,18 +9,15 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 
-/** What {@code java.nio} lacks: one copy for all its buffer classes. */
+/** Operations on {@code java.nio} buffers of any type. */
 public final class HostBuffers {
   private HostBuffers() {}
 
   /**
-   * Copies elements between two buffers of the same class, moving no position.
+   * Copies elements between two buffers of the same class. Does not change positions.
    *
-   * @param source copied from
-   * @param from the first element there, an absolute index
-   * @param target copied to
-   * @param to the first element there, an absolute index
-   * @param count how many elements
+   * @param from the first element of the source, an absolute index
+   * @param to the first element of the target, an absolute index
    */
   public static void copy(Buffer source, int from, Buffer target, int to, int count) {
     if (source instanceof FloatBuffer s) {
@@ -38,24 +35,17 @@ public final class HostBuffers {
     }
   }
 
-  /**
-   * Direct memory.
-   *
-   * @param bytes how many
-   * @return zeros, in native byte order
-   */
+  /** Direct memory: zeros, in native byte order. */
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
   }
 
   /**
-   * Sets bytes to zero.
-   *
    * @param memory direct memory in native byte order
    * @param from the first byte, an absolute index
-   * @param count how many bytes
+   * @param count the number of bytes
    */
-  public static void fillZero(ByteBuffer memory, int from, int count) {
+  static void fillZero(ByteBuffer memory, int from, int count) {
     int at = from;
     int end = from + count;
     for (; at <= end - Long.BYTES; at += Long.BYTES) {

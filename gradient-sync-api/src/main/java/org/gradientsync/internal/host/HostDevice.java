@@ -20,11 +20,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The host's memory as a device: buffers outside the Java heap, arithmetic on the calling thread.
- * Every call is finished when it returns, so there is nothing to wait for.
+ * Host memory as a device: buffers outside the Java heap, arithmetic on the calling thread. Every
+ * call is complete when it returns, so there is nothing to wait for.
  *
- * <p>A closed buffer's memory is freed by the garbage collector; the JVM's limit for all of them
- * together is {@code -XX:MaxDirectMemorySize}.
+ * <p>The garbage collector frees the memory of a closed buffer. {@code -XX:MaxDirectMemorySize}
+ * limits the memory of all buffers.
  */
 public final class HostDevice implements BackendDevice {
   /** The kind of this device. */
@@ -33,24 +33,24 @@ public final class HostDevice implements BackendDevice {
   private static final Logger log = LoggerFactory.getLogger(HostDevice.class);
   private static final int SEGMENT_BYTES = 1 << 30;
 
-  /** That a buffer may have. */
+  /** The maximum number of segments of a buffer. */
   static final int MAX_SEGMENTS = 1 << 20;
 
   private final int segmentBytes;
   private final FiniteScan finiteScan = new FiniteScan();
-  private final Map<DataType, Accumulator> accumulators = // one caller at a time
+  private final Map<DataType, Accumulator> accumulators = // guarded by this
       new EnumMap<>(DataType.class);
   private volatile SharedFiles files;
   private volatile boolean warned;
   private volatile CallInterceptor interceptor; // or null
   private volatile boolean closed;
 
-  /** A device of its own; buffers of one cannot be used with another. */
+  /** A new device. Its buffers cannot be used with another device. */
   public HostDevice() {
     this(SEGMENT_BYTES);
   }
 
-  /** For tests: segments so small that a test can cross their borders; a power of two. */
+  /** For tests: small segments, a power of two. */
   HostDevice(int segmentBytes) {
     this.segmentBytes = segmentBytes;
   }
@@ -83,7 +83,7 @@ public final class HostDevice implements BackendDevice {
     if (files != null && bytes > 0) {
       try {
         return files.allocate(bytes, segmentBytes);
-      } catch (TooManyMappingsException e) { // which ordinary memory would need as well
+      } catch (TooManyMappingsException e) { // ordinary memory would need mappings, too
         throw new GradientSyncException(
             "out of host memory: type="
                 + type
@@ -104,7 +104,7 @@ public final class HostDevice implements BackendDevice {
         }
       }
     }
-    return HostMemory.ofOwn(ordinary(type, count, segments));
+    return HostMemory.ofPrivate(ordinary(type, count, segments));
   }
 
   private ByteBuffer[] ordinary(DataType type, long count, int segments) {
@@ -112,8 +112,9 @@ public final class HostDevice implements BackendDevice {
     ByteBuffer[] memory = new ByteBuffer[segments];
     try {
       for (int i = 0; i < segments; i++) {
-        long left = bytes - (long) i * segmentBytes; // looked at again: others take theirs, too
-        memory[i] = FreeMemory.HERE.allocate((int) Math.min(segmentBytes, left), left);
+        long left =
+            bytes - (long) i * segmentBytes; // checked for each segment: others allocate, too
+        memory[i] = FreeMemory.OF_THIS_MACHINE.allocate((int) Math.min(segmentBytes, left), left);
       }
     } catch (OutOfMemoryError | IOException e) {
       throw new GradientSyncException(
@@ -133,22 +134,22 @@ public final class HostDevice implements BackendDevice {
   }
 
   /**
-   * Takes the memory of buffers from shared files from now on, as long as there is room.
+   * Allocates buffers in shared files from now on, as long as there is room.
    *
-   * @param newFiles the files, which stay their owner's
+   * @param newFiles the files; the caller closes them
    */
   public void share(SharedFiles newFiles) {
     this.files = newFiles;
   }
 
   /**
-   * Memory that another process's device allocated, for reading.
+   * Maps memory that another process's device has allocated, for reading.
    *
    * @param type the element type that it has there
-   * @param process the other's {@link SharedFiles#process()}
-   * @param secret the other's {@link SharedFiles#secret()}
+   * @param process the other process's {@link SharedFiles#process()}
+   * @param secret the other process's {@link SharedFiles#secret()}
    * @param id its {@link HostBuffer#memoryId()} there
-   * @return a buffer over all of it
+   * @return a buffer on all of it
    */
   public HostBuffer map(DataType type, long process, long secret, long id) {
     HostMemory memory = SharedFiles.open(process, secret, id, segmentBytes);
@@ -160,12 +161,12 @@ public final class HostDevice implements BackendDevice {
   }
 
   /**
-   * Makes memory that someone else allocated usable as a buffer, in place.
+   * Wraps memory of the caller as a buffer, in place.
    *
    * @param type the element type
-   * @param memory a direct, writable buffer in native byte order, of which the part between
-   *     position and limit is used: it stays its owner's
-   * @return a buffer that the caller closes, which leaves the memory as it is
+   * @param memory a direct, writable buffer in native byte order. The part from position to limit
+   *     is used. The caller keeps the memory
+   * @return a buffer that the caller closes; closing it does not change the memory
    * @throws IllegalArgumentException if it is not such a buffer, or not a whole number of elements
    */
   public AbstractDeviceBuffer wrap(DataType type, ByteBuffer memory) {
@@ -191,7 +192,7 @@ public final class HostDevice implements BackendDevice {
     }
     ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
     int count = memory.remaining() / type.sizeInBytes();
-    return new HostBuffer(this, type, count, HostMemory.ofOwn(slice), Integer.SIZE);
+    return new HostBuffer(this, type, count, HostMemory.ofPrivate(slice), Integer.SIZE);
   }
 
   @Override
@@ -302,7 +303,7 @@ public final class HostDevice implements BackendDevice {
     return name();
   }
 
-  /** The elements of a segment, as a power of two. */
+  /** The number of elements in a segment, as a power of two. */
   int shift(DataType type) {
     return Integer.numberOfTrailingZeros(segmentBytes / type.sizeInBytes());
   }

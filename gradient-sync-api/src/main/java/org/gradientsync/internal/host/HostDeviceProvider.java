@@ -5,7 +5,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 
-/** Offers the host's memory, which every rank has. */
+/** Provides host memory, which every rank has. */
 public final class HostDeviceProvider implements DeviceProvider {
   /** For the service loader. */
   public HostDeviceProvider() {}

@@ -4,7 +4,7 @@ import org.gradientsync.Event;
 import org.gradientsync.Stream;
 
 /** The time of a call on the host. */
-public final class HostEvent implements Event {
+final class HostEvent implements Event {
   private volatile long nanos;
 
   @Override
@@ -19,7 +19,7 @@ public final class HostEvent implements Event {
 
   @Override
   public void await() {
-    // it is done
+    // it is complete
   }
 
   @Override
@@ -29,6 +29,6 @@ public final class HostEvent implements Event {
 
   @Override
   public void close() {
-    // nothing to give up
+    // nothing to release
   }
 }

@@ -3,10 +3,8 @@ package org.gradientsync.internal.host;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/**
- * A run of bytes in the host's memory, as a row of segments because a Java buffer ends at 2 GiB.
- */
-public final class HostMemory {
+/** A range of host memory, as a row of segments, because a Java buffer ends at 2 GiB. */
+final class HostMemory {
   /** The {@link #id} of memory that other processes cannot reach. */
   static final long PRIVATE = -1;
 
@@ -16,12 +14,10 @@ public final class HostMemory {
   private final Runnable release;
 
   /**
-   * Memory.
-   *
-   * @param segments all of the same size but the last, in native byte order
-   * @param id by which other processes of the job find it, or {@link #PRIVATE}
-   * @param first where it begins in what has that id, in bytes
-   * @param release called when it is not needed any more
+   * @param segments all of the same size except the last, in native byte order
+   * @param id by which other processes of the job find the memory, or {@link #PRIVATE}
+   * @param first its offset in the memory with that id, in bytes
+   * @param release called when it is no longer needed
    */
   HostMemory(ByteBuffer[] segments, long id, long first, Runnable release) {
     this.segments = segments;
@@ -30,7 +26,7 @@ public final class HostMemory {
     this.release = release;
   }
 
-  static HostMemory ofOwn(ByteBuffer... segments) {
+  static HostMemory ofPrivate(ByteBuffer... segments) {
     return new HostMemory(segments, PRIVATE, 0, () -> {});
   }
 
@@ -51,7 +47,7 @@ public final class HostMemory {
   }
 
   void release() {
-    // Java has no call that frees a direct buffer: without references the collector does it.
+    // Java cannot free a direct buffer explicitly: the collector does it without references.
     Arrays.fill(segments, null);
     release.run();
   }

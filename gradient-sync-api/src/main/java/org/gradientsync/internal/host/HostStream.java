@@ -3,22 +3,22 @@ package org.gradientsync.internal.host;
 import org.gradientsync.Event;
 import org.gradientsync.Stream;
 
-/** The order of the host's calls: each is finished before the next begins. */
-public enum HostStream implements Stream {
+/** The stream of the host: each call is complete before the next one begins. */
+enum HostStream implements Stream {
   QUEUE;
 
   @Override
   public void waitFor(Event event) {
-    // what was recorded is done
+    // recorded work is complete
   }
 
   @Override
   public void await() {
-    // everything is done
+    // all work is complete
   }
 
   @Override
   public void close() {
-    // nothing to give up
+    // nothing to release
   }
 }

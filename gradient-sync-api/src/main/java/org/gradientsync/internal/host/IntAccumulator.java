@@ -5,7 +5,7 @@ import java.nio.IntBuffer;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates 32-bit integers, wrapping around. */
-public final class IntAccumulator extends Accumulator {
+final class IntAccumulator extends Accumulator {
   private final int[] sum = new int[BLOCK];
   private final int[] next = new int[BLOCK];
   private final IntBuffer result = IntBuffer.wrap(sum);

@@ -5,7 +5,7 @@ import java.nio.LongBuffer;
 import org.gradientsync.ReduceOp;
 
 /** Accumulates 64-bit integers, wrapping around. */
-public final class LongAccumulator extends Accumulator {
+final class LongAccumulator extends Accumulator {
   private final long[] sum = new long[BLOCK];
   private final long[] next = new long[BLOCK];
   private final LongBuffer result = LongBuffer.wrap(sum);

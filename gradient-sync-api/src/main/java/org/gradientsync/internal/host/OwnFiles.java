@@ -12,12 +12,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Opens files that belong to this user and that nobody else can write to, and refuses all others:
- * another user's, those behind a symbolic link, pipes and folders, and those that are larger than
- * they can be. Whoever can plant a file can choose what is in it.
+ * Opens files that belong to this user and that no other user can write to. Refuses all others:
+ * files of other users, symbolic links, pipes, folders, and files above a maximum size. A user who
+ * can plant a file controls its contents.
  */
 public final class OwnFiles {
-  /** That a group or everybody may write. */
+  /** Write permission of the group or of others. */
   private static final int OTHERS_WRITE = 0022;
 
   private static final int KIND = 0170000;
@@ -34,19 +34,13 @@ public final class OwnFiles {
   /**
    * The files of the user that this process runs as.
    *
-   * @return to open files with
-   * @throws UncheckedIOException if the user cannot be found out
+   * @throws UncheckedIOException if the user cannot be determined
    */
   public static OwnFiles ofThisUser() {
     return new OwnFiles(ThisUser.ID);
   }
 
-  /**
-   * The files of a user.
-   *
-   * @param user the user's number
-   * @return to open files with
-   */
+  /** The files of a user. */
   public static OwnFiles of(int user) {
     return new OwnFiles(user);
   }
@@ -54,15 +48,15 @@ public final class OwnFiles {
   /**
    * Opens a file.
    *
-   * @param file which must be there
-   * @param mostBytes how large it may be
-   * @param options for reading or writing what is there
+   * @param file must exist
+   * @param mostBytes its maximum size
+   * @param options for reading or writing an existing file
    * @return the open file, which the caller closes
-   * @throws IOException if it is not there, or is refused: says why
+   * @throws IOException if it does not exist or is refused; the message gives the reason
    */
   public FileChannel open(Path file, long mostBytes, OpenOption... options) throws IOException {
-    // Looked at before, because opening a pipe would wait, and after, because somebody could have
-    // put another file in its place in between.
+    // Checked before opening, because opening a pipe would block, and after, because another user
+    // could have replaced the file in between.
     Map<String, Object> before = require(file, FILE, "a file");
     List<OpenOption> all = new ArrayList<>(List.of(options));
     all.add(LinkOption.NOFOLLOW_LINKS);
@@ -84,22 +78,20 @@ public final class OwnFiles {
   }
 
   /**
-   * Makes sure that nobody else can put files into a folder.
+   * Requires a folder to which no other user can add files.
    *
-   * @param folder which must be there, and not behind a symbolic link
-   * @throws IOException if it is refused: says why
+   * @param folder must exist, and must not be a symbolic link
+   * @throws IOException if it is refused; the message gives the reason
    */
   public void requireFolder(Path folder) throws IOException {
     require(folder, FOLDER, "a folder");
   }
 
   /**
-   * Whether something belongs to this user.
-   *
-   * @param path a file, a folder or a symbolic link, which is not followed
-   * @return false, too, if it cannot be found out
+   * Whether a file, a folder or a symbolic link belongs to this user. False if that cannot be
+   * determined.
    */
-  public boolean owns(Path path) {
+  boolean owns(Path path) {
     try {
       return attributes(path).get("uid").equals(user);
     } catch (IOException | RuntimeException e) {
@@ -136,7 +128,7 @@ public final class OwnFiles {
         "not trusted: file=" + path + ", " + reason + "; delete it, or copy it if you trust it");
   }
 
-  /** Found out once. */
+  /** Determined once. */
   private static final class ThisUser {
     static final int ID = find();
 
@@ -148,7 +140,7 @@ public final class OwnFiles {
       }
     }
 
-    /** As whom this process makes files: the last of real, effective, saved and file system's. */
+    /** The user of new files: the last of the real, effective, saved and file system ids. */
     private static int fromStatus() throws IOException {
       for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
         if (line.startsWith("Uid:")) {

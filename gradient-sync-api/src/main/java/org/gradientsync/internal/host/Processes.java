@@ -7,30 +7,32 @@ import java.nio.file.Path;
 import java.time.Instant;
 
 /**
- * The processes that this one can see. A process that has ended stays a zombie until its parent
- * asks for its exit code; here it has ended nevertheless. Any thread may call these methods.
+ * The processes that this process can see. A zombie, whose parent has not yet read its exit code,
+ * counts as ended. Any thread may call these methods.
  */
 public final class Processes {
-  /** For a start time that is not known. */
+  /** An unknown start time. */
   public static final long UNKNOWN = 0;
 
   private static final Path PROC = Path.of("/proc");
 
-  // Fields of /proc/PID/stat, counted behind the command's name.
+  // Fields of /proc/PID/stat, counted after the command's name.
   private static final int STATE = 0;
   private static final int THREADS = 17;
   private static final int STARTED = 19;
 
-  /** Reused, because waits look often and allocate next to nothing. The fields above fit in it. */
+  /**
+   * Reused, because waits check often and should allocate next to nothing. Large enough for the
+   * fields above.
+   */
   private static final byte[] STAT = new byte[1024];
 
   private Processes() {}
 
   /**
-   * When a process began, which tells it from a later process of the same number.
+   * The start time of a process, which distinguishes it from a later process with the same id.
    *
-   * @param process its number
-   * @return a number to compare with others of the same machine only, or {@link #UNKNOWN}
+   * @return a number that is comparable on this machine only, or {@link #UNKNOWN}
    */
   public static synchronized long started(long process) {
     try {
@@ -46,14 +48,14 @@ public final class Processes {
   /**
    * Whether a process has not ended.
    *
-   * @param process its number
-   * @param started its {@link #started}, or {@link #UNKNOWN} if any process of that number counts
-   * @return false, too, if this process cannot see it
+   * @param process its id
+   * @param started its {@link #started}, or {@link #UNKNOWN} to accept any process with that id
+   * @return also false if this process cannot see it
    */
   public static synchronized boolean isAlive(long process, long started) {
     try {
       return isAlive(STAT, read(process), started);
-    } catch (IOException e) { // it has ended, or this process may open no more files
+    } catch (IOException e) { // it has ended, or this process cannot open more files
       return Files.exists(PROC.resolve("self"))
           ? Files.exists(PROC.resolve(Long.toString(process)))
           : ProcessHandle.of(process).map(ProcessHandle::isAlive).orElse(false)
@@ -61,7 +63,7 @@ public final class Processes {
     }
   }
 
-  /** What the first bytes of /proc/PID/stat say. */
+  /** Parses the first bytes of /proc/PID/stat. */
   static boolean isAlive(byte[] stat, int length, long started) {
     boolean ended =
         switch (stat[field(stat, length, STATE)]) {
@@ -74,10 +76,7 @@ public final class Processes {
   }
 
   /**
-   * Whether a process is stopped, by a signal or a debugger.
-   *
-   * @param process its number
-   * @return false, too, if this process cannot see it
+   * Whether a process is stopped by a signal or a debugger. False if this process cannot see it.
    */
   public static synchronized boolean isStopped(long process) {
     try {
@@ -98,7 +97,7 @@ public final class Processes {
     }
   }
 
-  /** Where a field begins. In the command's name there may be spaces and parentheses. */
+  /** The offset of a field. The command's name may contain spaces and parentheses. */
   private static int field(byte[] stat, int length, int field) {
     int at = length - 1;
     while (stat[at] != ')') {
@@ -107,7 +106,7 @@ public final class Processes {
     at += 2;
     for (int i = 0; i < field; i++) {
       while (stat[at++] != ' ') {
-        // to the next one
+        // skip to the next field
       }
     }
     return at;

@@ -12,28 +12,29 @@ import java.util.function.BooleanSupplier;
 
 /**
  * Small pieces of shared memory, many of which lie in one file: a process can have some 65,000
- * mappings, and a model more tensors. A file, here called a block, has pieces of one size, a power
- * of two. It goes with the last of its pieces.
+ * mappings, and a model has more tensors. A file, here called a block, has pieces of one size, a
+ * power of two. It is deleted with the last of its pieces.
  */
-public final class SharedBlocks {
-  /** The largest piece, in bytes. */
-  static final int MOST_BYTES = 64 << 10;
+final class SharedBlocks {
+  /** The maximum size of a piece. */
+  static final int MAX_BYTES = 64 << 10;
 
-  /** The largest block, in bytes. */
-  static final int MOST_BLOCK_BYTES = 512 << 10;
+  /** The maximum size of a block. */
+  static final int MAX_BLOCK_BYTES = 512 << 10;
 
-  private static final int LEAST_BLOCK_BYTES = 64 << 10;
-  private static final int LEAST_BYTES = 64; // a cache line
-  private static final int PIECES = 256; // of a block, more or less
+  private static final int MIN_BLOCK_BYTES = 64 << 10;
+  private static final int MIN_BYTES = 64; // a cache line
+  private static final int PIECES = 256; // in a block, approximately
 
-  /** Makes the file of a block. */
+  /** Creates the file of a block. */
   interface Maker {
     HostMemory make(int bytes) throws IOException;
   }
 
   private final Maker maker;
   private final BooleanSupplier keep;
-  private final List<Set<Block>> roomy = new ArrayList<>(); // by the pieces' size
+  private final List<Set<Block>> withRoom =
+      new ArrayList<>(); // blocks with free pieces, by the pieces' size
 
   private static final class Block {
     private final HostMemory memory;
@@ -53,31 +54,29 @@ public final class SharedBlocks {
   }
 
   /**
-   * No blocks yet.
-   *
-   * @param maker makes their files, of zeros
-   * @param keep whether other processes may be reading pieces that are given back
+   * @param maker creates files of zeros
+   * @param keep whether other processes may still read released pieces
    */
   SharedBlocks(Maker maker, BooleanSupplier keep) {
     this.maker = maker;
     this.keep = keep;
-    for (int size = LEAST_BYTES; size <= MOST_BYTES; size *= 2) {
-      roomy.add(new LinkedHashSet<>());
+    for (int size = MIN_BYTES; size <= MAX_BYTES; size *= 2) {
+      withRoom.add(new LinkedHashSet<>());
     }
   }
 
   /**
    * Takes a piece.
    *
-   * @param bytes from 1 to {@link #MOST_BYTES}
+   * @param bytes from 1 to {@link #MAX_BYTES}
    * @return zeros
-   * @throws IOException if there is no room for a further block
+   * @throws IOException if there is no room for another block
    */
   synchronized HostMemory take(int bytes) throws IOException {
-    int pieceBytes = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * bytes - 1));
-    Set<Block> blocks = roomyFor(pieceBytes);
+    int pieceBytes = Math.max(MIN_BYTES, Integer.highestOneBit(2 * bytes - 1));
+    Set<Block> blocks = withRoomFor(pieceBytes);
     if (blocks.isEmpty()) {
-      int size = Math.min(MOST_BLOCK_BYTES, Math.max(LEAST_BLOCK_BYTES, PIECES * pieceBytes));
+      int size = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, PIECES * pieceBytes));
       blocks.add(new Block(maker.make(size), pieceBytes, size));
     }
     Block block = blocks.iterator().next();
@@ -88,26 +87,26 @@ public final class SharedBlocks {
     }
     int first = piece * pieceBytes;
     ByteBuffer whole = block.memory.segment(0);
-    HostBuffers.fillZero(whole, first, pieceBytes); // others may have had it before
+    HostBuffers.fillZero(whole, first, pieceBytes); // it may have been used before
     ByteBuffer memory = whole.slice(first, bytes).order(ByteOrder.nativeOrder());
     return new HostMemory(
         new ByteBuffer[] {memory}, block.memory.id(), first, () -> giveBack(block, piece));
   }
 
   private synchronized void giveBack(Block block, int piece) {
-    Set<Block> blocks = roomyFor(block.pieceBytes);
+    Set<Block> blocks = withRoomFor(block.pieceBytes);
     block.taken.clear(piece);
     if (block.taken.isEmpty()) {
       blocks.remove(block);
       block.memory.release();
     } else if (keep.getAsBoolean()) {
-      blocks.remove(block); // its pieces are not taken again
+      blocks.remove(block); // its pieces are not reused
     } else {
       blocks.add(block);
     }
   }
 
-  private Set<Block> roomyFor(int pieceBytes) {
-    return roomy.get(Integer.numberOfTrailingZeros(pieceBytes / LEAST_BYTES));
+  private Set<Block> withRoomFor(int pieceBytes) {
+    return withRoom.get(Integer.numberOfTrailingZeros(pieceBytes / MIN_BYTES));
   }
 }

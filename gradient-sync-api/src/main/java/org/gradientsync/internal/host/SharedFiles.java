@@ -24,11 +24,11 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Host memory that the processes of one node share: files in the memory file system, mapped by each
- * of them.
+ * process.
  *
- * <p>Files are readable by their user alone and have names that cannot be guessed. They are deleted
- * when their buffer is closed, and at the latest when the JVM exits; those of a process that was
- * killed are deleted by the next one of the same user. Those of other users are neither mapped nor
+ * <p>Only their user can read the files, and their names cannot be guessed. A file is deleted when
+ * its buffer is closed, and at the latest when the JVM exits. The files of a killed process are
+ * deleted by the next process of the same user. Files of other users are neither mapped nor
  * deleted.
  */
 public final class SharedFiles implements AutoCloseable {
@@ -40,7 +40,8 @@ public final class SharedFiles implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
   private static final AtomicInteger LIVE = new AtomicInteger();
   private static final int MANY = 4096;
-  private static final AtomicLong MAPPED = new AtomicLong(); // bytes, since garbage was collected
+  private static final AtomicLong MAPPED =
+      new AtomicLong(); // bytes since the last garbage collection
   private static final long MUCH = 1L << 30;
   private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
@@ -53,90 +54,76 @@ public final class SharedFiles implements AutoCloseable {
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
   private final SharedBlocks blocks = new SharedBlocks(bytes -> create(bytes, bytes), this::keeps);
-  private final Mappings mappings;
+  private final MappingLimit mappingLimit;
 
-  /** Files of this process. Deletes what killed processes have left behind. */
+  /** Deletes the files of killed processes first. */
   public SharedFiles() {
-    this(Mappings.HERE);
+    this(MappingLimit.OF_THIS_PROCESS);
   }
 
-  /** For tests: with a limit of its own. */
-  SharedFiles(Mappings mappings) {
-    this.mappings = mappings;
-    deleteLeftovers();
+  /** For tests, with another limit. */
+  SharedFiles(MappingLimit mappingLimit) {
+    this.mappingLimit = mappingLimit;
+    deleteStaleFiles();
   }
 
   /**
-   * Deletes the files of this process, which is about to end, and those of killed processes: where
-   * a rank was killed, the others end soon after, and are its heirs. Called by any thread; throws
-   * nothing. A JVM that exits does so itself.
+   * Deletes the files of this process, which is about to end, and those of killed processes: after
+   * a rank was killed, the others end soon. Any thread may call this; it throws nothing. A JVM that
+   * exits does this by itself.
    */
   public static void deleteAll() {
     OPEN.forEach(SharedFiles::delete);
-    deleteLeftovers();
+    deleteStaleFiles();
   }
 
   /**
-   * Deletes what killed processes of this user have left behind: it takes memory of the machine,
-   * and of the container that they ran in.
+   * Deletes the files of killed processes of this user. They take memory of the machine and of
+   * their container.
    */
-  public static void deleteLeftovers() {
-    MakerNames.deleteLeftovers(FOLDER, PREFIX, OwnFiles.ofThisUser());
+  public static void deleteStaleFiles() {
+    ProcessFileNames.deleteStaleFiles(FOLDER, PREFIX, OwnFiles.ofThisUser());
   }
 
-  /**
-   * Whether there is a memory file system that this user may write to.
-   *
-   * @return usable or why not
-   */
+  /** Whether there is a memory file system that this user can write to. */
   public static Availability availability() {
     return Files.isDirectory(FOLDER) && Files.isWritable(FOLDER)
         ? Availability.yes()
         : Availability.no(FOLDER + " is not there or not writable");
   }
 
-  /**
-   * The first half of what other processes need to find this one's files.
-   *
-   * @return the process id
-   */
+  /** The process id. With {@link #secret}, other processes find this one's files. */
   public long process() {
     return process;
   }
 
-  /**
-   * The second half of what other processes need to find this one's files.
-   *
-   * @return a random number
-   */
+  /** A random number. With {@link #process}, other processes find this one's files. */
   public long secret() {
     return secret;
   }
 
   /**
-   * Takes memory for a buffer: a file of its own, or if it is small a part of one.
+   * Allocates memory for a buffer: a file of its own, or part of one if it is small.
    *
-   * @param bytes its size, more than 0
+   * @param bytes more than 0
    * @param segmentBytes the size of a segment
    * @return zeros
-   * @throws IOException if the memory file system is full, among others
+   * @throws IOException for example if the memory file system is full
    */
   HostMemory allocate(long bytes, int segmentBytes) throws IOException {
-    return bytes <= SharedBlocks.MOST_BYTES && segmentBytes >= SharedBlocks.MOST_BLOCK_BYTES
+    return bytes <= SharedBlocks.MAX_BYTES && segmentBytes >= SharedBlocks.MAX_BLOCK_BYTES
         ? blocks.take((int) bytes)
         : create(bytes, segmentBytes);
   }
 
   /**
-   * Makes a file of zeros and maps it.
+   * Creates a file of zeros and maps it.
    *
-   * @param bytes its size
    * @param segmentBytes the size of a segment
-   * @return the memory
-   * @throws IOException if the memory file system is full, among others
+   * @throws IOException for example if the memory file system is full
    */
   HostMemory create(long bytes, int segmentBytes) throws IOException {
-    boolean interrupted = Thread.interrupted(); // a channel would close itself for it
+    boolean interrupted = Thread.interrupted(); // an interrupt would close the channel
     try {
       return createUninterrupted(bytes, segmentBytes);
     } finally {
@@ -160,7 +147,7 @@ public final class SharedFiles implements AutoCloseable {
       own.add(path);
       reserve(channel, bytes);
       return new HostMemory(
-          map(channel, MapMode.READ_WRITE, bytes, segmentBytes, mappings),
+          map(channel, MapMode.READ_WRITE, bytes, segmentBytes, mappingLimit),
           id,
           0,
           () -> remove(path));
@@ -171,13 +158,12 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
-   * Maps a file of another process, for reading.
+   * Maps a file of another process for reading.
    *
    * @param ofProcess its {@link #process()}
    * @param ofSecret its {@link #secret()}
    * @param id the memory's id
    * @param segmentBytes the size of a segment
-   * @return the memory
    */
   static HostMemory open(long ofProcess, long ofSecret, long id, int segmentBytes) {
     long most = (long) segmentBytes * HostDevice.MAX_SEGMENTS;
@@ -185,12 +171,12 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
-   * Whether a process still has the memory that it shared.
+   * Whether a process still has memory that it shared.
    *
    * @param ofProcess its {@link #process()}
    * @param ofSecret its {@link #secret()}
    * @param id the memory's id
-   * @return false if its buffer is closed, or the process has ended
+   * @return false if the buffer is closed or the process has ended
    */
   public static boolean isThere(long ofProcess, long ofSecret, long id) {
     return Files.exists(path(ofProcess, ofSecret, id), LinkOption.NOFOLLOW_LINKS);
@@ -202,43 +188,41 @@ public final class SharedFiles implements AutoCloseable {
    * @param id its id
    * @param memory the mapped memory, in native byte order
    */
-  public record Board(long id, ByteBuffer memory) {}
+  public record Writable(long id, ByteBuffer memory) {}
 
   /**
-   * Makes a file that several processes write to.
+   * Creates a file that several processes write to.
    *
-   * @param bytes its size
-   * @return the file
-   * @throws UncheckedIOException if it cannot be made
+   * @throws UncheckedIOException if it cannot be created
    */
-  public Board createBoard(int bytes) {
+  public Writable createWritable(int bytes) {
     try {
       HostMemory memory = create(bytes, bytes);
-      return new Board(memory.id(), memory.segment(0));
+      return new Writable(memory.id(), memory.segment(0));
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory cannot be made: " + e, e);
     }
   }
 
   /**
-   * Maps a file that {@link #createBoard} made.
+   * Maps a file that {@link #createWritable} has created.
    *
-   * @param ofProcess its maker's {@link #process()}
-   * @param ofSecret its maker's {@link #secret()}
+   * @param ofProcess its creator's {@link #process()}
+   * @param ofSecret its creator's {@link #secret()}
    * @param id its id
    * @param bytes its size
-   * @return the mapped memory
-   * @throws UncheckedIOException if it cannot be mapped, or is not of this user, or of another size
+   * @throws UncheckedIOException if it cannot be mapped, belongs to another user, or has another
+   *     size
    */
-  public static ByteBuffer openBoard(long ofProcess, long ofSecret, long id, int bytes) {
+  public static ByteBuffer openWritable(long ofProcess, long ofSecret, long id, int bytes) {
     Path path = path(ofProcess, ofSecret, id);
     return open(path, MapMode.READ_WRITE, bytes, bytes, bytes, id).segment(0);
   }
 
   /**
-   * Deletes a file's name. What is mapped stays as it is.
+   * Deletes a file's name. Mappings stay as they are.
    *
-   * @param id the file's id; one that this object has not made is ignored
+   * @param id the file's id; ignored if this object has not created it
    */
   public void release(long id) {
     Path path = path(process, secret, id);
@@ -248,8 +232,9 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /**
-   * From now on files are only deleted, not emptied: other processes may be reading them in a call
-   * that this one has given up. Their memory is given back when nobody maps them any more.
+   * Only deletes files from now on, and does not truncate them: other processes may still read them
+   * in a call that this one has abandoned. Their memory is freed when no process maps them any
+   * more.
    */
   public void keep() {
     keep = true;
@@ -259,29 +244,29 @@ public final class SharedFiles implements AutoCloseable {
     return keep;
   }
 
-  /** Deletes this object's files; their memory must not be used any more, by any process. */
+  /** Deletes this object's files. No process may use their memory any more. */
   @Override
   public void close() {
     own.forEach(this::remove);
   }
 
-  /** Maps a file that a process of this user has made, and no other. */
+  /** Maps a file of this user. */
   private static HostMemory open(
       Path path, MapMode mode, long least, long most, int segmentBytes, long id) {
     OpenOption[] options =
         mode == MapMode.READ_ONLY
             ? new OpenOption[] {StandardOpenOption.READ}
             : new OpenOption[] {StandardOpenOption.READ, StandardOpenOption.WRITE};
-    boolean interrupted = Thread.interrupted(); // a channel would close itself for it
+    boolean interrupted = Thread.interrupted(); // an interrupt would close the channel
     try (FileChannel channel = OwnFiles.ofThisUser().open(path, most, options)) {
       long bytes = channel.size();
       if (bytes < least) {
-        // Mapping more than there is would end in a signal when it is touched.
+        // Access to a mapping beyond the end of the file would raise a signal.
         throw new IOException(
             "file is too short: file=" + path + ", bytes=" + bytes + ", expected=" + least);
       }
       return new HostMemory(
-          map(channel, mode, bytes, segmentBytes, Mappings.HERE), id, 0, () -> {});
+          map(channel, mode, bytes, segmentBytes, MappingLimit.OF_THIS_PROCESS), id, 0, () -> {});
     } catch (IOException e) {
       throw new UncheckedIOException("shared memory of another rank cannot be mapped: " + e, e);
     } finally {
@@ -291,22 +276,23 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
-  /** For tests: where a file lies. */
+  /** Also for tests. */
   static Path path(long process, long secret, long id) {
-    return FOLDER.resolve(MakerNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
+    return FOLDER.resolve(
+        ProcessFileNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
   }
 
   /**
-   * Writes all of the file: where the file system is full this is an exception, and touching a
-   * mapping of it would be a crash.
+   * Writes the whole file. If the file system is full, this throws, whereas access to a mapping
+   * would crash.
    */
   private static void reserve(FileChannel channel, long bytes) throws IOException {
     ByteBuffer zeros = ZEROS.duplicate();
-    long looked = -FreeMemory.MUCH;
+    long looked = -FreeMemory.LARGE_BYTES;
     for (long done = 0; done < bytes; ) {
-      if (done - looked >= FreeMemory.MUCH) { // other ranks take theirs at the same time
+      if (done - looked >= FreeMemory.LARGE_BYTES) { // other ranks allocate at the same time
         looked = done;
-        FreeMemory.HERE.require(bytes - done, FOLDER);
+        FreeMemory.OF_THIS_MACHINE.require(bytes - done, FOLDER);
       }
       zeros.clear().limit((int) Math.min(zeros.capacity(), bytes - done));
       done += channel.write(zeros, done);
@@ -314,29 +300,29 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   private static ByteBuffer[] map(
-      FileChannel channel, MapMode mode, long bytes, int segmentBytes, Mappings mappings)
+      FileChannel channel, MapMode mode, long bytes, int segmentBytes, MappingLimit mappingLimit)
       throws IOException {
     ByteBuffer[] segments = new ByteBuffer[(int) Math.max(1, (bytes - 1) / segmentBytes + 1)];
-    mappings.require(segments.length);
+    mappingLimit.require(segments.length);
     for (int i = 0; i < segments.length; i++) {
       long first = (long) i * segmentBytes;
       ByteBuffer segment = channel.map(mode, first, Math.min(segmentBytes, bytes - first));
       segments[i] = segment.order(ByteOrder.nativeOrder());
       CLEANER.register(segment, LIVE::decrementAndGet);
       if (LIVE.incrementAndGet() % MANY == 0) {
-        System.gc(); // a process may have 65530 mappings, and unmapping is left to the collector
+        System.gc(); // a process may have 65530 mappings, and only the collector unmaps
       }
     }
     if (MAPPED.addAndGet(bytes) > MUCH) {
       MAPPED.set(0);
-      System.gc(); // which does not know how much it would free
+      System.gc(); // the collector does not know how much it would free
     }
     return segments;
   }
 
   /**
-   * Gives the memory back at once: the mappings, this process's and the others', live until the
-   * garbage collector finds them, and would keep it.
+   * Truncates the file to free its memory at once. Otherwise the mappings of this and other
+   * processes would keep it until the garbage collector finds them.
    */
   private void remove(Path path) {
     if (own.remove(path) && !keep) {

@@ -9,9 +9,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 
 /**
- * Files and folders in the temporary folder that only this user can reach, with names that cannot
- * be guessed. Who makes one deletes it; what a killed process has left is deleted by the next one
- * of this user that makes one for the same purpose.
+ * Files and folders in the temporary folder that only this user can access, with names that cannot
+ * be guessed. Their creator deletes them. Those of a killed process are deleted by the next process
+ * of this user that creates one for the same purpose.
  */
 public final class TemporaryFiles {
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
@@ -22,7 +22,7 @@ public final class TemporaryFiles {
   /**
    * Files in the JVM's temporary folder.
    *
-   * @param purpose a word for the name
+   * @param purpose part of the names
    */
   public TemporaryFiles(String purpose) {
     this(Path.of(System.getProperty("java.io.tmpdir")), purpose);
@@ -31,44 +31,37 @@ public final class TemporaryFiles {
   /**
    * Files in a folder.
    *
-   * @param folder where others may make files, too
-   * @param purpose a word for the name
+   * @param folder other users may create files there, too
+   * @param purpose part of the names
    */
   public TemporaryFiles(Path folder, String purpose) {
     this.folder = folder;
-    // Of this machine since it started: others may see the same folder, and count processes anew.
+    // The boot id: other machines may see the same folder, and reuse process ids.
     prefix = "gradient-sync-" + purpose + "-" + boot() + "-";
   }
 
-  /**
-   * Makes a folder, {@code rwx------}.
-   *
-   * @return the empty folder
-   * @throws IOException if it cannot be made
-   */
+  /** Creates an empty folder, {@code rwx------}. */
   public Path createFolder() throws IOException {
-    deleteLeftovers();
+    deleteStaleFiles();
     return Files.createTempDirectory(folder, name(), only("rwx------"));
   }
 
   /**
-   * Makes a file, {@code rw-------}.
+   * Creates an empty file, {@code rw-------}.
    *
-   * @param suffix how its name ends
-   * @return the empty file
-   * @throws IOException if it cannot be made
+   * @param suffix of its name
    */
   public Path createFile(String suffix) throws IOException {
-    deleteLeftovers();
+    deleteStaleFiles();
     return Files.createTempFile(folder, name(), suffix, only("rw-------"));
   }
 
-  private void deleteLeftovers() {
-    MakerNames.deleteLeftovers(folder, prefix, OwnFiles.ofThisUser());
+  private void deleteStaleFiles() {
+    ProcessFileNames.deleteStaleFiles(folder, prefix, OwnFiles.ofThisUser());
   }
 
   private String name() {
-    return MakerNames.of(prefix, ProcessHandle.current().pid());
+    return ProcessFileNames.of(prefix, ProcessHandle.current().pid());
   }
 
   private static FileAttribute<Set<java.nio.file.attribute.PosixFilePermission>> only(String mode) {

@@ -2,8 +2,8 @@ package org.gradientsync.internal.host;
 
 import java.io.IOException;
 
-/** That this process may map no more memory. */
-public final class TooManyMappingsException extends IOException {
+/** This process may not map more memory. */
+final class TooManyMappingsException extends IOException {
   private static final long serialVersionUID = 1L;
 
   TooManyMappingsException(String message) {

@@ -1,2 +1,2 @@
-/** The host's memory as a device, and arithmetic on it with the promised bits. */
+/** Host memory as a device, and arithmetic on it with the promised bits. */
 package org.gradientsync.internal.host;

@@ -11,8 +11,8 @@ import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Resources;
 
 /**
- * How far the ranks of a group have come: to the call in which all of them meet, or in an exchange
- * between two. The group's lock is held, if nothing else is said.
+ * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and
+ * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Arrivals implements AutoCloseable {
   private final GroupTransport transport;
@@ -20,11 +20,11 @@ public final class Arrivals implements AutoCloseable {
   private final Calls calls;
   private final Pairs pairs;
   private final MessageRendezvous messages;
-  private MessageRendezvous carrier; // or null
+  private MessageRendezvous payloadMessages; // or null
   private Rendezvous rendezvous;
-  private boolean pair; // the last call was one with single other ranks
+  private boolean pair; // the last call is an exchange with single other ranks
 
-  /** The ranks meet by messages at first. */
+  /** The first rendezvous is by messages. */
   public Arrivals(GroupTransport transport, Calls calls) {
     this.transport = transport;
     this.ranks = transport.ranks();
@@ -34,14 +34,14 @@ public final class Arrivals implements AutoCloseable {
     rendezvous = messages;
   }
 
-  /** A call begins in which all ranks meet. */
+  /** Begins a collective. */
   public Rendezvous beginRendezvous() {
     pair = false;
     return rendezvous;
   }
 
   /**
-   * A call with single other ranks begins.
+   * Begins an exchange with single other ranks.
    *
    * @param destination the rank to send to, or {@link RankMap#NO_RANK}
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
@@ -51,58 +51,53 @@ public final class Arrivals implements AutoCloseable {
     pairs.begin(destination, source, tag);
   }
 
-  /** How far this rank has come with single others. */
   public Pairs pairs() {
     return pairs;
   }
 
-  /** Whether the last call is one with single others. */
+  /** Whether the last call is an exchange with single other ranks. */
   public boolean isPair() {
     return pair;
   }
 
   /**
-   * From the next call on the ranks meet by messages that can bring an {@link InlinePayload}; every
-   * rank calls this after the same call.
+   * Uses messages that can carry an {@link InlinePayload} from the next call on. Every rank calls
+   * this after the same call.
    */
-  public void meetWithPayload() {
-    carrier = new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()));
-    meetOn(carrier);
+  public void useInlinePayload() {
+    payloadMessages =
+        new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()));
+    useRendezvous(payloadMessages);
   }
 
-  /** The ranks meet in another way from the next call on; every rank calls this after the same. */
-  public void meetOn(Rendezvous newRendezvous) {
+  /** Uses another rendezvous from the next call on. Every rank calls this after the same call. */
+  public void useRendezvous(Rendezvous newRendezvous) {
     rendezvous = newRendezvous;
   }
 
-  /** How many bytes an {@link InlinePayload} may have for each rank; the same on all ranks. */
+  /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
   public int payloadBytes() {
     return rendezvous.payloadBytes();
   }
 
-  /** Whether a rank has sent its contribution with the call in which the ranks have met. */
-  public boolean hasBrought(int peer) {
+  /** Whether a rank has sent its contribution with the current call. */
+  public boolean hasInlinePayload(int peer) {
     return Call.isInline(rendezvous.call(peer));
   }
 
-  /** Where such a contribution lies, from call to call. */
-  public ByteBuffer broughtBy(int peer, int bytes) {
+  /** The memory for the contribution that a rank sends with its call; the same for all calls. */
+  public ByteBuffer inlinePayloadOf(int peer, int bytes) {
     return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** What a rank asks for in the call in which the ranks have met. */
-  ByteBuffer call(int peer) {
-    return rendezvous.call(peer);
-  }
-
   /**
-   * Whether this rank has come to the call that another one waits for. Once true, it stays so. With
-   * the group's lock, or where one thread makes all calls.
+   * Whether this rank has reached the call for which another rank waits. Once true, it stays true.
+   * The caller holds the group's lock, or one thread makes all calls.
    *
    * @param number of the collective, or the rounds of {@link Pairs}
-   * @param worldRank that of the rank that waits
+   * @param worldRank the rank that waits
    */
-  public boolean hasComeTo(WaitPhase phase, long number, int tag, int worldRank) {
+  public boolean hasReached(WaitPhase phase, long number, int tag, int worldRank) {
     int peer = ranks.find(worldRank);
     if (peer == RankMap.NO_RANK) {
       return true;
@@ -115,12 +110,12 @@ public final class Arrivals implements AutoCloseable {
     };
   }
 
-  /** Whether a rank is known to have come to the call that this one is in. */
-  public boolean hasCome(int peer) {
-    return !pair && hasArrived(peer);
+  /** Whether a rank is known to have reached the current collective. */
+  public boolean hasArrived(int peer) {
+    return !pair && isHere(peer);
   }
 
-  private boolean hasArrived(int peer) {
+  private boolean isHere(int peer) {
     try {
       return rendezvous.arrival(peer).test();
     } catch (GradientSyncException e) {
@@ -128,19 +123,19 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** For whom a call waits that waits for a rank. */
-  public String awaited(int peer) {
+  /** The ranks for which a call still waits, given one of them. */
+  public String describeAwaited(int peer) {
     return pair ? ranks.name(peer) : missing(peer);
   }
 
-  /** Who has not come, or has come and not done its part, and what it did last. */
-  public String late(int peer) {
+  /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
+  public String describeLate(int peer) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
-    // All ranks finish a call before the next, so what this one has finished, the others have.
+    // Ranks finish a call before the next one, so all have finished what this rank has.
     return missing(peer)
-        + (hasArrived(peer) ? " came and did not do its part" : " did not join")
+        + (isHere(peer) ? " came and did not do its part" : " did not join")
         + " in time, lastFinished="
         + calls.log().lastFinished();
   }
@@ -148,26 +143,26 @@ public final class Arrivals implements AutoCloseable {
   private String missing(int waitedFor) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank() && !hasArrived(peer)) {
+      if (peer != ranks.rank() && !isHere(peer)) {
         missing.add(peer);
       }
     }
     return missing.size() > 1 ? ranks.names(missing) : ranks.name(waitedFor);
   }
 
-  /** Lets the others know that this rank has given up in the middle of a call. */
+  /** Signals that this rank has given up during a call. */
   public void abandon() {
     rendezvous.abandon();
   }
 
-  /** Whether a rank has given up in the middle of a call. */
+  /** Whether a rank has given up during a call. */
   public boolean isAbandoned(int peer) {
     return rendezvous.abandoned(peer);
   }
 
-  /** Ends the messages; whoever {@linkplain #meetOn chose} another way closes that. */
+  /** Closes the messages. The caller of {@link #useRendezvous} closes what it has passed. */
   @Override
   public void close() {
-    Resources.closeAll(messages, carrier);
+    Resources.closeAll(messages, payloadMessages);
   }
 }

@@ -9,11 +9,11 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.HostElement;
 
 /**
- * What a rank asks for in one call, as the other ranks are told: fixed fields of eight bytes, in
- * the machine's byte order, so that comparing two calls is comparing two pieces of memory.
+ * What a rank asks for in one call, in the form that it sends to other ranks: fixed fields of eight
+ * bytes in native byte order. Two calls are compared by comparing memory.
  */
 public final class Call {
-  /** The calls there are. */
+  /** What kind of call it is. */
   public enum Kind {
     ALL_REDUCE("allReduce"),
     BROADCAST("broadcast"),
@@ -37,21 +37,21 @@ public final class Call {
     }
   }
 
-  /** The size of a call on the wire. */
+  /** The size of a call in a message. */
   public static final int BYTES = 128;
 
-  /**
-   * The part that must be the same on all ranks; behind it stands what is a rank's own: where its
-   * buffer lies, what it has enqueued on its device, what it has found in the buffer; and the
-   * buffer's name and its offset in the buffer of that name, which must be the same on all ranks
-   * that have given a name. Names are compared by a hash; their text is for errors.
-   */
-  /** Instead of a memory's id, for what no other rank can map. */
+  /** The memory id of a buffer that no other rank can map. */
   public static final long NOWHERE = -1;
 
-  /** Instead of a memory's id, for elements that come with the call. */
+  /** The memory id of elements that travel with the call. */
   public static final long INLINE = -2;
 
+  /**
+   * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
+   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. The
+   * buffer's name, and its offset in the named buffer, must be the same on all ranks that have
+   * named the buffer. Names are compared by a hash; their text is for error messages.
+   */
   private static final int COMPARED = 32;
 
   private static final int KIND = 0;
@@ -70,7 +70,7 @@ public final class Call {
 
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
 
-  /** For {@link #root} in calls that have none. */
+  /** The root of calls that have none. */
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();
@@ -102,7 +102,7 @@ public final class Call {
     target.putLong(SEQUENCE, sequence);
   }
 
-  /** Whether the elements have come with the call. */
+  /** Whether the elements travel with the call. */
   static boolean isInline(ByteBuffer call) {
     return memoryId(call) == INLINE;
   }
@@ -127,12 +127,12 @@ public final class Call {
   }
 
   /**
-   * Adds what is this rank's own.
+   * Adds this rank's own fields.
    *
-   * @param enqueued how many calls this rank has enqueued on its device that did not meet on the
-   *     host, or a negative number if it cannot tell
-   * @param notFinite the index of an element that is not a number, or a negative number
-   * @param buffer whose name is added, or null
+   * @param enqueued the number of calls that this rank has enqueued on its device without a
+   *     rendezvous on the host, or a negative number if unknown
+   * @param notFinite the index of an element that is not finite, or a negative number
+   * @param buffer its name is added; may be null
    */
   public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {
     target.putLong(ENQUEUED, enqueued);
@@ -148,7 +148,7 @@ public final class Call {
     }
   }
 
-  static String name(ByteBuffer call) {
+  private static String name(ByteBuffer call) {
     return ShortText.get(call, NAME, NAME_BYTES);
   }
 
@@ -156,7 +156,7 @@ public final class Call {
     return call.getLong(NOT_FINITE);
   }
 
-  /** Whether two ranks have enqueued the same number of calls, as far as they can tell. */
+  /** Whether two ranks have enqueued the same number of calls, as far as they know. */
   public static boolean sameEnqueued(ByteBuffer a, ByteBuffer b) {
     return a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
         || a.getLong(ENQUEUED) < 0
@@ -167,16 +167,12 @@ public final class Call {
     return call.getLong(ENQUEUED);
   }
 
-  static long sequence(ByteBuffer call) {
-    return call.getLong(SEQUENCE);
-  }
-
-  /** Whether a sender's call and a receiver's fit together. */
+  /** Whether a sender's call and a receiver's match. */
   public static boolean samePair(ByteBuffer a, ByteBuffer b) {
     return count(a) == count(b) && element(a) == element(b);
   }
 
-  /** Turns a call into what its rank thinks of all calls that it has been told. */
+  /** Turns a call into this rank's verdict: whether all calls that it has received match. */
   public static void writeVerdict(ByteBuffer call, boolean fits) {
     call.putLong(SEQUENCE, fits ? 1 : 0);
   }
@@ -185,7 +181,7 @@ public final class Call {
     return call.getLong(SEQUENCE) == 1;
   }
 
-  /** Whether two ranks ask for the same, whatever their buffers are called. */
+  /** Whether two ranks ask for the same, ignoring the names of their buffers. */
   public static boolean same(ByteBuffer a, ByteBuffer b) {
     for (int i = 0; i < COMPARED; i += 8) {
       if (a.getLong(i) != b.getLong(i)) {
@@ -195,12 +191,12 @@ public final class Call {
     return true;
   }
 
-  /** Whether it is about a buffer that its rank has given a name. */
+  /** Whether the call is about a buffer that its rank has named. */
   public static boolean hasName(ByteBuffer call) {
     return call.getLong(NAME_HASH) != 0;
   }
 
-  /** Whether two ranks mean the same part of the same buffer, if both have given it a name. */
+  /** Whether two ranks mean the same part of the same buffer, if both have named it. */
   public static boolean sameName(ByteBuffer a, ByteBuffer b) {
     return !hasName(a)
         || !hasName(b)
@@ -208,21 +204,21 @@ public final class Call {
             && a.getLong(NAME_OFFSET) == b.getLong(NAME_OFFSET);
   }
 
-  /** The kind of a call, or null if the memory holds none. */
+  /** The kind of a call, or null if it is invalid. */
   static Kind kind(ByteBuffer call) {
     int kind = call.getInt(KIND);
     return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
   }
 
-  static long count(ByteBuffer call) {
+  private static long count(ByteBuffer call) {
     return call.getLong(COUNT);
   }
 
-  public static int element(ByteBuffer call) {
+  private static int element(ByteBuffer call) {
     return call.getInt(ELEMENT);
   }
 
-  /** A call as a user reads it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
+  /** A call as users see it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
   public static String describe(ByteBuffer call) {
     Kind kind = kind(call);
     if (kind == null) {

@@ -3,11 +3,11 @@ package org.gradientsync.internal.matching;
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
-/** Who asked for what, as a user reads it, after a rendezvous. */
+/** Tables of what each rank asked for, for error messages after a rendezvous. */
 public final class CallTable {
   private CallTable() {}
 
-  /** All calls, because they do not match. */
+  /** The calls of all ranks, after a mismatch. */
   public static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
     boolean counted = true;
@@ -29,7 +29,7 @@ public final class CallTable {
   /**
    * The calls of the ranks whose gradients are not finite.
    *
-   * @param buffer this rank's, whose elements are called as the other ranks' are; or null
+   * @param buffer this rank's, whose element names are used for all ranks; or null
    */
   public static String ofNotFinite(
       Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {

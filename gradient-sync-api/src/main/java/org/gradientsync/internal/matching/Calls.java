@@ -8,24 +8,24 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.DeviceCalls;
 
 /**
- * The calls that a rank makes in a group: how many there were, which are the last ones, and who
- * makes them. The group's lock is held, if nothing else is said.
+ * The calls that a rank makes in a group: their number, the most recent ones, and the thread that
+ * makes them. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Calls implements DeviceCalls {
-  private final Callers callers;
+  private final CallerThreads callerThreads;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
-  private long before; // calls that the library made itself, which no user wants to count
-  private long enqueued; // negative if they cannot be counted
+  private long before; // calls that the library made itself
+  private long enqueued; // negative if unknown
 
-  public Calls(Callers callers) {
-    this.callers = callers;
+  public Calls(CallerThreads callerThreads) {
+    this.callerThreads = callerThreads;
   }
 
   /**
-   * Records a call in which the ranks meet, and returns the record. Allocates nothing, but for a
-   * thread's first call.
+   * Records a collective, and returns the record. Allocates nothing, except for a thread's first
+   * call.
    */
   public ByteBuffer meets(
       Call.Kind kind, int element, long count, ReduceOp op, int root, AbstractDeviceBuffer buffer) {
@@ -33,7 +33,7 @@ public final class Calls implements DeviceCalls {
     return begin(number(), kind, element, count, op, root, buffer);
   }
 
-  /** Notes a call with single other ranks, which has the number of the last one that met. */
+  /** Records an exchange with single other ranks. It has the number of the last collective. */
   public void pairs(Call.Kind kind, int element, long count, int tag) {
     begin(number(), kind, element, count, null, tag, null);
   }
@@ -67,12 +67,12 @@ public final class Calls implements DeviceCalls {
     Call.writeOwn(call, enqueued, buffer);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
-      callers.calledBy(Thread.currentThread());
+      callerThreads.record(Thread.currentThread());
     }
     return call;
   }
 
-  /** The number of the last call that met, as a user counts. */
+  /** The number of the last collective, as users count. */
   public long number() {
     return met - before;
   }
@@ -92,7 +92,7 @@ public final class Calls implements DeviceCalls {
     enqueued = -1;
   }
 
-  /** Counts calls from here on, for messages; every rank calls this after the same call. */
+  /** Restarts the numbers in messages. Every rank calls this after the same call. */
   public void countFromHere() {
     before = met;
     log.clear();
@@ -113,12 +113,12 @@ public final class Calls implements DeviceCalls {
     return log.current();
   }
 
-  /** The last calls. Read by any thread. */
+  /** The most recent calls. Any thread may read them. */
   public FlightRecorder log() {
     return log;
   }
 
-  /** Who makes the calls, or null. Read by any thread. */
+  /** The thread that makes the calls, or null. Any thread may read it. */
   public Thread caller() {
     return caller.get();
   }

@@ -7,15 +7,12 @@ import java.nio.ByteOrder;
 import org.gradientsync.spi.Message;
 
 /**
- * A number in memory that several processes have mapped, set by one rank and watched by the others.
- * It only grows, so it is never reset. What its rank wrote before setting it is seen by whoever
- * sees the number.
+ * A number in memory that several processes have mapped. One rank sets it, the others watch it. It
+ * only grows, so it is never reset. A rank that sees a value also sees everything that was written
+ * before it.
  */
 public final class Counter implements Message {
-  /**
-   * How far apart counters are to lie: two cache lines, because processors fetch neighbours
-   * together.
-   */
+  /** The distance between counters: two cache lines, because processors prefetch pairs of lines. */
   public static final int LINE = 128;
 
   private static final VarHandle VALUE =
@@ -26,10 +23,8 @@ public final class Counter implements Message {
   private long expected;
 
   /**
-   * A counter.
-   *
    * @param memory direct memory in native byte order
-   * @param offset where it lies, a multiple of 8
+   * @param offset a multiple of 8
    */
   public Counter(ByteBuffer memory, int offset) {
     this.memory = memory;
@@ -37,20 +32,13 @@ public final class Counter implements Message {
   }
 
   /**
-   * Sets it.
-   *
    * @param value not less than before
    */
   public void set(long value) {
     VALUE.setRelease(memory, offset, value);
   }
 
-  /**
-   * What {@link #test} waits for from now on.
-   *
-   * @param value the number that it is to reach
-   * @return this counter
-   */
+  /** Sets the value for which {@link #test} waits. */
   public Counter expect(long value) {
     expected = value;
     return this;
@@ -58,7 +46,7 @@ public final class Counter implements Message {
 
   @Override
   public void start() {
-    // it is the rank that sets it who starts it
+    // nothing to start: another rank sets the value
   }
 
   @Override
@@ -68,6 +56,6 @@ public final class Counter implements Message {
 
   @Override
   public void close() {
-    // the mapping goes with the last reference to it
+    // the collector unmaps the memory after the last reference
   }
 }

@@ -8,8 +8,8 @@ import java.util.Locale;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * The last calls of a group, for the texts of errors and for reports. The thread that holds the
- * group's lock writes; whoever reads without it may see a call that is half written.
+ * The most recent calls of a group, for error messages and reports. The thread that holds the
+ * group's lock writes; a thread that reads without the lock may see a partly written call.
  */
 public final class FlightRecorder {
   private static final int LENGTH = 32;
@@ -18,8 +18,9 @@ public final class FlightRecorder {
   private final long[] began = new long[LENGTH];
 
   /**
-   * When, in nanoseconds; 0 if a call has not ended, and the negative of its number if it has been
-   * given to a device: so whoever finds that done cannot take a later call for it.
+   * The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
+   * its negative number here, so that the completion of an old call is not applied to a newer one
+   * in the same slot.
    */
   private final AtomicLongArray ended = new AtomicLongArray(LENGTH);
 
@@ -31,7 +32,7 @@ public final class FlightRecorder {
     }
   }
 
-  /** Begins a call, and returns where it is to be written. Allocates nothing. */
+  /** Begins a call and returns the memory to write it to. Allocates nothing. */
   public ByteBuffer next() {
     int at = at(count + 1);
     ended.lazySet(at, 0);
@@ -40,7 +41,7 @@ public final class FlightRecorder {
     return calls[at];
   }
 
-  /** The last call has ended on this rank, and with it those that it is a part of. */
+  /** Marks the last call, and the calls that it is a part of, as finished. */
   public void finished() {
     long now = System.nanoTime();
     for (int back = 0; back < Math.min(count, LENGTH) && ended.get(last(back)) == 0; back++) {
@@ -48,19 +49,26 @@ public final class FlightRecorder {
     }
   }
 
-  /** The last call has been given to a device, and ends there. */
+  /** Marks the last call as enqueued on a device, where it will finish. */
   void enqueued() {
     ended.lazySet(last(0), -count);
   }
 
-  /** The number of the last call, if it was given to a device that may not have done it, or 0. */
-  public long unsettled() {
+  /**
+   * The number of the last call if it was enqueued on a device and may not have finished; otherwise
+   * 0.
+   */
+  long unsettled() {
     long last = count;
     return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
-  /** The device has done all that was enqueued up to a call, which has this number. */
-  public void settled(long call) {
+  /**
+   * Marks all enqueued calls up to this one as finished.
+   *
+   * @param call the number of the call
+   */
+  void settled(long call) {
     long now = System.nanoTime();
     long done = call;
     while (done > 0 && ended.compareAndSet(at(done), -done, now)) {
@@ -68,27 +76,26 @@ public final class FlightRecorder {
     }
   }
 
-  /** Forgets all calls. */
   void clear() {
     count = 0;
   }
 
-  /** Whether a call has begun and not ended. */
+  /** Whether a call has begun and not finished. */
   public boolean isRunning() {
     return count > 0 && ended.get(last(0)) == 0;
   }
 
-  /** The last call; there has been one. */
+  /** The last call. There must have been one. */
   public ByteBuffer currentBytes() {
     return calls[last(0)];
   }
 
-  /** The last call, as a user reads it, or "none". */
+  /** The last call as users see it, or "none". */
   public String current() {
     return count > 0 ? Call.describe(calls[last(0)]) : "none";
   }
 
-  /** The last call that has ended here, as a user reads it, or "none". */
+  /** The last finished call as users see it, or "none". */
   public String lastFinished() {
     for (int back = 0; back < Math.min(count, LENGTH); back++) {
       if (isOver(back)) {
@@ -103,18 +110,18 @@ public final class FlightRecorder {
     return count == 0;
   }
 
-  /** How long ago the last call ended, or began if it has not; in nanoseconds. */
+  /** The time in nanoseconds since the last call finished, or began if it is running. */
   public long sinceLast() {
     int at = last(0);
     return System.nanoTime() - (isOver(0) ? ended.get(at) : began[at]);
   }
 
-  /** Whether no call has begun or ended for so long, or ever. */
-  public boolean areQuietFor(long nanos) {
+  /** Whether no call has begun or finished for longer than this. */
+  public boolean isQuietFor(long nanos) {
     return count == 0 || sinceLast() > nanos;
   }
 
-  /** All calls that are remembered, oldest first. */
+  /** The recorded calls, oldest first. */
   public List<String> lines() {
     long now = System.nanoTime();
     List<String> lines = new ArrayList<>();
@@ -149,7 +156,9 @@ public final class FlightRecorder {
     return at(count - back);
   }
 
-  /** Where a call is that has this number, from 1; or the last place, if there has been none. */
+  /**
+   * The slot of a call with this number, counted from 1; or the last slot if there has been none.
+   */
   private static int at(long call) {
     return (int) Math.floorMod(call - 1, (long) LENGTH);
   }

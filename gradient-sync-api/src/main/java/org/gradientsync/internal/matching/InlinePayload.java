@@ -7,15 +7,15 @@ import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.spi.Message;
 
 /**
- * A rank's contributions to a small all-reduce, which travel in the very messages that say that it
- * has come, behind the {@link Call}: so nobody waits for one message more. A rank whose call does
- * not match has been sent what it does not look at.
+ * A rank's contributions to a small all-reduce. They travel in the messages of the rendezvous,
+ * after the {@link Call}, so no further message is needed. If the calls do not match, the receivers
+ * ignore the payload.
  */
 public final class InlinePayload implements AutoCloseable {
-  /** For each rank; beyond it, one message more to wait for is little, and copying is not. */
-  private static final int MOST_BYTES = 128 << 10;
+  /** For each rank. Above this size, one more message costs little, and copying costs more. */
+  private static final int MAX_BYTES = 128 << 10;
 
-  private static final int MOST_BYTES_FOR_ALL = 4 << 20; // it is held for each group
+  private static final int MAX_BYTES_FOR_ALL = 4 << 20; // each group holds this much
 
   private final ByteBuffer[] memory;
   private final ByteBuffer[] elements;
@@ -27,15 +27,13 @@ public final class InlinePayload implements AutoCloseable {
     this.sends = sends;
   }
 
-  /** The most that can travel to each rank, in bytes. */
+  /** The maximum payload for each rank, in bytes. */
   static int most(int ranks) {
-    return Math.min(MOST_BYTES, MOST_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
+    return Math.min(MAX_BYTES, MAX_BYTES_FOR_ALL / ranks / Long.BYTES * Long.BYTES);
   }
 
   /**
-   * Prepares.
-   *
-   * @param elements for each other rank; null where there are none
+   * @param elements the contributions for each other rank; null where there are none
    */
   public static InlinePayload of(GroupTransport group, ByteBuffer[] elements) {
     int size = group.size();
@@ -51,7 +49,7 @@ public final class InlinePayload implements AutoCloseable {
     return new InlinePayload(memory, elements, sends);
   }
 
-  /** Takes the elements as they are now. */
+  /** Copies the current elements into the messages. */
   public void load() {
     for (int peer = 0; peer < elements.length; peer++) {
       if (elements[peer] != null) {
@@ -60,13 +58,13 @@ public final class InlinePayload implements AutoCloseable {
     }
   }
 
-  /** Sends it to a rank, with what this one asks for. */
+  /** Sends the call and the payload to a rank. */
   void send(int peer, ByteBuffer call) {
     memory[peer].put(0, call, 0, Call.BYTES);
     sends[peer].start();
   }
 
-  /** What finishes when a rank has been sent it. */
+  /** Finishes when the payload was sent to a rank. */
   Message sent(int peer) {
     return sends[peer];
   }

@@ -6,8 +6,10 @@ import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
-/** Meets by sending every other rank a message. Works wherever there is a transport. */
-public final class MessageRendezvous implements Rendezvous {
+/**
+ * A rendezvous in which each rank sends a message to each other rank. Works with every transport.
+ */
+final class MessageRendezvous implements Rendezvous {
   private final int rank;
   private final ByteBuffer[] calls;
   private final Message[] sends;
@@ -16,9 +18,7 @@ public final class MessageRendezvous implements Rendezvous {
   private InlinePayload payload; // or null
 
   /**
-   * Prepares.
-   *
-   * @param payloadBytes how much each message can bring, the same on all ranks
+   * @param payloadBytes the maximum payload of each message, the same on all ranks
    */
   MessageRendezvous(GroupTransport group, int channel, int payloadBytes) {
     this.payloadBytes = payloadBytes;
@@ -55,7 +55,7 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public void come(long sequence) {
+  public void arrive(long sequence) {
     for (int peer = 0; peer < calls.length; peer++) {
       if (peer != rank) {
         receives[peer].start();
@@ -74,7 +74,7 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public Message told(int peer) {
+  public Message sent(int peer) {
     return payload == null ? sends[peer] : payload.sent(peer);
   }
 

@@ -9,9 +9,9 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.host.SharedFiles;
 
 /**
- * A piece of memory for each rank of a node, mapped by all of them. Its names in the file system
- * are gone once every rank has mapped it, so nothing is left behind, however the ranks end. A file
- * that is another user's or has another size is not mapped.
+ * Memory of each rank of a node, mapped by all of them. The files have no names once every rank has
+ * mapped them, so nothing is left behind, however the ranks end. Files of another user or of
+ * another size are not mapped.
  */
 public final class NodeMemory {
   private final SharedFiles files;
@@ -26,23 +26,18 @@ public final class NodeMemory {
     this.memory = memory;
   }
 
-  /**
-   * Whether ranks can share memory.
-   *
-   * @param communicator the ranks
-   * @return true if they are on one node; the same answer on all of them
-   */
+  /** Whether the ranks are on one node; the same answer on all of them. */
   public static boolean isPossible(Communicator communicator) {
     return communicator.nodeCount() == 1;
   }
 
   /**
-   * Makes and maps it. Collective.
+   * Creates and maps the memory. Collective.
    *
    * @param communicator the ranks, all on one node
-   * @param bytes how much for each rank
+   * @param bytes the size for each rank
    * @return the memory, all zeros
-   * @throws UnavailableException on all ranks if one of them cannot
+   * @throws UnavailableException on all ranks if one of them fails
    */
   public static NodeMemory share(Communicator communicator, int bytes) {
     int size = communicator.size();
@@ -51,7 +46,7 @@ public final class NodeMemory {
     String failure = "another rank failed";
     long id = -1;
     try {
-      SharedFiles.Board own = files.createBoard(bytes);
+      SharedFiles.Writable own = files.createWritable(bytes);
       memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
@@ -69,7 +64,7 @@ public final class NodeMemory {
       if (peer != communicator.rank() && found[3 * peer + 2] >= 0) {
         try {
           memory[peer] =
-              SharedFiles.openBoard(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
+              SharedFiles.openWritable(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;
@@ -85,12 +80,7 @@ public final class NodeMemory {
     return new NodeMemory(files, processes, secrets, memory);
   }
 
-  /**
-   * The memory of a rank.
-   *
-   * @param rank a rank of the group
-   * @return its memory, in native byte order
-   */
+  /** The memory of a rank, in native byte order. */
   public ByteBuffer of(int rank) {
     return memory[rank];
   }

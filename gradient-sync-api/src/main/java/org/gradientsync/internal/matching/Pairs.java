@@ -3,18 +3,18 @@ package org.gradientsync.internal.matching;
 import org.gradientsync.internal.ranks.RankMap;
 
 /**
- * How far a rank has come in its exchanges with each other rank. Both sides of a pair count alike:
- * neither ends an exchange without the other's word.
+ * How many exchanges this rank has had with each other rank. Both ranks of a pair count alike,
+ * because neither ends an exchange without the other.
  */
 public final class Pairs {
-  private static final int ROUNDS = 2; // what either asks for, and whether it fits
+  private static final int ROUNDS = 2; // the calls, and the verdicts on them
 
   private final long[] sent;
   private final long[] received;
   private int destination = RankMap.NO_RANK;
   private int source = RankMap.NO_RANK;
   private int tag;
-  private int round; // 0 if none is under way
+  private int round; // 0 between exchanges
 
   Pairs(int size) {
     sent = new long[size];
@@ -38,12 +38,11 @@ public final class Pairs {
     return tag;
   }
 
-  /** Begins the next round of the exchange. */
   public void nextRound() {
     round++;
   }
 
-  /** The rounds of the exchange are over. */
+  /** Ends the rounds of the exchange. */
   public void end() {
     round = 0;
     if (destination != RankMap.NO_RANK) {
@@ -54,22 +53,27 @@ public final class Pairs {
     }
   }
 
-  /** The rounds, all exchanges counted, that a send has begun; its receiver must reach as many. */
+  /**
+   * The rounds of all sends to a rank, including the current one. The receiver must reach as many.
+   */
   public long roundsSentTo(int peer) {
     return ROUNDS * sent[peer] + round;
   }
 
-  /** Likewise of a receive. */
+  /**
+   * The rounds of all receives from a rank, including the current one. The sender must reach as
+   * many.
+   */
   public long roundsReceivedFrom(int peer) {
     return ROUNDS * received[peer] + round;
   }
 
-  /** The rounds that this rank has reached for one that receives from it with a tag. */
+  /** The rounds that this rank has reached for a rank that receives from it with a tag. */
   long reachedAsSender(int receiver, int itsTag) {
     return ROUNDS * sent[receiver] + (receiver == destination && tag == itsTag ? round : 0);
   }
 
-  /** The rounds that this rank has reached for one that sends to it with a tag. */
+  /** The rounds that this rank has reached for a rank that sends to it with a tag. */
   long reachedAsReceiver(int sender, int itsTag) {
     return ROUNDS * received[sender] + (sender == source && tag == itsTag ? round : 0);
   }

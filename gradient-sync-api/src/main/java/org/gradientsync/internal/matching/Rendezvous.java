@@ -3,72 +3,49 @@ package org.gradientsync.internal.matching;
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.Message;
 
-/** How the ranks of a group learn that the others have come to a call, and what they ask for. */
+/** How the ranks of a group find out that the others have reached a call, and what they ask for. */
 public interface Rendezvous extends AutoCloseable {
   /**
-   * Where this rank writes what it asks for before it comes.
+   * The memory to which this rank writes its {@link Call} before it arrives.
    *
    * @param sequence the number of the call
-   * @return memory for a {@link Call}
    */
   ByteBuffer own(long sequence);
 
-  /**
-   * How much of a rank's contribution each message of this rendezvous can bring.
-   *
-   * @return bytes, the same on all ranks
-   */
+  /** The maximum inline payload of each message in bytes; the same on all ranks. */
   default int payloadBytes() {
     return 0;
   }
 
-  /**
-   * Chooses what the next messages bring.
-   *
-   * @param payload what fits, or null for nothing
-   */
+  /** Sets the payload of the next messages; null for none. */
   default void load(InlinePayload payload) {}
 
   /**
-   * Lets the others know.
+   * Signals that this rank has reached a call.
    *
    * @param sequence the number of the call
    */
-  void come(long sequence);
+  void arrive(long sequence);
 
-  /**
-   * What finishes when a rank has come to the call that this rank has come to.
-   *
-   * @param peer another rank
-   * @return to be waited for
-   */
+  /** Finishes when another rank has reached the current call. */
   Message arrival(int peer);
 
   /**
-   * What finishes when a rank has been told, so that {@link #own} may be written again.
-   *
-   * @param peer another rank
-   * @return to be waited for
+   * Finishes when this rank's call was sent to another rank, so that {@link #own} may be written
+   * again.
    */
-  Message told(int peer);
+  Message sent(int peer);
 
   /**
-   * What a rank asks for; valid once it has arrived, until the next call.
-   *
-   * @param peer any rank
-   * @return memory with a {@link Call}, and behind it what the message has brought
+   * What a rank asks for, valid from its arrival to the next call: a {@link Call}, followed by its
+   * inline payload.
    */
   ByteBuffer call(int peer);
 
-  /** Lets the others know that this rank has given up: what it told them does not hold any more. */
+  /** Signals that this rank has given up, and that its announced call is void. */
   default void abandon() {}
 
-  /**
-   * Whether a rank has given up.
-   *
-   * @param peer another rank
-   * @return true if it is known that it has
-   */
+  /** Whether another rank is known to have given up. */
   default boolean abandoned(int peer) {
     return false;
   }

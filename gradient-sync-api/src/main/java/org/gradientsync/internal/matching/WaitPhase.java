@@ -1,13 +1,13 @@
 package org.gradientsync.internal.matching;
 
-/** What a rank waits for. */
+/** The event for which a rank waits. */
 public enum WaitPhase {
-  /** That another rank comes to a collective. */
+  /** Another rank reaches a collective. */
   RENDEZVOUS,
-  /** That a receiver comes. */
+  /** The receiver arrives. */
   SEND,
-  /** That a sender comes. */
+  /** The sender arrives. */
   RECEIVE,
-  /** What a rank that has come does by itself. */
+  /** A rank that has arrived does its part. */
   DATA
 }

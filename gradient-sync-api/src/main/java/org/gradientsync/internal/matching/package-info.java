@@ -1,5 +1,5 @@
 /**
- * Calls: how ranks meet for them by messages or in shared memory, what each asks for, and a flight
- * recorder of the last ones.
+ * Calls: the rendezvous of the ranks, by messages or in shared memory; what each rank asks for; and
+ * a flight recorder of recent calls.
  */
 package org.gradientsync.internal.matching;

@@ -3,15 +3,15 @@ package org.gradientsync.internal.ranks;
 import java.util.BitSet;
 
 /**
- * Which tag ranges of a job are in use on this rank. Each group has one, so that its messages never
- * match another's. The ranks agree on the lowest one that is free on all of them; closing a group
- * is local, so the ranks may free them at different times.
+ * The tag ranges of a job that are in use on this rank. Each group has its own range, so that its
+ * messages never match another group's. The ranks agree on the lowest range that is free on all of
+ * them. Closing a group is local, so ranks may release a range at different times.
  */
 public final class ContextIds {
-  /** How many groups can be open at once. */
+  /** The maximum number of open groups. */
   public static final int LIMIT = 1024;
 
-  /** The tag range of the group of all ranks. */
+  /** The tag range of the world group. */
   public static final int WORLD = 0;
 
   private final BitSet used = new BitSet(LIMIT);
@@ -21,7 +21,7 @@ public final class ContextIds {
     used.set(WORLD);
   }
 
-  /** A bit for each range in use, for sending to the other ranks. */
+  /** One bit for each range in use, to be sent to the other ranks. */
   public synchronized long[] used() {
     long[] words = new long[LIMIT / Long.SIZE];
     long[] set = used.toLongArray();
@@ -29,14 +29,14 @@ public final class ContextIds {
     return words;
   }
 
-  /** Reserves a range, if it is not in use. */
-  public synchronized boolean tryTake(int context) {
+  /** Reserves a range. Returns false if it is in use. */
+  public synchronized boolean tryReserve(int context) {
     boolean free = !used.get(context);
     used.set(context);
     return free;
   }
 
-  public synchronized void giveBack(int context) {
+  public synchronized void release(int context) {
     used.clear(context);
   }
 

@@ -1,14 +1,14 @@
 package org.gradientsync.internal.ranks;
 
-/** How a rank leaves a group, for the texts of the others' exceptions. */
+/** How a rank left a group. The exceptions of the other ranks report it. */
 public enum Departure {
-  /** Its program has closed what it had, or has come to its end. */
+  /** The program closed its group, or reached its end. */
   CLOSED("it closed its side or ended"),
 
-  /** A signal ends its process. */
+  /** A signal ended the process. */
   SIGNAL("its process is shutting down after a signal (SIGTERM, SIGINT or SIGHUP)"),
 
-  /** Its program ends its process. */
+  /** The program ended its process. */
   EXIT("its program called System.exit");
 
   private static final Departure[] ALL = values();
@@ -19,24 +19,20 @@ public enum Departure {
     this.text = text;
   }
 
-  /**
-   * As exceptions say it.
-   *
-   * @return for example {@code it closed its side or ended}
-   */
-  public String text() {
+  /** The text in exceptions, for example {@code it closed its side or ended}. */
+  String text() {
     return text;
   }
 
-  /** That of a number that another rank has sent. */
+  /** The departure with a number that another rank has sent; {@link #CLOSED} if there is none. */
   static Departure of(int number) {
     return number >= 0 && number < ALL.length ? ALL[number] : CLOSED;
   }
 
   /**
-   * What ends this process. To be called in a shutdown hook.
+   * Finds out what ends this process. Called in a shutdown hook.
    *
-   * @return {@link #CLOSED} if its last thread has ended
+   * @return {@link #CLOSED} if the last thread has ended
    */
   public static Departure ofThisProcess() {
     Departure found = CLOSED;

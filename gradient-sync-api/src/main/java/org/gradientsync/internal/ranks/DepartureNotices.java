@@ -5,18 +5,19 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.function.IntPredicate;
 
 /**
- * Word from the other ranks of a group that they leave it, or have given up a call and make no
- * more, and why. For any thread; takes no group's lock.
+ * Notices that ranks of a group send when they leave it, or when a call has failed and they make no
+ * further calls. Any thread may call this; it takes no group's lock.
  */
 public interface DepartureNotices extends AutoCloseable {
-  /** Of a longer reason the others see the beginning. */
+  /** The maximum size of a reason. Longer ones are truncated. */
   int REASON_BYTES = 496;
 
   /**
-   * Listens from now on: by messages, or where the ranks are threads of one JVM, in their memory.
+   * Starts to receive notices: through shared Java objects if the ranks are threads of one JVM,
+   * otherwise by messages.
    *
-   * @param shared what all ranks have in common, if they are threads of one JVM
-   * @param generation tells this group from earlier owners of its tags
+   * @param shared the map that all ranks share if they are threads of one JVM
+   * @param generation distinguishes this group from earlier owners of its tags
    */
   static DepartureNotices of(
       GroupTransport group,
@@ -29,32 +30,34 @@ public interface DepartureNotices extends AutoCloseable {
         : new ThreadDepartureNotices(common, key, group.rank(), group.size());
   }
 
-  /** Whether a rank has said that it has left this very group. */
-  boolean has(int peer);
+  /** Whether a rank has left this group. */
+  boolean hasLeft(int peer);
 
-  /** Whether a rank has said anything: that it has left, or has given up a call. */
-  boolean hasAny(int peer);
+  /** Whether a rank has sent any notice. */
+  boolean hasLeftOrFailed(int peer);
 
-  /** Why a rank has given up a call, or an empty text if it has not said that it has. */
+  /** Why a call of a rank failed, or an empty text if the rank has sent no failure notice. */
   String whyGivenUp(int peer);
 
-  /** Why a rank has left, or an empty text if it has not, or has not said. */
+  /** Why a rank left, or an empty text if it has not left or gave no reason. */
   String reason(int peer);
 
-  /** How a rank has left that has said so. */
+  /** How a rank left; only after {@link #hasLeft}. */
   Departure departure(int peer);
 
   /**
-   * Tells the others that this rank leaves; waits for nobody. Sending to a rank that is gone can
-   * make MPI end this process.
+   * Notifies the others that this rank leaves. Waits for no rank.
    *
-   * @param reason what has ended this rank, or an empty text
-   * @param deaf who need not be told
+   * @param reason what ended this rank, or an empty text
+   * @param unreachable ranks to skip: sending to a rank that is gone can make MPI end this process
    */
-  void say(Departure departure, String reason, IntPredicate deaf);
+  void send(Departure departure, String reason, IntPredicate unreachable);
 
-  /** Tells the others that this rank has given up, as {@link #say} does; it leaves later. */
-  void sayGivenUp(String reason, IntPredicate deaf);
+  /**
+   * Notifies the others that a call of this rank has failed. The rank leaves later. See {@link
+   * #send}.
+   */
+  void sendFailure(String reason, IntPredicate unreachable);
 
   @Override
   void close();

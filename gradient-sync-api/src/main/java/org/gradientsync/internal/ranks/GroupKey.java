@@ -1,9 +1,9 @@
 package org.gradientsync.internal.ranks;
 
 /**
- * A group, as all its ranks know it.
+ * Identifies a group on all of its ranks.
  *
- * @param context its tag range, which other groups may have had, and have on other ranks
+ * @param context the tag range, which other groups may have used, and may use on other ranks
  * @param id random
  */
 public record GroupKey(long context, long id) {}

@@ -5,8 +5,8 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
 /**
- * Messages between the ranks of one group: the job's transport, with the group's own rank numbers
- * and a tag range that no other group has.
+ * The messages of one group: the job's transport with the group's rank numbers and its own tag
+ * range.
  */
 public final class GroupTransport {
   private final Transport transport;
@@ -14,8 +14,6 @@ public final class GroupTransport {
   private final int context;
 
   /**
-   * The messages of a group.
-   *
    * @param transport of the whole job
    * @param context the group's tag range
    */
@@ -25,25 +23,21 @@ public final class GroupTransport {
     this.context = context;
   }
 
-  /** The group's ranks. */
   public RankMap ranks() {
     return ranks;
   }
 
-  /** This rank's number in the group. */
   public int rank() {
     return ranks.rank();
   }
 
-  /** The number of ranks in the group. */
   public int size() {
     return ranks.size();
   }
 
   /**
-   * Prepares sending to a rank of the group.
+   * Prepares a message to a rank of the group. See {@link Transport#sender}.
    *
-   * @param memory see {@link Transport#sender}
    * @param channel one of {@link Channel}
    */
   public Message sender(ByteBuffer memory, int peer, int channel) {
@@ -51,9 +45,8 @@ public final class GroupTransport {
   }
 
   /**
-   * Prepares receiving from a rank of the group.
+   * Prepares to receive a message from a rank of the group. See {@link Transport#receiver}.
    *
-   * @param memory see {@link Transport#receiver}
    * @param channel one of {@link Channel}
    */
   public Message receiver(ByteBuffer memory, int peer, int channel) {

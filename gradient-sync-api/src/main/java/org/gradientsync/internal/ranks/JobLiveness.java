@@ -4,8 +4,8 @@ import java.util.BitSet;
 import org.gradientsync.spi.Transport;
 
 /**
- * Which ranks of the job are still there, as far as this one knows. For any thread; takes no
- * group's lock.
+ * Which ranks of the job are alive, as far as this rank knows. Any thread may call this; it takes
+ * no group's lock.
  */
 public final class JobLiveness {
   private final Transport transport;
@@ -16,8 +16,8 @@ public final class JobLiveness {
     this.transport = transport;
   }
 
-  /** Looks from now on at what the ranks say when they leave the world; null to end that. */
-  public void hearWorld(DepartureNotices notices) {
+  /** Sets the notices of the world group; null when it closes. */
+  public void watchWorld(DepartureNotices notices) {
     world = notices;
   }
 
@@ -26,12 +26,11 @@ public final class JobLiveness {
     return transport.isAlive(worldRank) && !hasDied(worldRank);
   }
 
-  /** Whether a rank of the job hears nothing any more. */
+  /** Whether a rank of the job has died, or has left the job with a reason. */
   public boolean isGone(int worldRank) {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();
   }
 
-  /** Remembers that a rank of the job has died. */
   synchronized void noteDeath(int worldRank) {
     dead.set(worldRank);
   }
@@ -40,7 +39,7 @@ public final class JobLiveness {
     return dead.get(worldRank);
   }
 
-  /** Why a rank has left the job, as it said itself, or an empty text. */
+  /** The reason with which a rank left the job, or an empty text. */
   String reasonOf(int worldRank) {
     DepartureNotices notices = world;
     return notices == null ? "" : notices.reason(worldRank);

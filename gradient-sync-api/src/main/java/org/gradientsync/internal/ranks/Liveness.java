@@ -3,8 +3,8 @@ package org.gradientsync.internal.ranks;
 import org.gradientsync.GradientSyncException;
 
 /**
- * Which ranks of a group are still there, as far as this one can see or has been told, and why the
- * others are not. Called by any thread; takes no group's lock.
+ * Which ranks of a group are alive, as far as this rank can see or was notified, and why the others
+ * left. Any thread may call this; it takes no group's lock.
  */
 public final class Liveness {
   private final RankMap ranks;
@@ -31,42 +31,47 @@ public final class Liveness {
     return complete;
   }
 
-  /** Remembers what ranks of another node have seen: that one of them has died. */
+  /** Records the death of a rank that ranks of its own node have observed. */
   public void noteDeath(int peer) {
     job.noteDeath(ranks.worldRank(peer));
   }
 
-  /** Whether another rank is known to have died, and has sent no departure notice. */
+  /** Whether another rank is known to have died without a departure notice. */
   public boolean hasDiedSilently(int peer) {
-    return peer != ranks.rank() && !isAlive(peer) && !departures.has(peer);
+    return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
   }
 
-  /** Whether a rank has died, or has said what ended it: it hears nothing any more. */
+  /**
+   * Whether a rank has died, or has left with a reason. Either way it receives no more messages.
+   */
   public boolean isGone(int peer) {
     return job.isGone(ranks.worldRank(peer)) || !departures.reason(peer).isEmpty();
   }
 
-  /** Whether a rank has left or is gone, or may be. */
-  public boolean isDeaf(int peer) {
+  /** Whether a rank has left or is gone; also true if that cannot be determined. */
+  public boolean isUnreachable(int peer) {
     try {
-      return departures.has(peer) || isGone(peer);
+      return departures.hasLeft(peer) || isGone(peer);
     } catch (GradientSyncException e) {
       return true;
     }
   }
 
-  /** Why a rank has left, or an empty text if it has not, or has said why it gave up before. */
+  /**
+   * Why a rank left, or an empty text if it has not left or has given the reason in a failure
+   * notice.
+   */
   public String whyLeft(int peer) {
     String reason = departures.reason(peer);
     if (reason.isEmpty()) {
       reason = job.reasonOf(ranks.worldRank(peer));
     }
     boolean silent =
-        reason.isEmpty() && departures.has(peer) && departures.whyGivenUp(peer).isEmpty();
+        reason.isEmpty() && departures.hasLeft(peer) && departures.whyGivenUp(peer).isEmpty();
     return silent ? departures.departure(peer).text() : reason;
   }
 
-  /** Which rank has said what ended it, and what, or an empty text. */
+  /** The first rank that has left with a reason, and the reason; or an empty text. */
   public String endedBy() {
     for (int peer = 0; peer < ranks.size(); peer++) {
       String reason = departures.reason(peer);

@@ -7,56 +7,55 @@ import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
-/** Word by messages, for which each rank listens to each other one from the beginning. */
-public final class MessageDepartureNotices implements DepartureNotices {
-  private static final int KIND = Long.BYTES; // behind the generation
+/** Departure notices by messages. Each rank keeps a receive posted for each other rank. */
+final class MessageDepartureNotices implements DepartureNotices {
+  private static final int KIND = Long.BYTES; // after the generation
   private static final int DEPARTURE = KIND + Integer.BYTES;
   private static final int REASON = KIND + Long.BYTES;
   private static final int BYTES = REASON + REASON_BYTES;
   private static final long NOBODY = -1; // instead of a generation
-  private static final int LEAVES = 0;
-  private static final int GAVE_UP = 1; // and will leave
+  private static final int LEFT = 0;
+  private static final int FAILED = 1; // leaves later
 
   private final GroupTransport group;
   private final long generation;
-  private final ByteBuffer[] words;
-  private final ByteBuffer[] own = new ByteBuffer[2]; // by kind; later there may be no memory
+  private final ByteBuffer[] notices;
+  private final ByteBuffer[] own =
+      new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
   private final Message[] receives;
-  private final String[] gaveUp; // each null until the rank has said so
+  private final String[] failures; // each null until the rank sends it
   private boolean closed;
 
   /**
-   * Listens from now on.
-   *
-   * @param generation tells this group from earlier owners of its tags
+   * @param generation distinguishes this group from earlier owners of its tags
    */
   MessageDepartureNotices(GroupTransport group, long generation) {
     this.group = group;
     this.generation = generation;
-    words = new ByteBuffer[group.size()];
+    notices = new ByteBuffer[group.size()];
     receives = new Message[group.size()];
-    gaveUp = new String[group.size()];
-    own[LEAVES] = HostBuffers.allocate(BYTES);
-    own[GAVE_UP] = HostBuffers.allocate(BYTES);
-    ByteBuffer memory = HostBuffers.allocate(words.length * BYTES);
-    for (int peer = 0; peer < words.length; peer++) {
+    failures = new String[group.size()];
+    own[LEFT] = HostBuffers.allocate(BYTES);
+    own[FAILED] = HostBuffers.allocate(BYTES);
+    ByteBuffer memory = HostBuffers.allocate(notices.length * BYTES);
+    for (int peer = 0; peer < notices.length; peer++) {
       if (peer != group.rank()) {
-        words[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
-        words[peer].putLong(0, NOBODY);
-        receives[peer] = group.receiver(words[peer], peer, Channel.DEPARTURE);
+        notices[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
+        notices[peer].putLong(0, NOBODY);
+        receives[peer] = group.receiver(notices[peer], peer, Channel.DEPARTURE);
         receives[peer].start();
       }
     }
   }
 
   @Override
-  public synchronized boolean has(int peer) {
+  public synchronized boolean hasLeft(int peer) {
     while (!closed && receives[peer].test()) {
-      if (words[peer].getLong(0) == generation) { // otherwise from an earlier owner of these tags
-        if (words[peer].getInt(KIND) == LEAVES) {
+      if (notices[peer].getLong(0) == generation) { // otherwise from an earlier owner of these tags
+        if (notices[peer].getInt(KIND) == LEFT) {
           return true;
         }
-        gaveUp[peer] = reasonIn(peer);
+        failures[peer] = reasonIn(peer);
       }
       receives[peer].start();
     }
@@ -64,21 +63,21 @@ public final class MessageDepartureNotices implements DepartureNotices {
   }
 
   @Override
-  public synchronized boolean hasAny(int peer) {
-    return has(peer) || gaveUp[peer] != null;
+  public synchronized boolean hasLeftOrFailed(int peer) {
+    return hasLeft(peer) || failures[peer] != null;
   }
 
   @Override
   public synchronized String whyGivenUp(int peer) {
     if (peer != group.rank()) {
-      has(peer);
+      hasLeft(peer);
     }
-    return gaveUp[peer] == null ? "" : gaveUp[peer];
+    return failures[peer] == null ? "" : failures[peer];
   }
 
   @Override
   public synchronized String reason(int peer) {
-    if (peer == group.rank() || !has(peer)) {
+    if (peer == group.rank() || !hasLeft(peer)) {
       return "";
     }
     return reasonIn(peer);
@@ -86,39 +85,39 @@ public final class MessageDepartureNotices implements DepartureNotices {
 
   @Override
   public synchronized Departure departure(int peer) {
-    return Departure.of(words[peer].getInt(DEPARTURE));
+    return Departure.of(notices[peer].getInt(DEPARTURE));
   }
 
   private String reasonIn(int peer) {
-    return ShortText.get(words[peer], REASON, REASON_BYTES);
+    return ShortText.get(notices[peer], REASON, REASON_BYTES);
   }
 
   @Override
-  public void say(Departure departure, String reason, IntPredicate deaf) {
-    say(LEAVES, departure, reason, deaf);
+  public void send(Departure departure, String reason, IntPredicate unreachable) {
+    send(LEFT, departure, reason, unreachable);
   }
 
   @Override
-  public void sayGivenUp(String reason, IntPredicate deaf) {
-    say(GAVE_UP, Departure.CLOSED, reason, deaf);
+  public void sendFailure(String reason, IntPredicate unreachable) {
+    send(FAILED, Departure.CLOSED, reason, unreachable);
   }
 
-  private void say(int kind, Departure departure, String reason, IntPredicate deaf) {
-    ByteBuffer word = own[kind];
-    word.putLong(0, generation);
-    word.putInt(KIND, kind);
-    word.putInt(DEPARTURE, departure.ordinal());
-    ShortText.put(word, REASON, REASON_BYTES, reason);
+  private void send(int kind, Departure departure, String reason, IntPredicate unreachable) {
+    ByteBuffer notice = own[kind];
+    notice.putLong(0, generation);
+    notice.putInt(KIND, kind);
+    notice.putInt(DEPARTURE, departure.ordinal());
+    ShortText.put(notice, REASON, REASON_BYTES, reason);
     GradientSyncException failure = null;
-    for (int peer = 0; peer < words.length; peer++) {
+    for (int peer = 0; peer < notices.length; peer++) {
       try {
-        if (peer != group.rank() && !deaf.test(peer)) {
-          Message message = group.sender(word, peer, Channel.DEPARTURE);
+        if (peer != group.rank() && !unreachable.test(peer)) {
+          Message message = group.sender(notice, peer, Channel.DEPARTURE);
           message.start();
           message.close();
         }
       } catch (GradientSyncException e) {
-        failure = failure == null ? e : failure; // and the others are told all the same
+        failure = failure == null ? e : failure; // still notify the other ranks
       }
     }
     if (failure != null) {

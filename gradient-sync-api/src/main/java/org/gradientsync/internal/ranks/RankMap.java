@@ -5,23 +5,21 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
 
-/** The ranks of a group: which ranks of the job they are, where they run, and what to call them. */
+/** The ranks of a group: their world ranks, their nodes and their names. */
 public final class RankMap {
-  /** Instead of a rank, where none is meant. */
+  /** Stands for no rank. */
   public static final int NO_RANK = -1;
 
-  private static final int MOST_NAMED = 4;
+  private static final int MAX_NAMED = 4;
 
   private final Transport transport;
   private final int[] worldRanks;
   private final int rank;
 
   /**
-   * The ranks of a group.
-   *
    * @param transport of the whole job
-   * @param worldRanks what each is in the job
-   * @param rank this one
+   * @param worldRanks the world rank of each rank of the group
+   * @param rank this rank
    */
   public RankMap(Transport transport, int[] worldRanks, int rank) {
     this.transport = transport;
@@ -37,27 +35,26 @@ public final class RankMap {
     return worldRanks.length;
   }
 
-  /** What a rank of the group is in the job. */
+  /** The world rank of a rank of the group. */
   public int worldRank(int peer) {
     return worldRanks[peer];
   }
 
-  /** What ranks of the group are in the job. */
   public int[] worldRanks(int[] peers) {
     return IntStream.of(peers).map(this::worldRank).toArray();
   }
 
-  /** What a rank of the job is in the group, or {@link #NO_RANK}. */
+  /** The rank in the group of a world rank, or {@link #NO_RANK}. */
   public int find(int worldRank) {
     return all().stream().filter(peer -> worldRanks[peer] == worldRank).findFirst().orElse(NO_RANK);
   }
 
-  /** All ranks, in their order. */
+  /** All ranks in ascending order. */
   public List<Integer> all() {
     return IntStream.range(0, worldRanks.length).boxed().toList();
   }
 
-  /** The ranks of a node, in their order. */
+  /** The ranks on a node in ascending order. */
   public List<Integer> onNode(int node) {
     return all().stream().filter(peer -> nodeOf(peer) == node).toList();
   }
@@ -67,12 +64,11 @@ public final class RankMap {
     return transport.nodeOf(worldRanks[peer]);
   }
 
-  /** Whether a rank runs on the same node as this one. */
   public boolean isNear(int peer) {
     return nodeOf(peer) == nodeOf(rank);
   }
 
-  /** Where a rank runs, or an empty text. */
+  /** The place of a rank, for example {@code host=node7, process=4711}, or an empty text. */
   public String placeOf(int peer) {
     return transport.placeOf(worldRanks[peer]);
   }
@@ -85,22 +81,19 @@ public final class RankMap {
 
   /** See {@link org.gradientsync.spi.RankGroup#names}. */
   public String names(List<Integer> peers) {
-    return peers.size() > MOST_NAMED
+    return peers.size() > MAX_NAMED
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));
   }
 
-  /** The name of a rank of the job, whether it is in the group or not. */
+  /** The name of a world rank, whether it is in the group or not. */
   public String nameInJob(int worldRank) {
     int peer = find(worldRank);
     return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
   /**
-   * Refuses what is not a rank.
-   *
-   * @param peer the number given
-   * @param role what it was given as
+   * @param role names the argument in the message
    * @throws IllegalArgumentException if there is no such rank
    */
   public void require(int peer, String role) {

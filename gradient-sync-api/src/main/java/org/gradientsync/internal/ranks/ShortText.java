@@ -4,37 +4,31 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Text in a piece of memory: cut to what fits there, and read as something of a stranger's. */
+/**
+ * Text in a fixed number of bytes of memory. It is truncated when written, and not trusted when
+ * read.
+ */
 public final class ShortText {
   private ShortText() {}
 
   /**
-   * Writes as much as fits, and zeros behind it.
+   * Writes as much of the text as fits, followed by zeros.
    *
-   * @param memory written to
    * @param at the first byte, an absolute index
-   * @param bytes how many there are
-   * @param text any text
+   * @param bytes the size of the field
    */
   public static void put(ByteBuffer memory, int at, int bytes, String text) {
     memory.put(at, Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), bytes));
   }
 
-  /**
-   * What {@link #put} has written, in one line.
-   *
-   * @param memory read from
-   * @param at the first byte, an absolute index
-   * @param bytes how many there are
-   * @return what {@link #oneLine} makes of it
-   */
+  /** Reads a text that {@link #put} has written, on one line. */
   public static String get(ByteBuffer memory, int at, int bytes) {
     byte[] text = new byte[bytes];
     memory.get(at, text);
     return oneLine(new String(text, StandardCharsets.UTF_8).trim());
   }
 
-  /** What {@link #get} reads where {@link #put} has written a text. */
+  /** The text as {@link #get} returns it after {@link #put}. */
   static String cut(String text, int bytes) {
     if (text.isEmpty()) {
       return text;
@@ -45,10 +39,8 @@ public final class ShortText {
   }
 
   /**
-   * A stranger's text, in which nothing can break a line or steer a terminal.
-   *
-   * @param text any text
-   * @return as long, with blanks instead of what has no place in a line
+   * Replaces characters that could break a line or control a terminal by blanks. The length does
+   * not change.
    */
   public static String oneLine(String text) {
     return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");

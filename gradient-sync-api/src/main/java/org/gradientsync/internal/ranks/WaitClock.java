@@ -4,33 +4,33 @@ import java.time.Duration;
 import java.util.function.LongSupplier;
 
 /**
- * Measures how long a wait has lasted, without the time in which this process was suspended: by
- * SIGSTOP, a scheduler, or a paused container. Its ranks cannot come then, and none of them is
- * late.
+ * Measures the duration of a wait, without the time in which this process was suspended by SIGSTOP,
+ * a scheduler, or a paused container. Other ranks must not appear late because this one was
+ * suspended.
  *
- * <p>A waiting thread looks at this clock many times in a second. Where it has not looked for
- * longer than {@link #MOST_PER_LOOK}, something kept it from running, and the rest does not count.
- * So a wait also lasts longer on a machine with far too little processor time.
+ * <p>A waiting thread reads this clock many times a second. If it has not read it for longer than
+ * {@link #MAX_PER_LOOK}, something kept the thread from running, and the excess does not count. So
+ * a wait also lasts longer on an overloaded machine.
  *
- * <p>For one thread at a time. Allocates nothing after it is made.
+ * <p>For one thread at a time. Allocates nothing after construction.
  */
 public final class WaitClock {
-  /** The most that one look adds. */
-  static final Duration MOST_PER_LOOK = Duration.ofMillis(100);
+  /** The maximum that one look adds. */
+  static final Duration MAX_PER_LOOK = Duration.ofMillis(100);
 
-  private static final long MOST_NANOS = MOST_PER_LOOK.toNanos();
+  private static final long MAX_NANOS = MAX_PER_LOOK.toNanos();
 
   private final LongSupplier nanoTime;
   private long looked;
   private long waited;
 
-  /** A clock that runs from now on. */
+  /** Starts now. */
   public WaitClock() {
     this(System::nanoTime);
   }
 
   /**
-   * As above, with a time of its own.
+   * For tests.
    *
    * @param nanoTime like {@link System#nanoTime}
    */
@@ -39,29 +39,25 @@ public final class WaitClock {
     restart();
   }
 
-  /** Begins anew, at zero. */
+  /** Resets the clock to zero. */
   public void restart() {
     looked = nanoTime.getAsLong();
     waited = 0;
   }
 
   /**
-   * Looks at the time.
+   * Reads the clock.
    *
-   * @return how long the wait has lasted, in nanoseconds: 0 or more, and never less than before
+   * @return the duration of the wait in nanoseconds, never less than before
    */
   public long look() {
     long now = nanoTime.getAsLong();
-    waited += Math.min(now - looked, MOST_NANOS);
+    waited += Math.min(now - looked, MAX_NANOS);
     looked = now;
     return waited;
   }
 
-  /**
-   * What the last look has found.
-   *
-   * @return nanoseconds, 0 or more
-   */
+  /** The result of the last {@link #look}, in nanoseconds. */
   public long waited() {
     return waited;
   }

@@ -1,5 +1,4 @@
 /**
- * Who takes part in a group: its ranks, where they run, which are still alive, and messages between
- * them.
+ * The ranks of a group: where they run, which of them are alive, and how they exchange messages.
  */
 package org.gradientsync.internal.ranks;

@@ -147,7 +147,7 @@ public final class Selection {
     if (threads != null) {
       return threads;
     }
-    SharedFiles.deleteLeftovers(); // before a launcher or a buffer takes memory
+    SharedFiles.deleteStaleFiles(); // before a launcher or a buffer takes memory
     if (settings.isAlone()) {
       return LocalWorld.single();
     }

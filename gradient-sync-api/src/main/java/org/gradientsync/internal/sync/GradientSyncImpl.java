@@ -62,7 +62,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
     shown = communicator;
-    communicator.comesAfter(this::awaitThread);
+    communicator.beforeEachCall(this::awaitThread);
   }
 
   @Override

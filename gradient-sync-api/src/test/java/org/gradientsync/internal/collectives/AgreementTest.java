@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 class AgreementTest {
   @Test
-  void oneRanksReasonIsEveryRanks() {
+  void oneRanksReasonFailsEveryRank() {
     LocalRanks.run(
         3,
         sync -> {
@@ -20,12 +20,12 @@ class AgreementTest {
           UnavailableException e =
               assertThrows(UnavailableException.class, () -> Agreement.requireAll(ranks, reason));
           assertEquals("no room, asked by 1 (rank 1)", e.getMessage());
-          Agreement.requireAll(ranks, ""); // and they go on
+          Agreement.requireAll(ranks, ""); // the ranks can continue
         });
   }
 
   @Test
-  void aReasonIsToldInOneLine() {
+  void reasonsAreOneLine() {
     LocalRanks.run(
         2,
         sync -> {
@@ -39,7 +39,7 @@ class AgreementTest {
   }
 
   @Test
-  void aLongReasonIsCutOff() {
+  void longReasonsAreTruncated() {
     LocalRanks.run(
         2,
         sync -> {

@@ -43,13 +43,13 @@ import org.mockito.InOrder;
 import org.mockito.MockMakers;
 import org.mockito.stubbing.Answer;
 
-/** What of a {@link CompressedReducer} cannot be seen from outside. */
+/** The parts of {@link CompressedReducer} that users cannot observe. */
 @Timeout(60)
 class CompressedReducerTest {
   private static final int PIECE = 100; // elements, not a power of two
   private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
-  /** Notes what the reducer within is given. */
+  /** Records the calls of the inner reducer. */
   private static final class Noted implements Reducer {
     private final Reducer real;
     private final List<DeviceBuffer> buffers = new ArrayList<>();
@@ -105,8 +105,8 @@ class CompressedReducerTest {
   }
 
   /**
-   * A mock in a class of its own. The usual ones change the code of the classes above it for the
-   * rest of the JVM's life: {@code Object.wait()} would allocate, and a test that measures fail.
+   * A mock in a class of its own. Inline mocks change the code of the superclasses for the rest of
+   * the JVM's life: {@code Object.wait()} would allocate, and allocation tests would fail.
    */
   private static <T> T apart(Class<T> type, Answer<?> answer) {
     return mock(type, withSettings().mockMaker(MockMakers.SUBCLASS).defaultAnswer(answer));
@@ -139,7 +139,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void everyCountAroundTheBordersOfPieces() {
+  void countsAroundPieceBoundaries() {
     run(
         3,
         (group, device, inner) -> {
@@ -159,7 +159,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void whatHasEndedIsLoggedAsEnded() {
+  void finishedCallsAreRecordedAsFinished() {
     run(
         2,
         (group, device, inner) -> {
@@ -181,7 +181,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void whatWasPreparedEndsWithTheBufferOrALargerScratch() {
+  void plansEndWithTheBufferOrALargerScratch() {
     run(
         2,
         (group, device, inner) -> {
@@ -246,7 +246,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void aConversionThatFailsBreaksTheRank() {
+  void aFailedConversionBreaksTheGroup() {
     run(
         2,
         (group, device, inner) -> {
@@ -265,7 +265,7 @@ class CompressedReducerTest {
   }
 
   @Test
-  void theRestIsTheOthersAffair() {
+  void otherCallsGoToTheInnerReducer() {
     run(
         1,
         (group, device, real) -> {

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Contributions that travel with the messages by which the ranks meet. */
+/** Contributions that travel with the messages of the rendezvous. */
 @Timeout(60)
 class InlinePayloadTest {
   private static final int RANKS = 3;
@@ -71,7 +71,7 @@ class InlinePayloadTest {
     }
   }
 
-  /** Of many magnitudes, so that the order of additions is seen in the sums. */
+  /** Values of many magnitudes, so that the order of additions shows in the sums. */
   private static float[] numbers(int rank, int first, int count) {
     float[] numbers = new float[count];
     SplittableRandom random = new SplittableRandom(31L * first + rank);
@@ -87,7 +87,7 @@ class InlinePayloadTest {
         others -> {
           try (ProcessGroup world = ProcessGroup.world(new CountedMessages());
               ProcessGroup group = world.split(0, world.rank(), MESSAGES.timeouts())) {
-            RendezvousChoice.begin(group, MESSAGES, true);
+            RendezvousChoice.choose(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
                 PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
               body.run(new Rank(group, device, reducer, others));
@@ -98,7 +98,7 @@ class InlinePayloadTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4_099, FITS - 1, FITS, FITS + 1, 3 * FITS})
-  void theBitsAreRightFromCallToCall(int count) {
+  void bitsAreRightInEveryCall(int count) {
     run(
         RANKS,
         rank -> {
@@ -113,7 +113,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void aKnownSmallBufferNeedsNoMessagesForItsContributions() {
+  void smallBuffersWithAPlanSendNoScatterMessages() {
     run(
         RANKS,
         rank -> {
@@ -136,7 +136,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void aBufferThatIsReducedOnlyOnceGetsNone() {
+  void buffersReducedOnceGetNoPayload() {
     run(
         2,
         rank -> {
@@ -156,7 +156,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void ranksMayOrMayNotKnowTheirBuffers() {
+  void ranksWithAndWithoutAPlanWorkTogether() {
     run(
         RANKS,
         rank -> {
@@ -176,7 +176,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void whatHasBeenSentForACallThatDoesNotMatchIsForgotten() {
+  void payloadsOfMismatchedCallsAreDropped() {
     run(
         RANKS,
         rank -> {
@@ -213,7 +213,7 @@ class InlinePayloadTest {
   }
 
   @Test
-  void whatIsNotFiniteIsForgottenToo() {
+  void payloadsThatAreNotFiniteAreDropped() {
     run(
         2,
         rank -> {

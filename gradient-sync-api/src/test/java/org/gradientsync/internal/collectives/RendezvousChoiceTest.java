@@ -19,9 +19,9 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.Board;
 import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
@@ -30,14 +30,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Rendezvous in shared memory, where messages carry the gradients. */
+/** Rendezvous in shared memory, with gradients by messages. */
 class RendezvousChoiceTest {
   private static final int RANKS = 3;
   private static final int CALLS = 10;
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings MESSAGES = new Settings(Map.of("dev.rendezvous", "messages"));
 
-  private final AtomicInteger matcher = new AtomicInteger(); // messages that say what is asked for
+  private final AtomicInteger callMessages = new AtomicInteger();
 
   private final CountDownLatch memoryIsGone = new CountDownLatch(1);
 
@@ -61,32 +61,36 @@ class RendezvousChoiceTest {
   void noMessagesAreSentUnlessARankAsksForThem(int asking, int expected) {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, group.rank() == asking ? MESSAGES : NONE, true);
+          RendezvousChoice.choose(group, group.rank() == asking ? MESSAGES : NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           own.barrier();
-          matcher.set(0);
+          callMessages.set(0);
           own.barrier();
           for (int i = 0; i < CALLS; i++) {
             communicator.barrier();
           }
           own.barrier();
-          assertEquals(expected, matcher.get());
+          assertEquals(expected, callMessages.get());
           own.barrier();
         });
   }
 
   /**
-   * In a first call: its memory is gone before the others look for it. Later ones are waited for.
+   * In a first call, its memory may be gone before the others map it. A close during a later call
+   * waits for the call.
    */
   @Test
-  void whoClosesABufferInACallIsNamed() {
+  void aRankThatClosesABufferInACallIsNamed() {
     run(
         (group, own) -> {
-          NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
-          Board board = new Board(memory, group.rank(), group.size());
-          group.arrivals().meetOn(board);
+          NodeMemory memory =
+              NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
+          SharedMemoryRendezvous rendezvous =
+              new SharedMemoryRendezvous(memory, group.rank(), group.size());
+          group.arrivals().useRendezvous(rendezvous);
           try (HostDevice device = new HostDevice();
-              SharedReducer reducer = new SharedReducer("shared", group, board, device, memory)) {
+              SharedReducer reducer =
+                  new SharedReducer("shared", group, rendezvous, device, memory)) {
             device.share(memory.files());
             DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5).named("w");
             own.barrier();
@@ -127,7 +131,7 @@ class RendezvousChoiceTest {
   void callsAreComparedAndAveragesAreRight() {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, NONE, true);
+          RendezvousChoice.choose(group, NONE, true);
           try (HostDevice device = new HostDevice();
               PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
@@ -149,10 +153,10 @@ class RendezvousChoiceTest {
   }
 
   @Test
-  void whoFailsSaysWhy() {
+  void failuresReachTheOtherRanks() {
     run(
         (group, own) -> {
-          RendezvousChoice.begin(group, NONE, true);
+          RendezvousChoice.choose(group, NONE, true);
           GroupCommunicator communicator = new GroupCommunicator(group);
           communicator.barrier();
           if (group.rank() == 1) {
@@ -169,7 +173,7 @@ class RendezvousChoiceTest {
   }
 
   @Test
-  void aMistakeInTheSettingIsTold() {
+  void invalidSettingsAreRejected() {
     IllegalArgumentException e =
         assertThrows(
             IllegalArgumentException.class,
@@ -197,7 +201,7 @@ class RendezvousChoiceTest {
 
     @Override
     public void start() {
-      matcher.incrementAndGet();
+      callMessages.incrementAndGet();
       super.start();
     }
   }

@@ -14,10 +14,10 @@ import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
 
 /**
- * What it costs that the ranks compare their calls before data moves, where messages carry the
- * data: averages with it and without, by turns. A program for mpirun, not a test; rank 0 prints a
- * line of JSON for each size. {@code -Dgradientsync.dev.rendezvous=messages} is for ranks of one
- * node that meet by messages, too, as ranks of several nodes do.
+ * Measures the cost of the rendezvous when messages carry the data: averages with and without it,
+ * in turns. A program for mpirun, not a test; rank 0 prints a line of JSON for each size. With
+ * {@code -Dgradientsync.dev.rendezvous=messages}, ranks of one node use messages, as ranks of
+ * several nodes do.
  */
 public final class TimeRendezvous {
   private static final int ROUNDS = 21;
@@ -36,13 +36,13 @@ public final class TimeRendezvous {
     try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
-      RendezvousChoice.begin(group, settings, true);
+      RendezvousChoice.choose(group, settings, true);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
           int calls = (int) Math.max(5, Math.min(400, (8 << 20) / bytes));
           double[] with = new double[ROUNDS];
           double[] without = new double[ROUNDS];
-          for (int round = -2; round < ROUNDS; round++) { // the first ones to get warm
+          for (int round = -2; round < ROUNDS; round++) { // the first rounds warm up
             double met = micros(group, reducer, buffer, calls, true);
             double unmet = micros(group, reducer, buffer, calls, false);
             if (round >= 0) {
@@ -74,13 +74,13 @@ public final class TimeRendezvous {
       int calls,
       boolean meets) {
     synchronized (group) {
-      group.meetForAllReduce(buffer, ReduceOp.AVERAGE); // so that all begin together
+      group.meetForAllReduce(buffer, ReduceOp.AVERAGE); // aligns the ranks
       long start = System.nanoTime();
       for (int i = 0; i < calls; i++) {
         if (meets) {
           reducer.allReduce(buffer, ReduceOp.AVERAGE);
         } else {
-          reducer.reduceMet(buffer, ReduceOp.AVERAGE);
+          reducer.reduceAfterRendezvous(buffer, ReduceOp.AVERAGE);
         }
       }
       return (System.nanoTime() - start) / 1e3 / calls;

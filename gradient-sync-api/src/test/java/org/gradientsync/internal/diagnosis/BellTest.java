@@ -11,7 +11,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Who hears a rank that asks for reports. */
+/** Which processes a rank wakes when it requests reports. */
 class BellTest {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
   private static final int RANKS = 4; // of the node
@@ -23,7 +23,7 @@ class BellTest {
   private final String name = "gradient-sync-bell-" + Long.toHexString(job);
 
   @Test
-  void allProcessesOfTheNodeHearItInEachPeriod() throws Exception {
+  void everyProcessOfTheNodeSeesItInEachPeriod() throws Exception {
     bell(0).ring(GROUP);
     bell(1).ring(OTHER);
     for (int turn = 0; turn < RANKS; turn++) {
@@ -42,7 +42,7 @@ class BellTest {
   }
 
   @Test
-  void whoHearsAnotherNodePassesItOnForAsLongAsItRings() throws Exception {
+  void bellsOfOtherNodesAreForwardedWhileTheyRing() throws Exception {
     Bell first = bell(0);
     ringElsewhere(GROUP);
     assertEquals(Set.of(), bell(1).look(0));
@@ -55,7 +55,7 @@ class BellTest {
   }
 
   @Test
-  void whoLeavesPassesNothingOn() throws Exception {
+  void leavingStopsForwarding() throws Exception {
     Bell first = bell(0);
     ringElsewhere(GROUP);
     first.look(0);
@@ -66,7 +66,7 @@ class BellTest {
   }
 
   @Test
-  void itRingsInTheTemporaryFolderWhereThereIsNoOther() throws Exception {
+  void ringsInTheTemporaryFolderWithoutAReportFolder() throws Exception {
     Path file = Files.writeString(base.resolve("file"), "");
     Bell bell = new Bell(file, job, 0, 1);
     bell.ring(GROUP);
@@ -78,7 +78,7 @@ class BellTest {
   }
 
   @Test
-  void whatIsNoBellIsNotHeard() throws Exception {
+  void unrelatedFilesAreIgnored() throws Exception {
     Path elsewhere = Files.createDirectory(base.resolve("elsewhere"));
     Files.createFile(elsewhere.resolve(Long.toHexString(GROUP)));
     Files.createSymbolicLink(base.resolve(name), elsewhere);
@@ -93,7 +93,7 @@ class BellTest {
     return new Bell(base, job, turn, RANKS);
   }
 
-  /** By a process whose temporary folder is another. */
+  /** By a process with another temporary folder. */
   private void ringElsewhere(long group) throws Exception {
     Path place = Files.createDirectory(base.resolve(name));
     Files.createFile(place.resolve(Long.toHexString(group)));

@@ -22,12 +22,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Ranks that wait for each other only because their messages are slow are left alone, and nobody is
- * flooded; DeadlockContract of gradient-sync-test has those that wait in vain.
+ * Ranks whose messages are only slow are no deadlock, and no rank is flooded with probes;
+ * DeadlockContract of gradient-sync-test has the real deadlocks.
  */
 @Timeout(60)
 class DeadlockDetectorTest {
-  private static final long SLOW_NANOS = 900_000_000; // several times what a rank waits
+  private static final long SLOW_NANOS = 900_000_000; // several times a long wait
   private static final int CHANNELS = 8192;
 
   private final AtomicLong slowUntil = new AtomicLong();
@@ -50,10 +50,10 @@ class DeadlockDetectorTest {
         });
   }
 
-  /** What each rank waits for has been sent, and is under way. */
+  /** The message that each rank waits for has been sent and is in flight. */
   @ParameterizedTest
   @ValueSource(strings = {"barrier", "exchange", "to each other"})
-  void slowMessagesAreNone(String call) {
+  void slowMessagesAreNoDeadlock(String call) {
     run(
         2,
         c -> {
@@ -99,7 +99,7 @@ class DeadlockDetectorTest {
     assertTrue(probes.get() - before.get() <= 1, () -> before + " and then " + probes);
   }
 
-  /** Whose calls arrive late, but not what is said about waits. */
+  /** A transport that delays calls, but not probes. */
   private final class SlowMessages extends OtherWorld {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {

@@ -28,7 +28,7 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Reports of ranks whose nodes share no folder; TwoNodesIT has those that are processes. */
+/** Reports of ranks on nodes that share no folder, as threads; TwoNodesIT tests processes. */
 class OtherNodesTest {
   @TempDir Path folder;
   private final Queue<String> sent = new ConcurrentLinkedQueue<>();
@@ -47,7 +47,7 @@ class OtherNodesTest {
   }
 
   @Test
-  void aRankThatIsAloneOnItsNodeIsAskedItselfAndLeavesTheSummaryToTheAsker() throws Exception {
+  void aSingleRankNodeAnswersAndLeavesTheSummaryToTheRequester() throws Exception {
     lose(2, rank -> rank, Set.of(0), -1);
     requireLine(summary(), 0, "is in no call since .*stuckInUserCode");
     assertEquals(
@@ -57,13 +57,13 @@ class OtherNodesTest {
   }
 
   @Test
-  void nothingIsSentWhereAllSeeOneFolder() throws Exception {
+  void noMessagesAreSentWhenAllRanksShareAFolder() throws Exception {
     lose(3, rank -> rank, Set.of(1), -1, rank -> 0);
     requireLine(summary(), 1, "is in no call since .*stuckInUserCode");
     double seconds = secondsOfWriting();
     if (seconds < 0.4) {
       assertEquals(List.of(), List.copyOf(sent));
-    } else { // it may have looked as if they saw no folder
+    } else { // the others may have seemed to see no folder
       System.out.println("left out: whether anything was sent, as writing took s=" + seconds);
     }
   }
@@ -84,7 +84,7 @@ class OtherNodesTest {
     lose(ranks, nodeOf, stuck, dead, nodeOf);
   }
 
-  /** Ranks go to a barrier, but for those that are stuck and one that is dead. */
+  /** Ranks call a barrier, except those that are stuck and one that is dead. */
   private void lose(
       int ranks, IntUnaryOperator nodeOf, Set<Integer> stuck, int dead, IntUnaryOperator folderOf) {
     CountDownLatch made = new CountDownLatch(ranks);
@@ -123,7 +123,7 @@ class OtherNodesTest {
     assertTrue(line.matches("rank " + rank + " .*" + regex + ".*"), summary::toString);
   }
 
-  /** That of any node that has one: which ranks ask is a matter of time. */
+  /** The summary of any node that has one: which ranks ask depends on timing. */
   private List<String> summary() throws IOException {
     try (Stream<Path> all = Files.walk(folder)) {
       Path summary = all.filter(p -> p.endsWith("summary.txt")).findFirst().orElseThrow();
@@ -139,7 +139,7 @@ class OtherNodesTest {
     }
   }
 
-  /** Threads on several nodes, of which one is dead as soon as all have begun. */
+  /** Threads on several nodes. One of them dies as soon as all have begun. */
   private final class Nodes extends OtherWorld {
     private final IntUnaryOperator nodeOf;
     private final int dead;

@@ -14,13 +14,13 @@ import org.gradientsync.spi.Transport;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The ways in which probes come to the ranks that they are for. */
+/** How probes reach their ranks. */
 class ProbeChannelTest {
   private static final int RANKS = 3;
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void eachRankReadsWhatIsForItInOrder(boolean messages) {
+  void eachRankReadsItsProbesInOrder(boolean messages) {
     LocalRanks.run(
         RANKS,
         sync -> {
@@ -43,12 +43,12 @@ class ProbeChannelTest {
   /** All ranks look when one of them is late. */
   @ParameterizedTest
   @ValueSource(ints = {2, 200})
-  void lookingTakesNoMemoryForEachOtherRank(int ranks) {
+  void lookingAllocatesNothingPerPeer(int ranks) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     LocalRanks.run(
         ranks,
         sync -> {
-          look(); // what there is once
+          look(); // one-time allocations
           long before = threads.getCurrentThreadAllocatedBytes();
           look();
           long bytes = threads.getCurrentThreadAllocatedBytes() - before;

@@ -10,11 +10,11 @@ import org.gradientsync.internal.host.HostBuffers;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Probes as another rank may have sent them: any bytes. */
+/** Probes as another rank may send them: any bytes. */
 class ProbeFuzzTest {
   private static final int RANKS = 3;
 
-  /** What all zeros are but for two words: a chain of waits of rank 0 for itself. */
+  /** A probe of zeros except for two words: a chain of waits of rank 0 for itself. */
   private static Probe probe(long kind, long length) {
     Probe probe = new Probe(HostBuffers.allocate(Probe.BYTES));
     probe.memory().putLong(0, kind);
@@ -24,10 +24,10 @@ class ProbeFuzzTest {
 
   @FuzzTest
   void anyBytesAreReadOrRefused(FuzzedDataProvider data) {
-    Probe probe = probe(data.consumeInt(0, 3), data.consumeInt(1, Probe.MOST + 1));
+    Probe probe = probe(data.consumeInt(0, 3), data.consumeInt(1, Probe.MAX + 1));
     for (int i = data.consumeInt(0, 50); i > 0; i--) {
       int at = Long.BYTES * data.consumeInt(0, Probe.BYTES / Long.BYTES - 1);
-      // often what is nearly right
+      // often almost valid
       probe
           .memory()
           .putLong(at, data.consumeBoolean() ? data.consumeInt(-2, 5) : data.consumeLong());
@@ -45,22 +45,22 @@ class ProbeFuzzTest {
       assertTrue(probe.indexOf(probe.waiting(i)) <= i);
       assertEquals(probe.length() - i, probe.from(i).length());
     }
-    assertTrue(probe.isSameCircle(probe.copy(Probe.Kind.FOUND)));
+    assertTrue(probe.isSameCycle(probe.copy(Probe.Kind.FOUND)));
     String[] lines = probe.table(rank -> "rank " + rank).split("\n", -1);
     assertEquals(1 + probe.length(), lines.length);
-    assertEquals(probe.length() == Probe.MOST, probe.isFull());
+    assertEquals(probe.length() == Probe.MAX, probe.isFull());
   }
 
   @ParameterizedTest
   @CsvSource({"0, 1, ASK", "0, 16, ASK", "1, 0, READ", "2, 2, FOUND"})
-  void whatMakesSenseIsRead(long kind, long length, Probe.Kind expected) {
+  void validProbesAreRead(long kind, long length, Probe.Kind expected) {
     assertEquals(expected, probe(kind, length).kind(RANKS));
     requireReadable(probe(kind, length));
   }
 
   @ParameterizedTest
   @CsvSource({"0, 0", "2, 0", "0, 17", "0, -1", "3, 1", "-1, 1", "4294967296, 1", "0, 4294967297"})
-  void whatMakesNoSenseIsRefused(long kind, long length) {
+  void invalidProbesAreRefused(long kind, long length) {
     assertEquals(null, probe(kind, length).kind(RANKS));
   }
 }

@@ -10,10 +10,10 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.junit.jupiter.api.Test;
 
-/** What a report says, and what it must not say: its readers are strangers. */
+/** What a report shows, and what it hides from strangers. */
 class RankReportTest {
   @Test
-  void variablesThatNobodyKnowsAreNotShownNorCommands() {
+  void unknownVariablesAndCommandsAreHidden() {
     Map<String, String> variables =
         Map.ofEntries(
             Map.entry("OMPI_ARGV", "-Dapi.key=abc Train --password=abc"),
@@ -44,13 +44,13 @@ class RankReportTest {
   }
 
   @Test
-  void aReportHasAVersion() {
+  void reportsShowTheVersion() {
     String version = RankReport.properties().get(0);
     assertTrue(version.matches("gradient-sync=(unpackaged|\\d.*)"), version);
   }
 
   @Test
-  void aThreadsNameBreaksNoLine() throws Exception {
+  void threadNamesStayOnOneLine() throws Exception {
     Thread thread = new Thread(() -> {}, "a\nb\u2028c");
     String summary = RankReport.summary("", "", "", log(), thread);
     assertTrue(summary.contains("thread \"a b c\""), summary);

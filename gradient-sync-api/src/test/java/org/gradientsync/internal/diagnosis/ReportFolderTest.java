@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What ranks find of each other in a folder of reports. */
+/** What ranks leave for each other in a folder of reports. */
 @Timeout(60)
 class ReportFolderTest {
   private static final long ID = 0x123456789abcdefL;
@@ -19,7 +19,7 @@ class ReportFolderTest {
   @TempDir Path base;
 
   @Test
-  void aReportThatFindsNoRoomSaysSo() throws Exception {
+  void aReportThatCannotBeWrittenLeavesAReason() throws Exception {
     ReportFolder full = new ReportFolder(base, ID, 1);
     Path where = full.ask();
     Files.createSymbolicLink(where.resolve("rank-1.txt.part"), Path.of("/dev/full"));

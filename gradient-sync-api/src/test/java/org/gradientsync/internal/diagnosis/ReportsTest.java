@@ -22,13 +22,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a time-out leaves, with ranks that are threads; LostRankIT has those that are processes. */
+/** The reports after a time-out, with ranks that are threads; LostRankIT tests processes. */
 class ReportsTest {
   @TempDir Path folder;
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2})
-  void allRanksSayWhatTheyWereDoing(int stuck) throws Exception {
+  void everyRankReportsItsActivity(int stuck) throws Exception {
     CountDownLatch others = new CountDownLatch(2);
     LocalRanks.run(
         3,
@@ -41,7 +41,7 @@ class ReportsTest {
               return;
             }
             if (sync.rank() == 0) {
-              Thread.sleep(100); // it sums up though the others' time-outs come first
+              Thread.sleep(100); // it writes the summary even if the others time out first
             }
             String message =
                 assertThrows(RankLostException.class, () -> sync.average(buffer)).getMessage();
@@ -58,8 +58,8 @@ class ReportsTest {
       assertTrue(report.contains("\"rank-1\" "), report);
       assertTrue(report.contains("java.version="), report);
     }
-    String teller = Files.readString(reports.resolve("teller.txt"));
-    assertTrue(teller.matches((stuck == 0 ? "[12]" : "0") + ": .*\\R"), teller);
+    String summarizer = Files.readString(reports.resolve("teller.txt"));
+    assertTrue(summarizer.matches((stuck == 0 ? "[12]" : "0") + ": .*\\R"), summarizer);
     List<String> summary = Files.readAllLines(reports.resolve("summary.txt"));
     assertEquals(3, summary.size(), summary::toString);
     for (int rank = 0; rank < 3; rank++) {
@@ -74,9 +74,11 @@ class ReportsTest {
     }
   }
 
-  /** With buckets a thread of the library makes the calls; where that is, nobody wants to know. */
+  /**
+   * With buckets, a worker thread makes the calls; users want to know where their own thread is.
+   */
   @Test
-  void aRankThatIsStuckBetweenBucketsSaysWhere() throws Exception {
+  void aRankStuckBetweenBucketsReportsItsUserThread() throws Exception {
     CountDownLatch other = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -102,7 +104,7 @@ class ReportsTest {
   }
 
   @Test
-  void aFolderThatCannotBeMadeDoesNotHideTheTimeout() throws Exception {
+  void aMissingReportFolderDoesNotHideTheTimeout() throws Exception {
     Path file = Files.writeString(folder.resolve("file"), "");
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
     CountDownLatch over = new CountDownLatch(1);

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How often a process looks whether it is asked for reports. */
+/** How often a process checks for requests for reports. */
 @Timeout(60)
 class WatchTest {
   private static final int GROUPS = 200;
@@ -28,20 +28,20 @@ class WatchTest {
   private record Counts(long looks, long periods) {}
 
   @Test
-  void aProcessWithManyGroupsLooksOnceInAPeriod() {
+  void manyGroupsShareOneLookPerPeriod() {
     Counts counts = count(false);
     assertTrue(counts.looks > 0 && counts.looks <= counts.periods + 1, counts::toString);
   }
 
   @Test
-  void ranksOfOneProcessLookAtNothing() {
+  void ranksOfOneProcessNeedNoLook() {
     assertEquals(0, count(true).looks);
   }
 
   /**
-   * While rank 0 watches many groups.
+   * Runs while rank 0 watches many groups.
    *
-   * @param whole whether rank 1 does, too; otherwise it is as if it were another process
+   * @param whole whether rank 1 watches them, too; otherwise it stands for another process
    */
   private Counts count(boolean whole) {
     Counts[] result = new Counts[1];
@@ -64,7 +64,7 @@ class WatchTest {
           made.countDown();
           if (sync.rank() == 0) {
             made.await();
-            awaitPeriods(1); // in which a group was not yet complete
+            awaitPeriods(1); // a group may have been incomplete in the first
             long firstPeriod = Watch.PERIODS.get();
             long firstLook = Watch.LOOKS.get();
             awaitPeriods(PERIODS);

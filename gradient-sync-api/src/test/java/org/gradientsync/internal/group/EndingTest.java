@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Timeout;
@@ -19,7 +20,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What becomes of calls when the process of one rank ends. */
+/** What happens to calls when the process of one rank ends. */
 @Timeout(60)
 class EndingTest {
   private static final Duration LONG = Duration.ofSeconds(30);
@@ -30,9 +31,9 @@ class EndingTest {
   }
 
   /**
-   * Ends rank 1; rank 0 is told in its next call, or after one that rank 1 had come to.
+   * Ends rank 1. Rank 0 is notified in its next call, or after a call that rank 1 had reached.
    *
-   * @param messages whether it is told by messages, as between processes
+   * @param messages whether notices travel by messages, as between processes
    */
   private static void run(boolean messages, Ending ending) {
     CountDownLatch over = new CountDownLatch(1);
@@ -69,18 +70,18 @@ class EndingTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void callsThatBeginLaterThrow(boolean messages) {
+  void laterCallsThrow(boolean messages) {
     run(
         messages,
         (group, communicator) -> {
-          assertTrue(group.leaveAll());
+          assertTrue(group.leaveAll(Departure.CLOSED, ""));
           assertEnding(communicator);
         });
   }
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aCallThatWaitsThrows(boolean messages) {
+  void waitingCallsThrow(boolean messages) {
     run(
         messages,
         (group, communicator) -> {
@@ -90,7 +91,7 @@ class EndingTest {
                     while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
                       LockSupport.parkNanos(1_000_000);
                     }
-                    group.leaveAll();
+                    group.leaveAll(Departure.CLOSED, "");
                   });
           hook.setDaemon(true);
           hook.start();
@@ -99,15 +100,15 @@ class EndingTest {
         });
   }
 
-  /** The hook of the process may be slow, and somebody has to tell the others. */
+  /** The process's shutdown hook may be slow, and the others must still be notified. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aGroupThatIsClosedMeanwhileHasItsGoodbyeSaid(boolean messages) {
+  void groupsClosedWhileTheProcessEndsSendDepartureNotices(boolean messages) {
     run(
         messages,
         (group, communicator) -> {
-          Thread hook = new Thread(group::leaveAll);
-          synchronized (group.job().deadlockDetector()) { // which leaving has to close
+          Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
+          synchronized (group.job().deadlockDetector()) { // leaving must close it
             hook.start();
             while (!group.isEnding()) {
               Thread.onSpinWait();

@@ -14,7 +14,7 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What an all-gather costs, and that it is right for all numbers of ranks. */
+/** The cost of an all-gather, and its results for all numbers of ranks. */
 @Timeout(120)
 class ExchangeTest {
   private static final int CHANNELS = 1 << 13;
@@ -31,14 +31,14 @@ class ExchangeTest {
   }
 
   @Test
-  void anAllGatherTakesFewMessagesOfEachRank() {
+  void allGatherSendsFewMessagesPerRank() {
     LocalRanks.run(
         33,
         sync -> {
           CountingWorld transport = new CountingWorld();
           try (ProcessGroup group = ProcessGroup.world(transport)) {
             allGather(group, 20);
-            // 6 steps, of which each may be two messages: those around the end of the ranks
+            // 6 steps of at most two messages: blocks that wrap around need two
             assertTrue(transport.sent <= 12, () -> "messages: " + transport.sent);
             sync.barrier();
           }
@@ -46,7 +46,7 @@ class ExchangeTest {
   }
 
   @Test
-  void theBlocksLieInTheRanksOrder() {
+  void blocksAreInRankOrder() {
     for (int ranks = 1; ranks <= 9; ranks++) {
       LocalRanks.run(
           ranks,
@@ -60,7 +60,7 @@ class ExchangeTest {
   }
 
   @Test
-  void blocksAreLongerThanAMessage() {
+  void blocksMayExceedAMessage() {
     LocalRanks.run(
         3,
         sync -> {

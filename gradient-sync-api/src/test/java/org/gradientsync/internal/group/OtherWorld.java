@@ -6,9 +6,9 @@ import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
-/** A second transport of the ranks of a {@link LocalRanks#run}, for tests to make it special. */
+/** A second transport for the ranks of a {@link LocalRanks#run}, whose methods tests override. */
 public class OtherWorld implements Transport {
-  /** A message of it, likewise. */
+  /** A message whose methods tests override. */
   public static class OtherMessage implements Message {
     private final Message inner;
 
@@ -32,7 +32,7 @@ public class OtherWorld implements Transport {
     }
   }
 
-  private static final int APART = 1 << 22; // from the tags of the ranks' own world
+  private static final int APART = 1 << 22; // separates its tags from those of the ranks' own world
 
   private final Transport inner = LocalWorld.current().orElseThrow().transport();
 
@@ -68,6 +68,6 @@ public class OtherWorld implements Transport {
 
   @Override
   public void close() {
-    // that of the ranks' own world is closed by them
+    // the ranks close their own world
   }
 }

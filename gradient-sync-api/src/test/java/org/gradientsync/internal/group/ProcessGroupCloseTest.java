@@ -15,10 +15,10 @@ import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What a group gives back when it is closed. */
+/** What a group releases when it is closed. */
 @Timeout(60)
 class ProcessGroupCloseTest {
-  /** Messages that all fail to end. */
+  /** Messages whose close always fails. */
   private static final class NoEnd extends OtherWorld {
     private final Set<Message> open = new HashSet<>();
     private boolean closed;
@@ -54,14 +54,14 @@ class ProcessGroupCloseTest {
   }
 
   @Test
-  void messagesThatCannotBeEndedDoNotKeepTheRest() {
+  void aFailedMessageCloseDoesNotSkipTheRest() {
     LocalRanks.run(
         3,
         sync -> {
           NoEnd transport = new NoEnd();
           ProcessGroup world = ProcessGroup.world(transport);
           new GroupCommunicator(world).barrier();
-          world.arrivals().meetWithPayload();
+          world.arrivals().useInlinePayload();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);
@@ -69,9 +69,9 @@ class ProcessGroupCloseTest {
         });
   }
 
-  /** Threads leave their departures in what all of them have in common. */
+  /** Threads keep their departure notices in a shared map. */
   @Test
-  void theLastRankTakesAwayWhatAGroupHadInCommon() {
+  void theLastRankRemovesTheSharedState() {
     LocalRanks.run(
         3,
         sync -> {

@@ -25,7 +25,7 @@ class WaitTest {
   private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
 
   @Test
-  void ranksBeyondTheProcessorsYieldAtOnce() {
+  void oversubscribedRanksYieldAtOnce() {
     assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
     LocalRanks.run(
         PROCESSORS + 1,
@@ -33,7 +33,7 @@ class WaitTest {
   }
 
   @Test
-  void theRanksOfTheWholeNodeCountForAGroupOfSome() {
+  void subgroupsCountAllRanksOfTheNode() {
     assumeTrue(PROCESSORS < LocalRanks.MAX_RANKS);
     LocalRanks.run(
         Math.max(3, PROCESSORS + 1),
@@ -47,14 +47,14 @@ class WaitTest {
   }
 
   @Test
-  void ranksWithAProcessorEachDoNotYieldInAShortWait() {
+  void ranksWithAProcessorEachSpin() {
     assumeTrue(PROCESSORS > 1);
     LocalRanks.run(
         2, sync -> assertFalse(sync.rank() == 0 && yieldsSoon(LocalWorld.current().orElseThrow())));
   }
 
   @Test
-  void aWaitWhoseLooksAreSlowTimesOutAllTheSame() {
+  void slowMessageTestsDoNotPreventTheTimeout() {
     Timeouts timeouts = new Timeouts(Duration.ofSeconds(1), DEFAULT_LATE, Optional.empty());
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
@@ -71,7 +71,7 @@ class WaitTest {
                     () -> {
                       if (group.lines().get(1).contains("waits for rank 1")) {
                         slowLooks[0]++;
-                        LockSupport.parkNanos(50_000_000); // as on a machine with far more to do
+                        LockSupport.parkNanos(50_000_000); // as on an overloaded machine
                       }
                       return false;
                     });
@@ -80,13 +80,14 @@ class WaitTest {
             } finally {
               over.countDown();
             }
-            // 20 of 50 ms are the time-out; if only every 20th counted, it would be 200 or more.
+            // The time-out is 20 polls of 50 ms. If only every 20th counted, it would take 200 or
+            // more.
             assertTrue(slowLooks[0] < 60, "looks=" + slowLooks[0]);
           }
         });
   }
 
-  /** Whether rank 0 yields within a hundred looks at what it waits for. */
+  /** Whether rank 0 yields within a hundred polls of its message. */
   private static boolean yieldsSoon(ProcessGroup group) {
     boolean[] yields = new boolean[1];
     int[] looks = new int[1];
@@ -100,12 +101,12 @@ class WaitTest {
     return yields[0];
   }
 
-  /** A message of rank 1's. */
+  /** A message from rank 1. */
   private static Message message(BooleanSupplier hasCome) {
     return new Message() {
       @Override
       public void start() {
-        // by rank 1
+        // rank 1 starts it
       }
 
       @Override
@@ -115,7 +116,7 @@ class WaitTest {
 
       @Override
       public void close() {
-        // holds nothing
+        // nothing to release
       }
     };
   }

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the machine and control groups leave, in file systems that are made up. */
+/** The memory that the machine and control groups leave, in simulated file systems. */
 class FreeMemoryTest {
   private static final long MB = 1 << 20;
   private static final String SECOND = "31 23 0:28 / /sys/fs/cgroup rw shared:4 - cgroup2 cg rw\n";
@@ -86,9 +86,9 @@ class FreeMemoryTest {
   }
 
   @Test
-  void theMachineIsAskedWhereNoGroupHasALimit() throws IOException {
+  void theMachineLimitsWhereNoGroupDoes() throws IOException {
     machine(1000, 100);
-    allows(844); // an eighth of all is spared: 250 MB
+    allows(844); // spares 250 MB, an eighth of the total
     refuses(900, "the machine has too little memory left: bytes=" + mb(900));
     second("", "max", 5000, 0);
     allows(844);
@@ -97,7 +97,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void aGroupOfVersionTwoLeavesItsLimitWithoutWhatIsUsed() throws IOException {
+  void version2LeavesLimitMinusUsage() throws IOException {
     write("proc/self/mountinfo", SECOND);
     second("", mb(700), 300, 0);
     allows(300);
@@ -129,7 +129,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void swapThatIsNotKnownIsEnough() throws IOException {
+  void unknownSwapIsUnlimited() throws IOException {
     write("proc/self/mountinfo", SECOND);
     second("", mb(700), 300, 0);
     Files.delete(root.resolve("proc/meminfo"));
@@ -149,7 +149,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void aGroupThatCannotBeFoundIsThatWhichIsMounted() throws IOException {
+  void fallsBackToTheMountedGroup() throws IOException {
     write("proc/self/mountinfo", SECOND);
     second("", mb(700), 300, 0);
     for (String path : new String[] {"/docker/abc", "/../../other", "/"}) {
@@ -159,7 +159,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void anotherContainersGroupIsNotLookedAt() throws IOException {
+  void otherContainersAreIgnored() throws IOException {
     write("proc/self/mountinfo", SECOND.replace("0:28 / ", "0:28 /docker/abc "));
     write("proc/self/cgroup", "0::/docker/abcd\n");
     second("", mb(700), 300, 0);
@@ -169,7 +169,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void aGroupOfVersionOneLeavesItsLimitWithoutWhatIsUsed() throws IOException {
+  void version1LeavesLimitMinusUsage() throws IOException {
     write("proc/self/mountinfo", FIRST.formatted("/"));
     write("proc/self/cgroup", "7:cpu,cpuacct:/job\n4:memory:/job\n0::/\n");
     first("", 9223372036854771712L, 50_000, 0); // none
@@ -195,7 +195,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void whatCannotBeReadDoesNotMatter() throws IOException {
+  void unreadableFilesAreIgnored() throws IOException {
     write("proc/self/mountinfo", SECOND + FIRST.formatted("/") + "nonsense\n\n");
     write("proc/self/cgroup", "nonsense\n0::/\n");
     allows(350);
@@ -207,7 +207,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void manySmallPiecesAreLookedAtAsWell() throws IOException {
+  void manySmallPiecesAreChecked() throws IOException {
     write("proc/self/mountinfo", SECOND);
     FreeMemory memory = new FreeMemory(root);
     long taken = 0;
@@ -225,7 +225,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void whatKilledProcessesLeftIsDeletedBeforeMemoryIsRefused() throws Exception {
+  void staleFilesAreDeletedBeforeMemoryIsRefused() throws Exception {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), 1, 1);
     Files.write(left, new byte[4096]);
     write("proc/self/mountinfo", SECOND);
@@ -234,9 +234,9 @@ class FreeMemoryTest {
     assertFalse(Files.exists(left));
   }
 
-  /** Also where no memory is shared: it may be a container's, which has little. */
+  /** Also if no memory is shared: it may be a container's, which has little. */
   @Test
-  void whatKilledProcessesLeftIsDeletedBeforeTheFirstBuffer() throws Exception {
+  void staleFilesAreDeletedBeforeTheFirstBuffer() throws Exception {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), 2, 2);
     Files.write(left, new byte[4096]);
     try (GradientSync sync = GradientSync.create();
@@ -246,9 +246,9 @@ class FreeMemoryTest {
     }
   }
 
-  /** By bytes, as a look reads files. */
+  /** Counts allocated bytes, because a check reads files. */
   @Test
-  void manyThreadsAtOnceTakeOneLook() throws Exception {
+  void concurrentThreadsShareOneCheck() throws Exception {
     ThreadMXBean mx = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     new FreeMemory(root).allocate(8, 8); // loads classes
     long before = mx.getCurrentThreadAllocatedBytes();

@@ -20,7 +20,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
 
-/** What is host memory's own; HostDeviceTest of gradient-sync-test has the buffer contract. */
+/** Features of host memory; HostDeviceTest of gradient-sync-test runs the buffer contract. */
 class HostBufferTest {
   @Test
   void wrapsMemoryInPlace() {
@@ -89,7 +89,7 @@ class HostBufferTest {
   }
 
   @Test
-  void saysWhatWasAskedWhenMemoryRunsOut() throws Exception {
+  void reportsTheRequestWhenMemoryRunsOut() throws Exception {
     Process child =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -123,12 +123,12 @@ class HostBufferTest {
   }
 
   @Test
-  void sharedMemoryThatCannotBeHadIsNoFailure() throws IOException {
+  void fallsBackWithoutSharedMemory() throws IOException {
     SharedFiles files = new SharedFiles();
     HostMemory before = files.create(Integer.BYTES, 1 << 20);
     Path next = SharedFiles.path(files.process(), files.secret(), before.id() + 1);
     before.release();
-    Files.createFile(next); // so that the next one cannot be made
+    Files.createFile(next); // so that the next file cannot be created
     HostDevice device = new HostDevice();
     device.share(files);
     try (files;
@@ -139,11 +139,11 @@ class HostBufferTest {
   }
 
   @Test
-  void sharedMemoryIsSeenByThoseWhoMapItAndGoesWithItsBuffer() {
+  void mappedMemoryShowsChangesAndEndsWithItsBuffer() {
     try (SharedFiles files = new SharedFiles()) {
       HostDevice device = new HostDevice();
       device.share(files);
-      int count = 20_000; // small ones share files: SharedBlocksTest
+      int count = 20_000; // smaller buffers share files: SharedBlocksTest
       HostBuffer buffer = (HostBuffer) device.allocate(DataType.INT32, count);
       int[] values = new int[count];
       values[count - 1] = 3;

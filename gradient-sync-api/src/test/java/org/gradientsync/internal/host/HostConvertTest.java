@@ -34,11 +34,11 @@ class HostConvertTest {
     narrow.copyTo(back);
     for (int i = 0; i < ALL; i++) {
       double expected = value(half, i);
-      if (Double.isNaN(expected)) { // whatever its payload and sign
+      if (Double.isNaN(expected)) { // of any payload and sign
         assertEquals(0x7fc00000, Float.floatToRawIntBits(values[i]));
         assertEquals(half == DataType.FLOAT16 ? 0x7e00 : 0x7fc0, back[i]);
       } else {
-        assertEquals(expected, (double) values[i]); // tells -0 from +0
+        assertEquals(expected, (double) values[i]); // distinguishes -0 from +0
         assertEquals((short) i, back[i]);
       }
     }
@@ -55,7 +55,7 @@ class HostConvertTest {
     float[] values = new float[6 * infinity];
     short[] expected = new short[values.length];
     for (int lower = 0; lower < infinity; lower++) {
-      // Infinity is what the next power of two rounds to.
+      // The next power of two rounds to infinity.
       double above =
           lower + 1 < infinity
               ? value(half, lower + 1)
@@ -119,7 +119,7 @@ class HostConvertTest {
 
   @ParameterizedTest
   @EnumSource
-  void refusesWhatDoesNotFit(DataType type) {
+  void refusesTypesAndCountsThatDoNotFit(DataType type) {
     HostDevice device = new HostDevice();
     DeviceBuffer floats = device.allocate(DataType.FLOAT32, 10);
     DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 10);
@@ -155,7 +155,7 @@ class HostConvertTest {
     }
   }
 
-  /** Sign, exponent and fraction, put together in double. */
+  /** The value of sign, exponent and fraction, computed in double. */
   private static double value(DataType half, int bits) {
     int fractionBits = half == DataType.FLOAT16 ? 10 : 7;
     int bias = half == DataType.FLOAT16 ? 15 : 127;

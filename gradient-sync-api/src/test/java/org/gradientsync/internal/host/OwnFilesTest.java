@@ -60,7 +60,7 @@ class OwnFilesTest {
   }
 
   @Test
-  void anotherUsersAreRefused() throws IOException {
+  void otherUsersFilesAreRefused() throws IOException {
     OwnFiles others = OwnFiles.of(user() + 1);
     refuses(others, file, "it is another user's: owner=" + user() + ", user=" + (user() + 1));
     assertFalse(others.owns(file));
@@ -69,7 +69,7 @@ class OwnFilesTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"rw-rw----", "rw-r--rw-", "rw--w----", "rw-----w-"})
-  void whatOthersCanWriteToIsRefused(String mode) throws IOException {
+  void filesThatOthersCanWriteToAreRefused(String mode) throws IOException {
     mode(file, mode);
     refuses(own, file, "other users can write to it: mode=6");
     assertTrue(own.owns(file));
@@ -86,14 +86,14 @@ class OwnFilesTest {
   }
 
   @Test
-  void whatIsTooLargeIsRefused() throws IOException {
+  void largeFilesAreRefused() throws IOException {
     Files.writeString(file, "hello!");
     refuses(own, file, "it is too large: bytes=6, most=5");
   }
 
   @Test
   @Timeout(60)
-  void aPipeIsNotWaitedFor() throws IOException, InterruptedException {
+  void pipesDoNotBlock() throws IOException, InterruptedException {
     Path pipe = folder.resolve("pipe");
     Process maker = new ProcessBuilder("mkfifo", "-m", "600", pipe.toString()).start();
     assertTrue(maker.waitFor(50, TimeUnit.SECONDS));
@@ -105,7 +105,7 @@ class OwnFilesTest {
   }
 
   @Test
-  void whatIsMissingIsSaidSo() {
+  void missingFilesAreReported() {
     assertThrows(
         NoSuchFileException.class,
         () -> own.open(folder.resolve("none"), 5, StandardOpenOption.READ));

@@ -18,20 +18,20 @@ import org.junit.jupiter.params.provider.CsvSource;
 class ProcessesTest {
   private static final long SELF = ProcessHandle.current().pid();
 
-  /** A process that has ended and whose parent does not ask for its exit code. */
+  /** A process that has ended, and whose parent has not read its exit code. */
   @Test
   void aZombieHasEnded() throws Exception {
     String script = "exec 3<&0; (read line <&3) & echo $!; exec sleep 600";
     Process parent = new ProcessBuilder("sh", "-c", script).start();
     try (BufferedReader output = parent.inputReader()) {
       long child = Long.parseLong(output.readLine());
-      awaitStat(parent.pid(), "(sleep)"); // a shell would ask for the exit code
+      awaitStat(parent.pid(), "(sleep)"); // a shell would read the exit code
       assertTrue(Processes.isAlive(child, Processes.started(child)));
       parent.getOutputStream().close(); // ends the child
       awaitStat(child, ") Z ");
       assertFalse(Processes.isAlive(child, Processes.UNKNOWN));
       assertFalse(Processes.isAlive(child, Processes.started(child)));
-      assertTrue(MakerNames.isOfEndedProcess("p-", MakerNames.of("p-", child) + "x"));
+      assertTrue(ProcessFileNames.isOfEndedProcess("p-", ProcessFileNames.of("p-", child) + "x"));
     } finally {
       parent.destroyForcibly().waitFor();
     }
@@ -71,7 +71,7 @@ class ProcessesTest {
     "a) S (b, Z, 1, false",
     "a b ) c, Z, 1, false"
   })
-  void namesOfCommandsDoNotMatter(String command, String state, int threads, boolean alive) {
+  void commandNamesDoNotMatter(String command, String state, int threads, boolean alive) {
     String text =
         "7 ("
             + command

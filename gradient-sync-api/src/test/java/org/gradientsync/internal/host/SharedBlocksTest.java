@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Small shared buffers lie in few files, and mappings that are too many are refused. */
+/** Small shared buffers lie in few files, and too many mappings are refused. */
 class SharedBlocksTest {
   private static final int LARGE = 100_000;
 
@@ -51,7 +51,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void smallBuffersLieInFewFilesAndNotOnEachOther() throws IOException {
+  void smallBuffersShareFilesWithoutOverlap() throws IOException {
     Random random = new Random(1);
     List<HostBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < 20_000; i++) {
@@ -75,7 +75,9 @@ class SharedBlocksTest {
               expected,
               read(
                   (HostBuffer)
-                      mapped.seenAs(DataType.INT32).slice(buffer.memoryOffset(), buffer.count())));
+                      mapped
+                          .reinterpret(DataType.INT32)
+                          .slice(buffer.memoryOffset(), buffer.count())));
         }
       }
     }
@@ -91,7 +93,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void whatIsFreedIsTakenAgainAsZeros() throws IOException {
+  void freedPiecesAreReusedAsZeros() throws IOException {
     List<HostBuffer> lasting = new ArrayList<>();
     for (int step = 0; step < 3_000; step++) {
       HostBuffer buffer = allocate(DataType.INT32, 16_000);
@@ -107,7 +109,7 @@ class SharedBlocksTest {
   }
 
   @Test
-  void whatOthersMayBeReadingIsNotTakenAgain() throws IOException {
+  void piecesThatOthersMayReadAreNotReused() throws IOException {
     HostBuffer first = allocate(DataType.INT32, 16);
     first.copyFrom(values(16, 7));
     HostBuffer second = allocate(DataType.INT32, 16);
@@ -119,12 +121,12 @@ class SharedBlocksTest {
     for (int i = 0; i < 2_000; i++) {
       allocate(DataType.INT32, 16);
     }
-    second.close(); // the last one: the file's name goes, and what is mapped stays
+    second.close(); // the last piece: deletes the file, keeps the mapping
     assertArrayEquals(values(16, 7), read((HostBuffer) mapped.slice(offset, 16)));
   }
 
   @Test
-  void emptyAndLargeBuffersAreNotOfThem() throws IOException {
+  void emptyAndLargeBuffersUseNoBlock() throws IOException {
     assertEquals(0, allocate(DataType.INT32, 0).count());
     assertEquals(0, filesLeft());
     HostBuffer large = allocate(DataType.INT32, LARGE);
@@ -143,7 +145,7 @@ class SharedBlocksTest {
     Files.writeString(limit, "800\n");
     Files.writeString(maps, "7f00-7f01 r--p\n".repeat(692)); // 100 are spared
     files.close();
-    files = new SharedFiles(new Mappings(root));
+    files = new SharedFiles(new MappingLimit(root));
     HostBuffer large = allocate(DataType.INT32, LARGE);
     HostBuffer small = allocate(DataType.INT32, 3);
     Files.writeString(maps, "7f00-7f01 r--p\n".repeat(700));
@@ -156,16 +158,17 @@ class SharedBlocksTest {
             + " vm.max_map_count=3200",
         e.getMessage());
     assertEquals(2, filesLeft());
-    allocate(DataType.INT32, 3).close(); // needs no further one
+    allocate(DataType.INT32, 3).close(); // needs no new mapping
     large.close();
     small.close();
     Files.delete(maps);
-    allocate(DataType.INT32, LARGE).close(); // where it cannot be found out
+    allocate(DataType.INT32, LARGE).close(); // the limit cannot be read
   }
 
   @Test
   void thisProcessMayMapMore() throws IOException {
-    Mappings.HERE.require(1);
-    assertThrows(TooManyMappingsException.class, () -> Mappings.HERE.require(1 << 30));
+    MappingLimit.OF_THIS_PROCESS.require(1);
+    assertThrows(
+        TooManyMappingsException.class, () -> MappingLimit.OF_THIS_PROCESS.require(1 << 30));
   }
 }

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Files in the memory file system, and what others may have put there. */
+/** Files in the memory file system, and files that other users have planted there. */
 class SharedFilesTest {
   private static final int BYTES = 4096;
   private static final int OTHER_USER = 12345;
@@ -41,11 +41,11 @@ class SharedFilesTest {
   }
 
   private void isRefused(String reason) {
-    UncheckedIOException board =
+    UncheckedIOException writable =
         assertThrows(
-            UncheckedIOException.class, () -> SharedFiles.openBoard(process, secret, 0, BYTES));
-    assertTrue(board.getMessage().contains(reason), board::toString);
-    assertTrue(board.getMessage().contains("file=" + planted), board::toString);
+            UncheckedIOException.class, () -> SharedFiles.openWritable(process, secret, 0, BYTES));
+    assertTrue(writable.getMessage().contains(reason), writable::toString);
+    assertTrue(writable.getMessage().contains("file=" + planted), writable::toString);
   }
 
   private void isRefusedAsABuffer(String reason) {
@@ -57,21 +57,22 @@ class SharedFilesTest {
   }
 
   @Test
-  void filesArePrivateAndGoWithTheirMaker() throws IOException {
+  void filesArePrivateAndDeletedWithTheirOwner() throws IOException {
     SharedFiles files = new SharedFiles();
-    SharedFiles.Board board = files.createBoard(BYTES);
-    Path path = SharedFiles.path(files.process(), files.secret(), board.id());
+    SharedFiles.Writable writable = files.createWritable(BYTES);
+    Path path = SharedFiles.path(files.process(), files.secret(), writable.id());
     assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
-    ByteBuffer mapped = SharedFiles.openBoard(files.process(), files.secret(), board.id(), BYTES);
-    board.memory().putInt(8, 7);
+    ByteBuffer mapped =
+        SharedFiles.openWritable(files.process(), files.secret(), writable.id(), BYTES);
+    writable.memory().putInt(8, 7);
     assertEquals(7, mapped.getInt(8));
-    files.release(board.id());
+    files.release(writable.id());
     assertFalse(Files.exists(path));
     files.close();
   }
 
   @Test
-  void moreThanThereIsRoomForIsRefusedBeforeItIsTaken() throws IOException {
+  void oversizedRequestsAreRefusedUpFront() throws IOException {
     SharedFiles files = new SharedFiles();
     IOException e = assertThrows(IOException.class, () -> files.create(1L << 42, 1 << 30));
     assertTrue(e.getMessage().contains("bytes=" + (1L << 42)), e.getMessage());
@@ -95,8 +96,8 @@ class SharedFilesTest {
 
   @Test
   void aFileLikeThoseOfAPeerIsMapped() throws IOException {
-    plant(BYTES, "rw-------"); // so that the refusals below are for their reasons
-    assertEquals(BYTES, SharedFiles.openBoard(process, secret, 0, BYTES).capacity());
+    plant(BYTES, "rw-------"); // accepted, so the refusals below have other reasons
+    assertEquals(BYTES, SharedFiles.openWritable(process, secret, 0, BYTES).capacity());
     assertEquals(BYTES / 4, new HostDevice().map(DataType.FLOAT32, process, secret, 0).count());
   }
 
@@ -149,7 +150,7 @@ class SharedFilesTest {
   }
 
   @Test
-  void whatAKilledProcessLeftIsDeleted() throws IOException, InterruptedException {
+  void staleFilesAreDeleted() throws IOException, InterruptedException {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 3);
     Path alive = SharedFiles.path(process, secret, 3);
     Files.write(left, new byte[BYTES]);
@@ -165,20 +166,20 @@ class SharedFilesTest {
   }
 
   @Test
-  void anotherUsersLeftoversAreNotDeleted() throws IOException, InterruptedException {
+  void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
     Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 4);
     Files.write(left, new byte[BYTES]);
     try {
       if (giveAway(left)) {
         new SharedFiles().close();
-        assertTrue(Files.exists(left)); // though root could delete it
+        assertTrue(Files.exists(left)); // although root could delete it
       }
     } finally {
       Files.delete(left);
     }
   }
 
-  /** Whether it can be done; without root the same is tested with another owner: OwnFilesTest. */
+  /** Changes the owner if possible. OwnFilesTest tests the same without root. */
   private static boolean giveAway(Path file) throws IOException {
     try {
       Files.setAttribute(file, "unix:uid", OTHER_USER);

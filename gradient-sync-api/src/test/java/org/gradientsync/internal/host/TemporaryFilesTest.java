@@ -38,7 +38,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void areForThisUserAlone() throws IOException {
+  void onlyThisUserHasAccess() throws IOException {
     TemporaryFiles files = new TemporaryFiles(folder, "test");
     Path made = files.createFolder();
     assertEquals("rwx------", mode(made));
@@ -52,7 +52,7 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void whatAKilledProcessLeftIsDeleted() throws IOException, InterruptedException {
+  void staleFilesAreDeleted() throws IOException, InterruptedException {
     TemporaryFiles files = new TemporaryFiles(folder, "test");
     long ended = ended();
     Path outside = Files.writeString(folder.resolve("outside"), "stays");
@@ -80,27 +80,27 @@ class TemporaryFilesTest {
   }
 
   @Test
-  void anotherUsersLeftoversAreNotTouched() throws IOException, InterruptedException {
-    Path left = Files.writeString(folder.resolve(MakerNames.of("p-", ended()) + "x"), "");
+  void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
+    Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
     int user = (int) Files.getAttribute(left, "unix:uid");
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.of(user + 1));
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.of(user + 1));
     assertTrue(Files.exists(left));
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.of(user));
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.of(user));
     assertFalse(Files.exists(left));
   }
 
   @Test
-  void namesThatNoProcessGaveDoNotStopTheCleaning() throws IOException, InterruptedException {
-    String start = MakerNames.of("p-", 1).replaceAll("1-$", "");
+  void foreignNamesDoNotStopTheCleanup() throws IOException, InterruptedException {
+    String start = ProcessFileNames.of("p-", 1).replaceAll("1-$", "");
     for (String name :
         new String[] {
           "", "-", "-1-x", "x-x-x", "0-x", "99999999999999999999-x", "12", "12-", "1e3-"
         }) {
       Files.writeString(folder.resolve(start + name), "");
-      assertFalse(MakerNames.isOfEndedProcess("p-", start + name), name);
+      assertFalse(ProcessFileNames.isOfEndedProcess("p-", start + name), name);
     }
-    Path left = Files.writeString(folder.resolve(MakerNames.of("p-", ended()) + "x"), "");
-    MakerNames.deleteLeftovers(folder, "p-", OwnFiles.ofThisUser());
+    Path left = Files.writeString(folder.resolve(ProcessFileNames.of("p-", ended()) + "x"), "");
+    ProcessFileNames.deleteStaleFiles(folder, "p-", OwnFiles.ofThisUser());
     assertFalse(Files.exists(left));
   }
 }

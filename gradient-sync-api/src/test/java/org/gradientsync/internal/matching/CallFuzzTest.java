@@ -12,14 +12,14 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.internal.host.HostDevice;
 
-/** Calls as another rank may have sent them: any bytes. */
+/** Calls as another rank may send them: any bytes. */
 class CallFuzzTest {
   private static final int LONGEST = 190;
 
   private static ByteBuffer call(FuzzedDataProvider data) {
     ByteBuffer call = ByteBuffer.allocateDirect(Call.BYTES).order(ByteOrder.nativeOrder());
     for (int at = 0; at < Call.BYTES; at += Long.BYTES) {
-      if (data.consumeBoolean()) { // often what is nearly right
+      if (data.consumeBoolean()) { // often almost valid
         call.putInt(at, data.consumeInt(-2, 110));
         call.putInt(at + Integer.BYTES, data.consumeInt(-2, 110));
       } else {
@@ -50,7 +50,7 @@ class CallFuzzTest {
     assertEquals(Call.BYTES, a.remaining(), "a position was moved");
   }
 
-  /** Where another rank says that its buffer lies: in the memory that was mapped, or refused. */
+  /** The place of another rank's buffer lies in the mapped memory, or is refused. */
   @FuzzTest
   void aClaimedPlaceIsInTheMemoryOrRefused(FuzzedDataProvider data) {
     ByteBuffer call = call(data);

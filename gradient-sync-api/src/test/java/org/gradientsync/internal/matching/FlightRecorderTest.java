@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Which of the last calls are done. */
+/** Which of the recent calls are finished. */
 class FlightRecorderTest {
   private static FlightRecorder enqueued(int calls) {
     FlightRecorder log = new FlightRecorder();
@@ -21,7 +21,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void aDeviceHasDoneWhatItSaysAndNothingLater() {
+  void deviceCompletesCallsUpToTheGivenNumber() {
     FlightRecorder log = enqueued(3);
     assertEquals(3, log.unsettled());
     log.settled(2);
@@ -33,7 +33,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void whatEndedOnTheHostIsNotTheDevices() {
+  void deviceDoesNotCompleteHostCalls() {
     FlightRecorder log = enqueued(1);
     log.next();
     assertEquals(0, log.unsettled());
@@ -42,9 +42,9 @@ class FlightRecorderTest {
     assertEquals(List.of("enqueued", "took"), outcomes(log));
   }
 
-  /** Whoever finds a call done may be late: its place may be another's by then. */
+  /** A completion may arrive late, when its slot holds a newer call. */
   @Test
-  void aCallInThePlaceOfAnotherIsNotTakenForIt() {
+  void reusedSlotsAreNotMistakenForOldCalls() {
     FlightRecorder log = enqueued(33);
     log.settled(1);
     assertEquals(33, log.unsettled());
@@ -53,7 +53,7 @@ class FlightRecorderTest {
   }
 
   @Test
-  void nothingIsUnsettledBeforeTheFirstCallAndOnceAllAreForgotten() {
+  void nothingIsUnsettledInitiallyOrAfterClear() {
     assertEquals(0, new FlightRecorder().unsettled());
     FlightRecorder log = enqueued(5);
     log.clear();

@@ -10,10 +10,10 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.junit.jupiter.api.Test;
 
-/** What others say, in this rank's log. */
+/** Texts of other ranks in this rank's log. */
 class ShortTextTest {
   @Test
-  void textOfOthersIsCutAndHasNoControlCharacters() {
+  void textIsTruncatedWithoutControlCharacters() {
     ByteBuffer memory = ByteBuffer.allocate(16);
     ShortText.put(memory, 4, 8, "a\n\u001b[2Jbcdefgh");
     assertEquals("a  [2Jbc", ShortText.get(memory, 4, 8));
@@ -23,13 +23,13 @@ class ShortTextTest {
   }
 
   @Test
-  void whatBreaksLinesOrTurnsThemIsBlank() {
+  void lineBreaksAndDirectionMarksBecomeBlanks() {
     assertEquals("a b c d e", ShortText.oneLine("a\u0085b\u2028c\u202ed\u2029e"));
     assertEquals("w\u00e4 \ud83d\ude00", ShortText.oneLine("w\u00e4 \ud83d\ude00"));
   }
 
   @Test
-  void aBuffersNameBreaksNoLine() {
+  void bufferNamesStayOnOneLine() {
     try (HostDevice device = new HostDevice();
         AbstractDeviceBuffer buffer = device.allocate(DataType.INT32, 3).named("a\u2028b")) {
       ByteBuffer call = ByteBuffer.allocate(Call.BYTES);

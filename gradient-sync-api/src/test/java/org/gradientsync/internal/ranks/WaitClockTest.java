@@ -5,13 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** How time counts. */
+/** How a wait's time is counted. */
 class WaitClockTest {
   private long now = Long.MAX_VALUE - 5; // nanoTime may overflow
   private final WaitClock clock = new WaitClock(() -> now);
 
   @Test
-  void timeCountsFromLookToLook() {
+  void timeAddsUpBetweenLooks() {
     assertEquals(0, clock.look());
     now += 3;
     assertEquals(3, clock.look());
@@ -21,17 +21,17 @@ class WaitClockTest {
   }
 
   @Test
-  void timeInWhichNobodyCouldLookDoesNotCount() {
+  void longGapsBetweenLooksDoNotCount() {
     now += 7;
     clock.look();
     now += Duration.ofHours(1).toNanos();
-    assertEquals(7 + WaitClock.MOST_PER_LOOK.toNanos(), clock.look());
+    assertEquals(7 + WaitClock.MAX_PER_LOOK.toNanos(), clock.look());
     now += 2;
-    assertEquals(9 + WaitClock.MOST_PER_LOOK.toNanos(), clock.look());
+    assertEquals(9 + WaitClock.MAX_PER_LOOK.toNanos(), clock.look());
   }
 
   @Test
-  void whatLastsLongIsNoticedByManyLooks() {
+  void manyShortStepsAddUp() {
     for (int second = 0; second < 60; second++) {
       for (int look = 0; look < 20; look++) {
         now += Duration.ofMillis(50).toNanos();
@@ -42,7 +42,7 @@ class WaitClockTest {
   }
 
   @Test
-  void aRestartBeginsAtZero() {
+  void restartResetsToZero() {
     now += 10;
     clock.look();
     now += 20;

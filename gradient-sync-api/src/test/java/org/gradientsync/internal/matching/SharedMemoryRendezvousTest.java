@@ -11,34 +11,36 @@ import org.gradientsync.spi.Settings;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What a rank leaves on the board for the others. */
-class BoardTest {
+/** A rank that abandons a call in shared memory. */
+class SharedMemoryRendezvousTest {
   private static final int RANKS = 2;
 
-  /** A rank may be gone on and have failed before the other has looked whether it failed. */
+  /** A rank may have gone on and failed in a later call before the other checks this one. */
   @ParameterizedTest
   @CsvSource({"5, true", "6, false"})
-  void whoGivesUpInALaterCallHasNotGivenUpInThisOne(long call, boolean inThisOne) {
+  void abandoningALaterCallDoesNotCountForThisOne(long call, boolean inThisOne) {
     LocalRanks.run(
         RANKS,
         own -> {
           try (ProcessGroup world = ProcessGroup.world(new OtherWorld());
               ProcessGroup group =
                   world.split(0, world.rank(), new Settings(Map.of()).timeouts())) {
-            NodeMemory memory = NodeMemory.share(new GroupCommunicator(group), Board.BYTES);
-            Board board = new Board(memory, group.rank(), RANKS);
-            board.come(5);
+            NodeMemory memory =
+                NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
+            SharedMemoryRendezvous rendezvous =
+                new SharedMemoryRendezvous(memory, group.rank(), RANKS);
+            rendezvous.arrive(5);
             own.barrier();
             if (group.rank() == 1) {
-              board.come(call);
-              board.abandon();
+              rendezvous.arrive(call);
+              rendezvous.abandon();
             }
             own.barrier();
             if (group.rank() == 0) {
-              assertEquals(inThisOne, board.gaveUp(1));
-              assertEquals(true, board.abandoned(1));
-              board.come(call);
-              assertEquals(true, board.gaveUp(1));
+              assertEquals(inThisOne, rendezvous.gaveUp(1));
+              assertEquals(true, rendezvous.abandoned(1));
+              rendezvous.arrive(call);
+              assertEquals(true, rendezvous.gaveUp(1));
             }
             own.barrier();
           }

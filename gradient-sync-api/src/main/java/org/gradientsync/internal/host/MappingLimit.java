@@ -9,68 +9,64 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How many mappings of memory this process may still make. The JVM needs some for threads and its
- * garbage collector, and aborts where Linux refuses them.
+ * The number of memory mappings that this process may still create. The JVM needs some for threads
+ * and its garbage collector, and aborts if Linux refuses them.
  */
-public final class Mappings {
-  /** Of this process. */
-  static final Mappings HERE = new Mappings(Path.of("/"));
+final class MappingLimit {
+  static final MappingLimit OF_THIS_PROCESS = new MappingLimit(Path.of("/"));
 
-  private static final long MOST_SPARE = 4096; // for the JVM
-  private static final int PART_SPARE = 8;
-  private static final int PART_UNLOOKED = 8; // what else makes mappings is not counted
-  private static final int LOOKS = 10; // while the garbage collector unmaps
-  private static final long LOOK_NANOS = 50_000_000;
+  private static final long MAX_SPARE = 4096; // for the JVM
+  private static final int SPARE_PART = 8;
+  private static final int UNCHECKED_PART = 8; // mappings created elsewhere are not counted
+  private static final int ATTEMPTS = 10; // while the garbage collector unmaps
+  private static final long PAUSE_NANOS = 50_000_000;
 
   private final Path limit;
   private final Path maps;
-  private final AtomicLong unlooked = new AtomicLong(); // that may be made without a look
+  private final AtomicLong unchecked =
+      new AtomicLong(); // mappings that may be created without a check
 
   /**
-   * Mappings.
-   *
    * @param root the root of the file system
    */
-  Mappings(Path root) {
+  MappingLimit(Path root) {
     limit = root.resolve("proc/sys/vm/max_map_count");
     maps = root.resolve("proc/self/maps");
   }
 
   /**
-   * Refuses more mappings than there may be.
-   *
-   * @param more how many are to be made now
-   * @throws TooManyMappingsException if those are too many
+   * @param more the number of new mappings
+   * @throws TooManyMappingsException if there would be too many
    */
   void require(int more) throws TooManyMappingsException {
-    if (unlooked.addAndGet(-more) < 0) {
-      look(more);
+    if (unchecked.addAndGet(-more) < 0) {
+      check(more);
     }
   }
 
-  private synchronized void look(int more) throws TooManyMappingsException {
+  private synchronized void check(int more) throws TooManyMappingsException {
     long most;
     long count;
     try {
-      most = most();
-      long allowed = most - Math.min(MOST_SPARE, most / PART_SPARE) - more;
+      most = limit();
+      long allowed = most - Math.min(MAX_SPARE, most / SPARE_PART) - more;
       count = count();
-      for (int look = 0; look < LOOKS && count > allowed; look++) {
-        if (look == 0) {
-          System.gc(); // unmapping closed buffers is left to it
+      for (int attempt = 0; attempt < ATTEMPTS && count > allowed; attempt++) {
+        if (attempt == 0) {
+          System.gc(); // only the collector unmaps closed buffers
         }
-        LockSupport.parkNanos(LOOK_NANOS);
+        LockSupport.parkNanos(PAUSE_NANOS);
         count = count();
       }
       if (count <= allowed) {
-        unlooked.set((allowed - count) / PART_UNLOOKED);
+        unchecked.set((allowed - count) / UNCHECKED_PART);
         return;
       }
     } catch (IOException | RuntimeException e) {
-      unlooked.set(MOST_SPARE); // not Linux, or not to be read
+      unchecked.set(MAX_SPARE); // not Linux, or not readable
       return;
     }
-    unlooked.set(0);
+    unchecked.set(0);
     throw new TooManyMappingsException(
         "this process has too many mappings of memory: mappings="
             + count
@@ -81,8 +77,8 @@ public final class Mappings {
             + 4 * most);
   }
 
-  /** The limit, read at once: the rest of a part would be empty. */
-  private long most() throws IOException {
+  /** Reads the limit in one call: the file cannot be read in parts. */
+  private long limit() throws IOException {
     byte[] bytes = new byte[64];
     try (InputStream in = Files.newInputStream(limit)) {
       int read = in.read(bytes);
@@ -90,7 +86,7 @@ public final class Mappings {
     }
   }
 
-  /** The lines of the kernel's list. */
+  /** The number of lines of the kernel's list. */
   private long count() throws IOException {
     long lines = 0;
     byte[] bytes = new byte[1 << 16];

@@ -9,20 +9,19 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
 
 /**
- * Messages over runs of a device buffer's elements. Where a run is not contiguous (at the border of
- * two segments of a host buffer beyond 1 GiB), the message goes through a small piece of memory of
- * its own.
+ * Messages for runs of a device buffer's elements. If a run is not contiguous (at the border of two
+ * segments of a host buffer beyond 1 GiB), its message goes through a bounce buffer.
  */
-public final class Pieces {
-  private Pieces() {}
+final class RunMessages {
+  private RunMessages() {}
 
-  /** The whole of a run for its messages, which may share it; null where it is not contiguous. */
+  /** The memory of a run, which its messages may share; null if it is not contiguous. */
   static ByteBuffer view(DeviceBuffer run) {
     return ((AbstractDeviceBuffer) run).nativeView(0, run.count());
   }
 
   /**
-   * Prepares sending a run's elements to a rank, or receiving them from it.
+   * Prepares to send a run's elements to a rank, or to receive them.
    *
    * @param view the run's {@link #view}
    */
@@ -36,17 +35,19 @@ public final class Pieces {
     ByteBuffer memory = view != null ? view : HostBuffers.allocate((int) run.sizeInBytes());
     Message message =
         sends ? group.sender(memory, peer, channel) : group.receiver(memory, peer, channel);
-    return view != null ? message : new Bounced(message, (AbstractDeviceBuffer) run, memory, sends);
+    return view != null
+        ? message
+        : new BouncedMessage(message, (AbstractDeviceBuffer) run, memory, sends);
   }
 
-  private static final class Bounced implements Message {
+  private static final class BouncedMessage implements Message {
     private final Message inner;
     private final AbstractDeviceBuffer run;
     private final ByteBuffer bounce;
     private final boolean sends;
     private boolean pending;
 
-    Bounced(Message inner, AbstractDeviceBuffer run, ByteBuffer bounce, boolean sends) {
+    BouncedMessage(Message inner, AbstractDeviceBuffer run, ByteBuffer bounce, boolean sends) {
       this.inner = inner;
       this.run = run;
       this.bounce = bounce.duplicate().order(ByteOrder.nativeOrder());

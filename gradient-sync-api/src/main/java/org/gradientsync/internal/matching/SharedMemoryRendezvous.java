@@ -6,30 +6,30 @@ import java.nio.ByteOrder;
 import org.gradientsync.spi.Message;
 
 /**
- * A piece of memory that all ranks of a group have mapped, on which each one writes in its own rows
- * and reads the others': rendezvous costs a few loads and stores.
+ * A rendezvous in memory that all ranks of a group have mapped. Each rank writes to its own rows
+ * and reads the others', so a rendezvous costs a few loads and stores.
  *
- * <p>A rank has a word that says in which call it has given up, and three counters, each in a cache
- * line of its own: the call that it has come to, the call whose shard it has reduced, and the call
- * that it is done with. They hold the call's number and only grow, so nothing is ever reset. What a
- * rank asks for lies in one of two places by turns: it comes to call k + 2 only after all others
- * have come to k + 1, and so have read what it asked for at k.
+ * <p>Each rank has a word with the call that it abandoned, and three counters, each in a cache line
+ * of its own: the call that it has reached, the call whose shard it has reduced, and the call that
+ * it has finished. Counters hold call numbers and only grow, so they are never reset. A rank
+ * alternates between two slots for what it asks for. It reaches call k + 2 only after all others
+ * have reached k + 1, and so have read its slot of call k.
  */
-public final class Board implements Rendezvous {
-  /** The counter of the call that a rank has come to. */
-  static final int COME = 0;
+public final class SharedMemoryRendezvous implements Rendezvous {
+  /** The counter of the call that a rank has reached. */
+  static final int ARRIVED = 0;
 
   /** The counter of the call whose shard a rank has reduced. */
   public static final int REDUCED = 1;
 
-  /** The counter of the call after which a rank looks at nobody's memory any more. */
+  /** The counter of the call after which a rank reads no other rank's memory. */
   public static final int DONE = 2;
 
   private static final int ABANDONED = 3;
   private static final int LINE = Counter.LINE;
   private static final int CALLS = 4 * LINE;
 
-  /** The memory that a rank's part of a board takes. */
+  /** The size of a rank's part of the memory. */
   public static final int BYTES = CALLS + 2 * LINE;
 
   private final int rank;
@@ -39,13 +39,11 @@ public final class Board implements Rendezvous {
   private long current;
 
   /**
-   * A board.
-   *
    * @param memory {@link #BYTES} zeros for each rank
    * @param rank this rank
    * @param size the number of ranks
    */
-  public Board(NodeMemory memory, int rank, int size) {
+  public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     node = memory;
     calls = new ByteBuffer[size][2];
@@ -67,32 +65,32 @@ public final class Board implements Rendezvous {
   }
 
   @Override
-  public void come(long sequence) {
+  public void arrive(long sequence) {
     current = sequence;
-    set(COME);
+    set(ARRIVED);
   }
 
   /**
-   * Sets one of this rank's counters to the current call. What was written before is seen by who
-   * sees it.
+   * Sets one of this rank's counters to the current call. A rank that sees the new value also sees
+   * all earlier writes of this rank.
    */
   public void set(int counter) {
     counters[rank][counter].set(current);
   }
 
-  /** What finishes when a rank's counter has reached the current call. */
+  /** Finishes when a rank's counter has reached the current call. */
   public Message flag(int peer, int counter) {
     return counters[peer][counter].expect(current);
   }
 
   @Override
   public Message arrival(int peer) {
-    return counters[peer][COME].expect(current);
+    return counters[peer][ARRIVED].expect(current);
   }
 
   @Override
-  public Message told(int peer) {
-    return counters[rank][COME].expect(current); // at once
+  public Message sent(int peer) {
+    return counters[rank][ARRIVED].expect(current); // done as soon as it is written
   }
 
   @Override
@@ -114,9 +112,8 @@ public final class Board implements Rendezvous {
   }
 
   /**
-   * Whether a rank has given up in the call that this one is in, or before. One that has done its
-   * part of this call and has given up in a later one has not: it went on after this rank was done
-   * with its memory.
+   * Whether a rank has given up in the current call or before. A rank that gave up in a later call
+   * has finished the current one: it went on only after this rank had finished with its memory.
    */
   public boolean gaveUp(int peer) {
     return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
@@ -124,6 +121,6 @@ public final class Board implements Rendezvous {
 
   @Override
   public void close() {
-    // the mapping goes with the last reference to it
+    // the collector unmaps the memory after the last reference
   }
 }

@@ -14,28 +14,29 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Names of files and folders that say which process made them, so that a later one can delete what
- * a killed one has left behind: a prefix, the process id's namespace, the process id, and more.
+ * Names of files and folders that contain the id of the process that created them, so that a later
+ * process can delete the files of a killed one. A name is a prefix, the namespace of process ids,
+ * the process id, and a suffix.
  */
-public final class MakerNames {
-  private static final Logger log = LoggerFactory.getLogger(MakerNames.class);
+final class ProcessFileNames {
+  private static final Logger log = LoggerFactory.getLogger(ProcessFileNames.class);
 
-  /** Where it cannot be found out, nothing is known about the processes of other files. */
+  /** The namespace if it cannot be read. Then no process id in a file name can be checked. */
   private static final String UNKNOWN = "0";
 
-  /** Process ids mean something only among processes that number them alike. */
+  /** Process ids can be compared only within one namespace. */
   private static final String NAMESPACE = namespace();
 
   private static final Pattern REST = Pattern.compile("([1-9]\\d{0,9})-.+");
 
-  private MakerNames() {}
+  private ProcessFileNames() {}
 
-  /** How the names of all that a process makes begin. */
+  /** The prefix of the names of all files of a process. */
   static String of(String prefix, long process) {
     return prefix + NAMESPACE + "-" + process + "-";
   }
 
-  /** Whether a name is of a process that has ended. */
+  /** Whether a file belongs to a process that has ended. */
   static boolean isOfEndedProcess(String prefix, String name) {
     String start = prefix + NAMESPACE + "-";
     if (NAMESPACE.equals(UNKNOWN) || !name.startsWith(start)) {
@@ -45,8 +46,8 @@ public final class MakerNames {
     return rest.matches() && !Processes.isAlive(Long.parseLong(rest.group(1)), Processes.UNKNOWN);
   }
 
-  /** Deletes what ended processes of this user have left in a folder. */
-  static void deleteLeftovers(Path folder, String prefix, OwnFiles own) {
+  /** Deletes the files of ended processes of this user from a folder. */
+  static void deleteStaleFiles(Path folder, String prefix, OwnFiles own) {
     try (DirectoryStream<Path> paths =
         Files.newDirectoryStream(
             folder, path -> isOfEndedProcess(prefix, path.getFileName().toString()))) {
