@@ -1,11 +1,11 @@
 package org.gradientsync.spi;
 
 /**
- * Which rank asks for a device.
+ * A rank's request for a device.
  *
- * @param rank its rank in the job
- * @param localRank its rank on its node, from 0
+ * @param rank the rank's number in the job
+ * @param localRank its number on its node, from 0
  * @param localSize the number of ranks on its node
- * @param settings what the user asked for
+ * @param settings the user's settings
  */
 public record DeviceRequest(int rank, int localRank, int localSize, Settings settings) {}
