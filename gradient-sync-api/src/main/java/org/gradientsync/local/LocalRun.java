@@ -18,9 +18,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
- * that failed, or that the wait was interrupted before. After a failure it waits for the others for
- * some time only: a thread that ignores interrupts is left behind.
+ * One run of ranks as threads. It starts the threads, waits for them, and throws the first failure:
+ * a rank's, or an interrupt of the waiting thread. After a failure it waits for the other ranks
+ * only for a limited time, so a thread that ignores interrupts is left running.
  */
 final class LocalRun {
   private static final long LOOK_MILLIS = 1000;
@@ -36,7 +36,7 @@ final class LocalRun {
   private final Duration grace;
 
   /**
-   * A run.
+   * Creates the threads.
    *
    * @param grace how long to wait for the other ranks after a failure
    */
@@ -54,7 +54,7 @@ final class LocalRun {
     }
   }
 
-  /** Returns when all have succeeded. */
+  /** Returns when all ranks have succeeded; otherwise throws. */
   void run() {
     ExitHook hook = new ExitHook(threads);
     try {
@@ -65,7 +65,7 @@ final class LocalRun {
     }
     int rank = firstWithoutResult();
     if (rank == threads.length) {
-      return; // also if none has heeded that this thread was interrupted
+      return; // even if this thread was interrupted
     }
     if (group.cause() == null) {
       throw new GradientSyncException(
@@ -79,7 +79,7 @@ final class LocalRun {
     throw failure;
   }
 
-  /** Of each thread that has not ended: that it has not, and where it is. */
+  /** One exception for each thread that still runs, with that thread's stack trace. */
   private List<GradientSyncException> leftBehind() {
     List<GradientSyncException> all = new ArrayList<>();
     for (Thread thread : threads) {
@@ -110,7 +110,7 @@ final class LocalRun {
     for (int rank = 0; rank < threads.length; rank++) {
       try {
         threads[rank].start();
-      } catch (OutOfMemoryError e) { // there may be no more threads
+      } catch (OutOfMemoryError e) { // the system may have no more threads
         group.note(rank, e);
         endOthers();
         return;
@@ -135,14 +135,14 @@ final class LocalRun {
       try {
         task.run(sync);
       } catch (Throwable e) {
-        group.note(rank, e); // before closing, which may throw, too, and hide it
+        group.note(rank, e); // before closing, which may throw, too
         throw e;
       }
     }
   }
 
   private GradientSync create(ProcessGroup world) {
-    LocalWorld.enter(world); // first, so that the options may ask which rank this is
+    LocalWorld.enter(world); // first, because the options may ask for the rank
     return SyncBuilder.of(options.apply(GradientSync.builder())).ranks(world).create();
   }
 
@@ -165,7 +165,7 @@ final class LocalRun {
           sinceFailure = sinceFailure == null ? new WaitClock() : sinceFailure;
           long waited = sinceFailure.look();
           if (waited > grace.toNanos()) {
-            break; // and no more than a look at the others
+            break; // the loop still checks each remaining thread once
           }
           if (!warned && waited > WARN_NANOS) {
             warned = true;
@@ -186,7 +186,7 @@ final class LocalRun {
     }
   }
 
-  /** Nobody else is told before these have ended, or are left behind. */
+  /** The log is the only report until these threads end or the grace period is over. */
   private void warnOfThoseThatGoOn() {
     log.warn(
         "{}; these have not noticed, as they make no calls: {}",
