@@ -34,7 +34,7 @@ import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** One rank's sync: its calls in their order, handed to the reducer. */
+/** One rank's sync: it runs the program's calls one after the other, on the reducer. */
 final class GradientSyncImpl extends GradientSync implements BucketSync {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
@@ -47,7 +47,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private final boolean finite;
   private final Map<String, String> alternatives;
   private CallInterceptor interceptor; // or null
-  private Communicator shown; // to the program
+  private Communicator shown; // the program's view of the communicator, possibly wrapped
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -95,7 +95,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   private void reduce(DeviceBuffer buffer, ReduceOp op) {
-    synchronized (group) { // so that no other thread closes what has been checked
+    synchronized (group) { // so that no other thread closes the buffer after the checks
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
       lookForNotFinite(buffer);
@@ -251,14 +251,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       }
       closed = true;
       Resources.closeAll(
-          reducer, // and with it all that has been enqueued
+          reducer, // which waits for the work enqueued on the device
           this::report,
           communicator,
           device);
     }
   }
 
-  /** One line for the job, as at the start. */
+  /** Logs one line for the job, as at the start. */
   private void report() {
     try {
       observer.close();
@@ -346,13 +346,13 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     device.intercept(newInterceptor);
   }
 
-  /** What a call of the program's is made with; null if it is to be left out. */
+  /** The buffer for the program's call, or null to skip the call. */
   private DeviceBuffer intercepted(DeviceBuffer buffer) {
     Objects.requireNonNull(buffer, "buffer");
     return interceptor == null ? buffer : interceptor.beforeCall(buffer);
   }
 
-  /** The ranks tell each other when they meet, so that all of them throw. */
+  /** The rendezvous exchanges the result, so that all ranks throw. */
   private void lookForNotFinite(DeviceBuffer buffer) {
     if (finite) {
       group.found(device.firstNotFinite(buffer));
