@@ -8,26 +8,26 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.internal.diagnosis.HelpingThread;
 
 /**
- * Carries out averages beside its callers' work, in the order in which they were handed over: for
- * reducers that block the host. Each {@link GradientBuckets} has a lane of its own, and the thread
- * ends what is left of a lane when something in it fails.
+ * Runs averages concurrently with its callers' work, in the order of submission. For reducers that
+ * block the host. Each {@link GradientBuckets} has its own lane. If work of a lane fails, the
+ * thread skips the rest of that lane's work.
  *
- * <p>What all ranks are told of is the end of that lane only. If a gradient is not finite, all
- * ranks leave out the same averages. If calls do not match, it may be another lane's on another
- * rank; what is left of the two does not match either, by the buckets' names. The loss of a rank is
- * found out by the sync's other calls for themselves. Whatever else fails is the end of all lanes:
- * the other ranks wait for averages that this one does not make.
+ * <p>Failures that every rank detects end only their lane. If a gradient is not finite, all ranks
+ * skip the same averages. If calls do not match, another rank may have run another lane's work; the
+ * rest of both lanes does not match either, because the ranks compare the buckets' names. If a rank
+ * is lost, the sync's other calls detect that themselves. Any other failure ends all lanes, because
+ * the other ranks wait for averages that this rank does not make.
  */
 public final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
-  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // of what waits
+  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // the lane of each waiting element
   private final int rank;
   private final Thread thread;
-  private long handedOver;
-  private long carriedOut;
-  private Throwable endOfAll; // what was the end of all lanes, or null
+  private long handedOver; // the ticket of the last work that was submitted
+  private long carriedOut; // the ticket of the last work that is complete
+  private Throwable endOfAll; // the failure that ended all lanes, or null
   private long endedAt; // the ticket of the work that failed
-  private volatile Thread caller; // that has handed over last
+  private volatile Thread caller; // the last one that submitted work
   private boolean closed;
 
   public CommunicationThread(int rank) {
@@ -45,16 +45,16 @@ public final class CommunicationThread implements AutoCloseable {
 
   /** The work of one caller. */
   public final class Lane {
-    private Throwable failure; // of this lane's work
-    private long failed;
+    private Throwable failure; // of this lane's work, or null
+    private long failed; // the ticket of the work that failed
 
     private Lane() {}
 
     /**
-     * Hands work over. What was handed over before comes first; after a failure nothing is carried
-     * out. Allocates nothing in the long run.
+     * Submits work, which runs after all work submitted earlier. After a failure it is skipped.
+     * Once the queues have grown, this allocates nothing.
      *
-     * @return what {@link #await} takes
+     * @return a ticket for {@link #await}
      * @throws IllegalStateException if the thread is closed
      */
     public long hand(Runnable work) {
@@ -72,15 +72,15 @@ public final class CommunicationThread implements AutoCloseable {
     }
 
     /**
-     * Waits for work that was handed over.
+     * Waits for work that was submitted.
      *
-     * @throws RuntimeException what that work, or an earlier one, threw
+     * @throws RuntimeException the exception of that work, or of earlier work of this lane
      */
     public void await(long ticket) {
       synchronized (CommunicationThread.this) {
         settle(ticket);
         if (failure != null && ticket >= failed) {
-          // its trace is this thread's, which says nothing of who waited
+          // the stack trace is that of the communication thread and does not show the caller
           failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
           if (failure instanceof Error e) {
             throw e;
@@ -94,9 +94,8 @@ public final class CommunicationThread implements AutoCloseable {
     }
 
     /**
-     * Gives up what was handed over and has not been carried out, unless this lane has failed
-     * before. What is under way ends as if its thread had been interrupted. Returns when that is
-     * so, and other lanes' work that was handed over before has ended, too.
+     * Cancels all work that is running or waiting, unless this lane has failed before. Interrupts
+     * running work. Returns when all work up to the ticket, including other lanes', has ended.
      */
     void abandon(long ticket) {
       synchronized (CommunicationThread.this) {
@@ -108,7 +107,7 @@ public final class CommunicationThread implements AutoCloseable {
     }
   }
 
-  /** For one caller's work. */
+  /** Creates a lane for one caller's work. */
   public Lane lane() {
     return new Lane();
   }
@@ -138,9 +137,9 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   /**
-   * Waits for all that was handed over; nothing to do on the thread itself.
+   * Waits for all work that was submitted. Does nothing on the communication thread itself.
    *
-   * @throws RuntimeException if the other ranks wait for averages that are not made any more
+   * @throws RuntimeException if all lanes have ended after a failure
    */
   public synchronized void awaitAll() {
     if (Thread.currentThread() == thread) {
@@ -166,7 +165,7 @@ public final class CommunicationThread implements AutoCloseable {
             wait();
           } catch (InterruptedException e) {
             if (!waiting.isEmpty()) {
-              thread.interrupt(); // meant for what has just been handed over
+              thread.interrupt(); // meant for work that has just been submitted
             }
           }
         }
@@ -192,7 +191,7 @@ public final class CommunicationThread implements AutoCloseable {
           }
         }
         if (waiting.isEmpty()) {
-          Thread.interrupted(); // was meant for what is done now
+          Thread.interrupted(); // was meant for work that is complete
         }
         notifyAll();
       }
@@ -205,7 +204,7 @@ public final class CommunicationThread implements AutoCloseable {
         || thrown instanceof RankLostException;
   }
 
-  /** The first failure counts. */
+  /** Records the failure that ends all lanes; the first one counts. */
   private void fail(Throwable thrown, long from) {
     if (endOfAll == null) {
       endOfAll = thrown;
@@ -213,7 +212,7 @@ public final class CommunicationThread implements AutoCloseable {
     }
   }
 
-  /** The work that is under way, and all that waits. */
+  /** Interrupts the running work, and ends all lanes. */
   private synchronized void giveUp() {
     fail(
         new IllegalStateException(
@@ -224,7 +223,7 @@ public final class CommunicationThread implements AutoCloseable {
     thread.interrupt();
   }
 
-  /** Ends the thread, and gives up what it has not carried out. */
+  /** Cancels work that is not complete, and ends the thread. */
   @Override
   public void close() {
     long last;

@@ -16,11 +16,11 @@ import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Buckets of one sync, their averages, and the steps in which they happen. */
+/** The buckets of a model: starts their averages, and ends the steps. */
 final class GradientBucketsImpl extends GradientBuckets {
 
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
-  private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
+  private static final int MOST_BUCKETS = 500; // reducers keep all of them prepared
   private static final int MOST_NAMES = 20; // in an error text
   private static final int MANY_QUIET_STEPS = 500;
 
@@ -29,7 +29,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private final List<Parameter> parameters;
   private final Stream compute;
   private final CommunicationThread.Lane lane; // or null
-  private final int number; // of these buckets, among the sync's
+  private final int number; // among the sync's bucket sets
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
   private BucketStreams streams;
@@ -37,10 +37,10 @@ final class GradientBucketsImpl extends GradientBuckets {
   private long lastTicket;
   private int started;
   private int quiet;
-  private long quietSteps; // that have ended since noSync()
+  private long quietSteps; // steps that have ended since noSync()
   private boolean warnedOfQuiet;
   private boolean joining;
-  private boolean finishing; // within finish(update)
+  private boolean finishing; // within finish(averaged)
   private Throwable broken;
   private boolean closed;
 
@@ -106,7 +106,6 @@ final class GradientBucketsImpl extends GradientBuckets {
     begin();
   }
 
-  /** Forgets the last step. */
   private void begin() {
     readiness.begin();
     started = 0;
@@ -174,7 +173,7 @@ final class GradientBucketsImpl extends GradientBuckets {
           bucket.ticket = lane.hand(bucket.average);
           lastTicket = bucket.ticket;
         } else {
-          sync.awaitTurn(); // another model's averages, perhaps
+          sync.awaitTurn(); // another model's averages may be running
           bucket.average.run();
         }
       } catch (RuntimeException | Error e) {
@@ -212,11 +211,11 @@ final class GradientBucketsImpl extends GradientBuckets {
     } finally {
       finishing = false;
     }
-    begin(); // not before: what belongs between steps is refused in between
+    begin(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
   }
 
-  /** Starts what is left. Whether there are averages to wait for then. */
+  /** Starts the remaining averages. Returns false if there are none, because of noSync(). */
   private synchronized boolean endStep() {
     requireUsable();
     if (finishing) {
@@ -260,7 +259,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     try {
       lane.await(bucket.ticket);
     } catch (RuntimeException | Error e) {
-      set.forgetObservations(); // the thread has dropped the buckets after this one
+      set.forgetObservations(); // the thread has dropped all later buckets
       throw e;
     }
   }
@@ -278,7 +277,7 @@ final class GradientBucketsImpl extends GradientBuckets {
               ? missing.subList(0, MOST_NAMES) + " and " + (missing.size() - MOST_NAMES) + " more"
               : missing.toString();
       if (missing.size() == parameters.size()) {
-        throw new IllegalStateException( // nothing has begun here, so nothing is broken
+        throw new IllegalStateException( // no average has started, so nothing is broken
             "no gradient is ready: missing="
                 + names
                 + ", rank="

@@ -2,15 +2,18 @@ package org.gradientsync.internal.buckets;
 
 import java.util.Arrays;
 
-/** Which gradients of a step are there, and in which order they came in the first one. */
+/**
+ * The gradients that are ready in the current step, and the order in which they became ready in the
+ * first one.
+ */
 public final class Readiness {
   private final boolean[] ready; // in this step
-  private final boolean[] kept; // in it, or without sync since the last average
+  private final boolean[] kept; // in this step, or within noSync() since the last average
   private final int[] order;
   private int count;
   private boolean ordered;
 
-  /** Expects them in the reverse order of the parameters, as the backward pass goes. */
+  /** Assumes the order of a backward pass: the reverse order of the parameters. */
   Readiness(int parameters) {
     ready = new boolean[parameters];
     kept = new boolean[parameters];
@@ -20,19 +23,18 @@ public final class Readiness {
     }
   }
 
-  /** Forgets the last step. */
   void begin() {
     Arrays.fill(ready, false);
     Arrays.fill(kept, false);
     count = 0;
   }
 
-  /** A gradient has come that is not to be averaged yet. */
+  /** Marks a gradient as ready within noSync(). */
   void keep(int parameter) {
     kept[parameter] = true;
   }
 
-  /** A gradient has come. */
+  /** Marks a gradient as ready in this step. */
   void add(int parameter) {
     ready[parameter] = true;
     kept[parameter] = true;
@@ -46,12 +48,12 @@ public final class Readiness {
     return ready[parameter];
   }
 
-  /** Whether it has come, or was kept. */
+  /** Whether the gradient is ready in this step, or was within noSync(). */
   boolean hasKept(int parameter) {
     return kept[parameter];
   }
 
-  /** Whether none has come: a kept one has not. */
+  /** Whether no gradient is ready in this step; those of noSync() do not count. */
   boolean isEmpty() {
     return count == 0;
   }
@@ -60,7 +62,7 @@ public final class Readiness {
     return count == ready.length;
   }
 
-  /** All have come once; their order is not looked at any more. */
+  /** Fixes the order after the first step. */
   void ordered() {
     ordered = true;
   }
@@ -69,7 +71,7 @@ public final class Readiness {
     return ordered;
   }
 
-  /** The parameters' numbers, the one that came first at the front; may be written. */
+  /** The parameters' indices in the order in which gradients become ready; writable. */
   int[] order() {
     return order;
   }
