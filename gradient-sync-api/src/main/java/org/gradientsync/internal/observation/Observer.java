@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Takes the times of reductions where somebody wants them: a listener, or Flight Recorder. A GPU's
- * times are known later than the calls return, so they are told at a later call, or at the end.
+ * Measures the times of reductions for listeners and JDK Flight Recorder. A GPU's times are known
+ * only after the calls have returned, so a later call, or closing, reports them.
  */
 public final class Observer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Observer.class);
@@ -28,11 +28,12 @@ public final class Observer implements AutoCloseable {
 
   private final BackendDevice device;
   private final String reducer;
-  private volatile Thread caller; // that calls listeners now, or null
+  private volatile Thread caller; // the thread that is calling a listener, or null
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
-  private Event lastEnded; // of those that were told of, or null; closed with its observation
+  private Event
+      lastEnded; // the end of the last reported reduction, or null; an observation owns it
   private boolean complained;
   private long calls;
   private long bytes;
@@ -46,19 +47,19 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Who wants to know.
+   * A listener.
    *
-   * @param origin when it came
-   * @param after the calls that had been made then, of which it is not told
+   * @param origin the event from which its times count
+   * @param after the number of calls before it was added, which are not reported to it
    */
   private record Listener(Consumer<Synchronization> consumer, Event origin, long after) {}
 
-  /** One reduction under way. */
+  /** The times of one reduction. */
   public final class Observation {
     private final Resources events = new Resources();
     private final Event ready;
     private final Event started;
-    private Event ended; // null if it is the last of all
+    private Event ended; // null if it has become lastEnded
     private final Event wanted;
     private long sequence;
     private int bucket;
@@ -80,38 +81,38 @@ public final class Observer implements AutoCloseable {
       }
     }
 
-    /** The data is there, on the stream that computes. */
+    /** Records on the compute stream that the data is ready. */
     public void ready(Stream stream) {
       ready.record(stream);
     }
 
-    /** The next on this stream is the reduction. */
+    /** Records the start on the stream of the reduction, just before it. */
     public void starts(Stream stream) {
       started.record(stream);
     }
 
-    /** The last on this stream was the reduction. */
+    /** Records the end on the stream of the reduction, just after it. */
     public void ends(Stream stream) {
       ended.record(stream);
     }
 
     /**
-     * From here on, the stream that computes waits for the reduction. Not called for reductions
-     * that are in that stream themselves.
+     * Records on the compute stream that it now waits for the reduction. Not called for reductions
+     * that run on the compute stream itself.
      */
     public void wanted(Stream stream) {
       wanted.record(stream);
       beside = true;
     }
 
-    /** All events have been recorded. */
+    /** Marks that all events have been recorded. */
     public void complete() {
       synchronized (Observer.this) {
         complete = true;
       }
     }
 
-    /** It ended in an exception. */
+    /** Drops the observation of a reduction that has failed. */
     public void forget() {
       synchronized (Observer.this) {
         pending.remove(this);
@@ -124,7 +125,7 @@ public final class Observer implements AutoCloseable {
     }
   }
 
-  /** Tells a listener of the calls from now on. */
+  /** Adds a listener, to which later calls are reported. Returns the origin of its times. */
   public synchronized Event listen(Consumer<Synchronization> listener) {
     Event origin = device.createEvent(true);
     try {
@@ -138,7 +139,7 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Refuses calls by a listener: they would be told to listeners, too, without end.
+   * Throws if a listener makes this call: reporting it to listeners would not end.
    *
    * @param rank this rank
    * @throws IllegalStateException if a listener makes this call
@@ -153,10 +154,11 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Counts a call that is about to be made, and begins to observe it if somebody wants that.
+   * Counts a call that is about to be made, and begins to observe it if there is a listener or a
+   * recording.
    *
-   * @param stream where the data is computed
-   * @return null if nobody does, or if the call is only noted for a graph, which has no time
+   * @param stream the stream on which the data is computed
+   * @return null if there is none, or if the call is captured into a graph and so has no time
    */
   public synchronized Observation begin(
       DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
@@ -189,8 +191,8 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Tells of those that are over. A stream that is being captured must not be asked, so nothing is
-   * told meanwhile.
+   * Reports the reductions that are complete. Does nothing while the stream is being captured,
+   * because events must not be queried then.
    */
   public synchronized void deliver(Stream stream) {
     if (!pending.isEmpty() && !stream.isCapturing()) {
@@ -203,7 +205,7 @@ public final class Observer implements AutoCloseable {
       Observation o = pending.remove();
       try {
         deliver(o);
-      } finally { // also if its times cannot be had
+      } finally { // even if reading the times fails
         Event earlier = lastEnded;
         lastEnded = o.ended;
         o.ended = earlier;
@@ -231,12 +233,14 @@ public final class Observer implements AutoCloseable {
     }
   }
 
-  /** Reductions follow one another, even where the next one is on the device already. */
+  /**
+   * The start of a reduction, but not before the end of the last one: reductions do not overlap.
+   */
   private Event begun(Observation o) {
     return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
-  /** Whether the listeners' times have begun: on another stream that may come late. */
+  /** Whether all origins are done: the device's own stream may be behind the others. */
   private boolean haveBegun() {
     for (Listener listener : listeners) {
       if (!listener.origin.isDone()) {
@@ -256,7 +260,7 @@ public final class Observer implements AutoCloseable {
         o.sequence, o.bucket, o.op, o.type, o.size, reducer, startedAt, queued, duration, exposed);
   }
 
-  /** What a listener throws is its own affair: the other ranks are in the same call. */
+  /** Does not rethrow a listener's exception, because the other ranks are in the same call. */
   private void deliver(Listener listener, Synchronization synchronization) {
     caller = Thread.currentThread();
     try {
@@ -274,7 +278,7 @@ public final class Observer implements AutoCloseable {
     }
   }
 
-  /** What was done so far, in a line; empty if nothing was. */
+  /** Summarizes all calls so far in one line; empty if there were none. */
   public synchronized String summary() {
     if (calls == 0) {
       return "";
@@ -292,7 +296,7 @@ public final class Observer implements AutoCloseable {
                 totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
   }
 
-  /** Tells of those that are over; the others are forgotten. */
+  /** Reports the reductions that are complete, and drops the others. */
   @Override
   public synchronized void close() {
     List<AutoCloseable> all = new ArrayList<>();
