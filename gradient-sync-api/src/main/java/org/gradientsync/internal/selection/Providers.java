@@ -12,7 +12,7 @@ import org.gradientsync.GradientSync;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The devices and reducers that the class path has, and those that it lacks. */
+/** The providers on the class path, and the modules of those that are missing. */
 public final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final Set<Class<?>> TOLD = ConcurrentHashMap.newKeySet(); // in this process
@@ -31,9 +31,9 @@ public final class Providers {
   private Providers() {}
 
   /**
-   * Those of a service, the highest priority first.
+   * Loads the providers of a service, the highest priority first.
    *
-   * @param own one that this module has
+   * @param own a provider of this module, whose absence shows that service files were lost
    */
   static <P> List<P> of(Class<P> service, Class<? extends P> own, ToIntFunction<P> priority) {
     List<P> providers = new ArrayList<>();
@@ -50,10 +50,10 @@ public final class Providers {
   }
 
   /**
-   * Where a device or reducer is that was not found, for an error text.
+   * Names the module of a device or reducer that was not found, for an error text.
    *
    * @param what {@code device} or {@code reducer}
-   * @param name in small letters
+   * @param name the name in lower case
    */
   static String whereIs(String what, String name) {
     boolean device = what.equals("device");

@@ -12,7 +12,7 @@ import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Tells of settings that nobody reads, which are mistyped more often than not. */
+/** Warns of settings that no provider reads, which are often misspelled. */
 public final class UnknownSettings {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final String PREFIX = "gradientsync.";
@@ -47,7 +47,7 @@ public final class UnknownSettings {
             });
   }
 
-  /** What is left of a name if neither case nor what is between the letters counts. */
+  /** Reduces a name to its letters in lower case, to recognize other spellings. */
   private static String letters(String name) {
     return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
   }
