@@ -18,8 +18,8 @@ import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * How an MPI rank ends: together with the others where all is well, and by ending the job where it
- * is not.
+ * Ends an MPI rank: together with the others after success, and by aborting the job after a
+ * failure.
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
@@ -43,12 +43,14 @@ final class JobEnd implements UncaughtExceptionHandler {
     this.previous = previous;
   }
 
-  /** Runs on the thread that ends MPI, just before; the last one that was given. */
+  /**
+   * Sets an action that the thread that finalizes MPI runs just before. Replaces an earlier one.
+   */
   static void prepareWith(Runnable preparation) {
     beforeEnd = preparation;
   }
 
-  /** How long the end waits for other ranks: as long as the most patient sync of this process. */
+  /** Makes the end wait for other ranks for the longest time-out of this process's syncs. */
   static synchronized void waitAsLongAs(Timeouts timeouts) {
     if (longest == null || timeouts.timeout().compareTo(longest.timeout()) > 0) {
       longest = timeouts;
@@ -63,13 +65,14 @@ final class JobEnd implements UncaughtExceptionHandler {
             new Thread(
                 () -> {
                   if (mpi.isFinished()) {
-                    return; // by the program itself
+                    return; // the program has finalized MPI
                   }
                   tellCause(mpi, world);
                   boolean over = !world.endedBy().isEmpty() || !world.isComplete();
                   boolean sound = world.leaveAll(Departure.ofThisProcess(), "");
                   if (over) {
-                    return; // mpirun ends all that is left; there is nobody to end MPI with
+                    return; // mpirun ends the remaining ranks; the others cannot finalize MPI any
+                    // more
                   }
                   if (!mpi.isOwner()) {
                     return;
@@ -81,9 +84,9 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /**
-   * Ends MPI together with the other ranks, or without those that do not come.
+   * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
    *
-   * @param sound whether no rank was lost; otherwise it may never come
+   * @param sound false if a rank was lost, which may then never come
    */
   private static void end(OpenMpi mpi, ProcessGroup world, boolean sound) {
     Timeouts timeouts = longest;
@@ -99,7 +102,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       looked = waited;
       List<Integer> staying = world.staying();
-      // The lowest rank that has ended speaks for all, and the others only if it does not.
+      // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
       boolean complete = world.isComplete();
       if (!complete || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
@@ -136,7 +139,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     watch.interrupt();
   }
 
-  /** Runs no shutdown hook. */
+  /** Deletes shared files itself, because aborting runs no shutdown hooks. */
   private static void abort(OpenMpi mpi) {
     try {
       SharedFiles.deleteAll();
@@ -151,7 +154,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
 
-  /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
+  /** MPI_Finalize has no time-out and hangs if a rank is lost during it. */
   private static void haltAfter(OpenMpi mpi, Timeouts timeouts) {
     WaitClock time = new WaitClock();
     while (time.look() < timeouts.timeoutNanos()) {
@@ -172,13 +175,13 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /**
-   * Repeats what ended the job, if another rank has said so: mpirun prints pages of its own after
-   * that rank's words. One rank does it for all, the lowest that is not concerned itself.
+   * Repeats another rank's message about the end of the job, because mpirun prints pages of text
+   * after that message. The lowest rank that the message does not name prints it for all.
    */
   private static void tellCause(OpenMpi mpi, ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
-      cause = world.endedBy(); // each look lets a message come a little further
+      cause = world.endedBy(); // each call lets messages make progress
       LockSupport.parkNanos(LOOK_NANOS);
     }
     int teller = 0;
@@ -203,30 +206,32 @@ final class JobEnd implements UncaughtExceptionHandler {
                 + " makes calls: "
                 + exception);
       }
-      return; // whoever ends it does the rest
+      return; // the thread that ends the process does the rest
     }
     try {
       String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {
         say("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
-        pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
+        pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
       say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
       StringWriter trace = new StringWriter();
       exception.printStackTrace(new PrintWriter(trace));
-      System.err.print(trace); // as a whole: between its lines mpirun puts other ranks' ones
+      System.err.print(
+          trace); // at once, because mpirun would mix single lines with other ranks' lines
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
       if (exception instanceof RankLostException) {
-        // Others lose that rank, too. The first one has the reports of all, and mpirun may be about
-        // to say which rank was killed.
+        // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
+        // about to print which rank was killed.
         pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
       }
       if (!mpi.isFinished()) {
-        world.leaveAll(Departure.CLOSED, exception.toString()); // so that the others can say why
+        world.leaveAll(
+            Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
     } finally {
       abort(mpi);
@@ -241,7 +246,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     return e != null;
   }
 
-  /** What another rank has said, unless that cannot be found out: what is at hand is to be told. */
+  /** The cause that another rank has sent, or an empty text, also if reading it fails. */
   private String cause() {
     try {
       return mpi.isFinished() ? "" : world.endedBy();
@@ -254,11 +259,11 @@ final class JobEnd implements UncaughtExceptionHandler {
     try {
       Thread.sleep(duration.toMillis());
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt(); // then at once
+      Thread.currentThread().interrupt(); // returns at once
     }
   }
 
-  /** Not through the log: without a logging backend nobody would learn why the job ended. */
+  /** Bypasses the log: without a logging backend, the cause would be lost. */
   private static void say(String what) {
     System.err.println("gradient-sync: " + what);
     System.err.flush();
