@@ -263,7 +263,7 @@ class GradientBucketsTest {
             step(a);
             step(b);
             CommunicationThread.Lane lane = ((BucketSync) sync).communicationThread().lane();
-            lane.await(lane.hand(() -> note(threads)));
+            lane.await(lane.submit(() -> note(threads)));
           }
         });
     assertEquals(2, threads.size()); // one for each rank, whatever the number of buckets

@@ -23,7 +23,7 @@ public final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // the lane of each waiting element
   private final int rank;
   private final Thread thread;
-  private long handedOver; // the ticket of the last work that was submitted
+  private long submitted; // the ticket of the last work that was submitted
   private long carriedOut; // the ticket of the last work that is complete
   private Throwable endOfAll; // the failure that ended all lanes, or null
   private long endedAt; // the ticket of the work that failed
@@ -57,7 +57,7 @@ public final class CommunicationThread implements AutoCloseable {
      * @return a ticket for {@link #await}
      * @throws IllegalStateException if the thread is closed
      */
-    public long hand(Runnable work) {
+    public long submit(Runnable work) {
       synchronized (CommunicationThread.this) {
         if (closed) {
           throw new IllegalStateException(
@@ -67,7 +67,7 @@ public final class CommunicationThread implements AutoCloseable {
         waiting.add(work);
         lanes.add(this);
         CommunicationThread.this.notifyAll();
-        return ++handedOver;
+        return ++submitted;
       }
     }
 
@@ -145,7 +145,7 @@ public final class CommunicationThread implements AutoCloseable {
     if (Thread.currentThread() == thread) {
       return;
     }
-    settle(handedOver);
+    settle(submitted);
     if (endOfAll != null) {
       throw broken();
     }
@@ -228,7 +228,7 @@ public final class CommunicationThread implements AutoCloseable {
   public void close() {
     long last;
     synchronized (this) {
-      last = handedOver;
+      last = submitted;
       if (carriedOut < last) {
         giveUp();
       }

@@ -170,7 +170,7 @@ final class GradientBucketsImpl extends GradientBuckets {
           bucket.observation.ready(compute);
         }
         if (lane != null) {
-          bucket.ticket = lane.hand(bucket.average);
+          bucket.ticket = lane.submit(bucket.average);
           lastTicket = bucket.ticket;
         } else {
           sync.awaitTurn(); // another model's averages may be running
