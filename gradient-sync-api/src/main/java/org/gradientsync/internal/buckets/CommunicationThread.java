@@ -24,7 +24,7 @@ public final class CommunicationThread implements AutoCloseable {
   private final int rank;
   private final Thread thread;
   private long submitted; // the ticket of the last work that was submitted
-  private long carriedOut; // the ticket of the last work that is complete
+  private long completed; // the ticket of the last work that is complete
   private Throwable endOfAll; // the failure that ended all lanes, or null
   private long endedAt; // the ticket of the work that failed
   private volatile Thread caller; // the last one that submitted work
@@ -99,7 +99,7 @@ public final class CommunicationThread implements AutoCloseable {
      */
     void abandon(long ticket) {
       synchronized (CommunicationThread.this) {
-        if (carriedOut < ticket && failure == null) {
+        if (completed < ticket && failure == null) {
           giveUp();
         }
         settle(ticket);
@@ -123,7 +123,7 @@ public final class CommunicationThread implements AutoCloseable {
 
   private synchronized void settle(long ticket) {
     boolean interrupted = false;
-    while (carriedOut < ticket) {
+    while (completed < ticket) {
       try {
         wait();
       } catch (InterruptedException e) {
@@ -155,7 +155,7 @@ public final class CommunicationThread implements AutoCloseable {
     while (true) {
       Runnable work;
       Lane lane;
-      boolean over;
+      boolean skipped;
       synchronized (this) {
         while (waiting.isEmpty()) {
           if (closed) {
@@ -171,23 +171,23 @@ public final class CommunicationThread implements AutoCloseable {
         }
         lane = lanes.remove();
         work = waiting.remove();
-        over = endOfAll != null || lane.failure != null;
+        skipped = endOfAll != null || lane.failure != null;
       }
       Throwable thrown = null;
       try {
-        if (!over) {
+        if (!skipped) {
           work.run();
         }
       } catch (RuntimeException | Error e) {
         thrown = e;
       }
       synchronized (this) {
-        carriedOut++;
+        completed++;
         if (thrown != null) {
           lane.failure = thrown;
-          lane.failed = carriedOut;
+          lane.failed = completed;
           if (!endsItsLaneOnly(thrown)) {
-            fail(thrown, carriedOut);
+            fail(thrown, completed);
           }
         }
         if (waiting.isEmpty()) {
@@ -219,7 +219,7 @@ public final class CommunicationThread implements AutoCloseable {
             "averages were given up in the middle of a step: rank="
                 + rank
                 + "; close the sync, it cannot be used any more"),
-        carriedOut + 1);
+        completed + 1);
     thread.interrupt();
   }
 
@@ -229,7 +229,7 @@ public final class CommunicationThread implements AutoCloseable {
     long last;
     synchronized (this) {
       last = submitted;
-      if (carriedOut < last) {
+      if (completed < last) {
         giveUp();
       }
     }
