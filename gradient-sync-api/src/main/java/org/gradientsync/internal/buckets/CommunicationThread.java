@@ -26,7 +26,7 @@ public final class CommunicationThread implements AutoCloseable {
   private long submitted; // the ticket of the last work that was submitted
   private long completed; // the ticket of the last work that is complete
   private Throwable endOfAll; // the failure that ended all lanes, or null
-  private long endedAt; // the ticket of the work that failed
+  private long endTicket; // the ticket of the work that failed
   private volatile Thread caller; // the last one that submitted work
   private boolean closed;
 
@@ -46,7 +46,7 @@ public final class CommunicationThread implements AutoCloseable {
   /** The work of one caller. */
   public final class Lane {
     private Throwable failure; // of this lane's work, or null
-    private long failed; // the ticket of the work that failed
+    private long failedTicket; // the ticket of the work that failed
 
     private Lane() {}
 
@@ -78,8 +78,8 @@ public final class CommunicationThread implements AutoCloseable {
      */
     public void await(long ticket) {
       synchronized (CommunicationThread.this) {
-        settle(ticket);
-        if (failure != null && ticket >= failed) {
+        awaitTicket(ticket);
+        if (failure != null && ticket >= failedTicket) {
           // the stack trace is that of the communication thread and does not show the caller
           failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
           if (failure instanceof Error e) {
@@ -87,7 +87,7 @@ public final class CommunicationThread implements AutoCloseable {
           }
           throw (RuntimeException) failure;
         }
-        if (endOfAll != null && ticket >= endedAt) {
+        if (endOfAll != null && ticket >= endTicket) {
           throw broken();
         }
       }
@@ -100,9 +100,9 @@ public final class CommunicationThread implements AutoCloseable {
     void abandon(long ticket) {
       synchronized (CommunicationThread.this) {
         if (completed < ticket && failure == null) {
-          giveUp();
+          cancelAll();
         }
-        settle(ticket);
+        awaitTicket(ticket);
       }
     }
   }
@@ -121,7 +121,7 @@ public final class CommunicationThread implements AutoCloseable {
         endOfAll);
   }
 
-  private synchronized void settle(long ticket) {
+  private synchronized void awaitTicket(long ticket) {
     boolean interrupted = false;
     while (completed < ticket) {
       try {
@@ -145,7 +145,7 @@ public final class CommunicationThread implements AutoCloseable {
     if (Thread.currentThread() == thread) {
       return;
     }
-    settle(submitted);
+    awaitTicket(submitted);
     if (endOfAll != null) {
       throw broken();
     }
@@ -185,9 +185,9 @@ public final class CommunicationThread implements AutoCloseable {
         completed++;
         if (thrown != null) {
           lane.failure = thrown;
-          lane.failed = completed;
+          lane.failedTicket = completed;
           if (!endsItsLaneOnly(thrown)) {
-            fail(thrown, completed);
+            endAll(thrown, completed);
           }
         }
         if (waiting.isEmpty()) {
@@ -205,16 +205,16 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   /** Records the failure that ends all lanes; the first one counts. */
-  private void fail(Throwable thrown, long from) {
+  private void endAll(Throwable thrown, long from) {
     if (endOfAll == null) {
       endOfAll = thrown;
-      endedAt = from;
+      endTicket = from;
     }
   }
 
   /** Interrupts the running work, and ends all lanes. */
-  private synchronized void giveUp() {
-    fail(
+  private synchronized void cancelAll() {
+    endAll(
         new IllegalStateException(
             "averages were given up in the middle of a step: rank="
                 + rank
@@ -230,10 +230,10 @@ public final class CommunicationThread implements AutoCloseable {
     synchronized (this) {
       last = submitted;
       if (completed < last) {
-        giveUp();
+        cancelAll();
       }
     }
-    settle(last);
+    awaitTicket(last);
     synchronized (this) {
       closed = true;
       notifyAll();
