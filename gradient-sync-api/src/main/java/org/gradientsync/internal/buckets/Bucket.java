@@ -74,7 +74,7 @@ public final class Bucket implements AutoCloseable {
     done.record(communication);
   }
 
-  void begin() {
+  void beginStep() {
     missing = parameters.length;
   }
 

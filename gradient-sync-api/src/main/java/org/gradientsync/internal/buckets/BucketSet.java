@@ -88,9 +88,9 @@ public final class BucketSet implements AutoCloseable {
     return gradients[parameter];
   }
 
-  void begin() {
+  void beginStep() {
     for (Bucket bucket : buckets) {
-      bucket.begin();
+      bucket.beginStep();
     }
   }
 

@@ -103,13 +103,13 @@ final class GradientBucketsImpl extends GradientBuckets {
         sync.prepare(bucket.averaged);
       }
     }
-    begin();
+    beginStep();
   }
 
-  private void begin() {
-    readiness.begin();
+  private void beginStep() {
+    readiness.beginStep();
     started = 0;
-    set.begin();
+    set.beginStep();
   }
 
   @Override
@@ -211,7 +211,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     } finally {
       finishing = false;
     }
-    begin(); // not earlier: until now, calls that are allowed only between steps throw
+    beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
   }
 

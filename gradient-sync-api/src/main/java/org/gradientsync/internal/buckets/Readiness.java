@@ -23,7 +23,7 @@ public final class Readiness {
     }
   }
 
-  void begin() {
+  void beginStep() {
     Arrays.fill(ready, false);
     Arrays.fill(kept, false);
     count = 0;
