@@ -140,7 +140,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       readiness.keep(parameter);
       return;
     }
-    if (readiness.has(parameter)) {
+    if (readiness.isReady(parameter)) {
       throw new IllegalStateException(
           "gradient is ready already: parameter="
               + parameters.get(parameter)
@@ -267,7 +267,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private void settleMissing() {
     List<Parameter> missing = new ArrayList<>();
     for (int i = 0; i < parameters.size(); i++) {
-      if (!readiness.hasKept(i)) {
+      if (!readiness.isKept(i)) {
         missing.add(parameters.get(i));
       }
     }
@@ -296,8 +296,8 @@ final class GradientBucketsImpl extends GradientBuckets {
       throw e;
     }
     for (int i = 0; i < parameters.size(); i++) {
-      if (!readiness.has(i)) {
-        if (!readiness.hasKept(i)) {
+      if (!readiness.isReady(i)) {
+        if (!readiness.isKept(i)) {
           set.gradient(i).fillZero();
         }
         ready(i);

@@ -44,12 +44,12 @@ public final class Readiness {
     count++;
   }
 
-  boolean has(int parameter) {
+  boolean isReady(int parameter) {
     return ready[parameter];
   }
 
   /** Whether the gradient is ready in this step, or was within noSync(). */
-  boolean hasKept(int parameter) {
+  boolean isKept(int parameter) {
     return kept[parameter];
   }
 
