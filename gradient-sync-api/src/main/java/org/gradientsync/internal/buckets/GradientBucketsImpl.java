@@ -237,7 +237,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       settleMissing();
     }
     startFull();
-    readiness.ordered();
+    readiness.fixOrder();
     return true;
   }
 
@@ -349,7 +349,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
     requireLoud("rebuild");
-    if (!readiness.isOrdered()) {
+    if (!readiness.isOrderFixed()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }

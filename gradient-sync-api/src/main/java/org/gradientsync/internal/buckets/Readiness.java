@@ -11,7 +11,7 @@ public final class Readiness {
   private final boolean[] kept; // in this step, or within noSync() since the last average
   private final int[] order;
   private int count;
-  private boolean ordered;
+  private boolean orderFixed;
 
   /** Assumes the order of a backward pass: the reverse order of the parameters. */
   Readiness(int parameters) {
@@ -38,7 +38,7 @@ public final class Readiness {
   void add(int parameter) {
     ready[parameter] = true;
     kept[parameter] = true;
-    if (!ordered) {
+    if (!orderFixed) {
       order[count] = parameter;
     }
     count++;
@@ -63,12 +63,12 @@ public final class Readiness {
   }
 
   /** Fixes the order after the first step. */
-  void ordered() {
-    ordered = true;
+  void fixOrder() {
+    orderFixed = true;
   }
 
-  boolean isOrdered() {
-    return ordered;
+  boolean isOrderFixed() {
+    return orderFixed;
   }
 
   /** The parameters' indices in the order in which gradients become ready; writable. */
