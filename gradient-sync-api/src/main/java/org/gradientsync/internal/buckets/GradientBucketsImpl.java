@@ -22,7 +22,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
   private static final int MOST_BUCKETS = 500; // reducers keep all of them prepared
   private static final int MOST_NAMES = 20; // in an error text
-  private static final int MANY_QUIET_STEPS = 500;
+  private static final int MANY_NO_SYNC_STEPS = 500;
 
   private final BucketSync sync;
   private final BucketsBuilder options;
@@ -36,9 +36,9 @@ final class GradientBucketsImpl extends GradientBuckets {
   private BucketSet set;
   private long lastTicket;
   private int started;
-  private int quiet;
-  private long quietSteps; // steps that have ended since noSync()
-  private boolean warnedOfQuiet;
+  private int noSyncDepth;
+  private long noSyncSteps; // steps that have ended since noSync()
+  private boolean warnedOfNoSync;
   private boolean joining;
   private boolean finishing; // within finish(averaged)
   private Throwable broken;
@@ -136,7 +136,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   public synchronized void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
-    if (quiet > 0) {
+    if (noSyncDepth > 0) {
       readiness.keep(parameter);
       return;
     }
@@ -222,14 +222,14 @@ final class GradientBucketsImpl extends GradientBuckets {
       throw new IllegalStateException(
           "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
     }
-    if (quiet > 0) {
-      if (++quietSteps == MANY_QUIET_STEPS && !warnedOfQuiet) {
-        warnedOfQuiet = true;
+    if (noSyncDepth > 0) {
+      if (++noSyncSteps == MANY_NO_SYNC_STEPS && !warnedOfNoSync) {
+        warnedOfNoSync = true;
         log.warn(
             "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
                 + " forgotten to close it?",
             sync.rank(),
-            quietSteps);
+            noSyncSteps);
       }
       return false;
     }
@@ -308,15 +308,15 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public NoSync noSync() {
     requireBetweenSteps("noSync");
-    if (quiet++ == 0) {
-      quietSteps = 0;
+    if (noSyncDepth++ == 0) {
+      noSyncSteps = 0;
     }
     return new NoSync() {
       private boolean ended;
 
       @Override
       public void close() {
-        quiet -= ended ? 0 : 1;
+        noSyncDepth -= ended ? 0 : 1;
         ended = true;
       }
     };
@@ -348,7 +348,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
-    requireLoud("rebuild");
+    requireSynchronizing("rebuild");
     if (!readiness.isOrderFixed()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
@@ -371,7 +371,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public long join(Runnable update) {
     requireBetweenSteps("join");
-    requireLoud("join");
+    requireSynchronizing("join");
     if (set.flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -428,8 +428,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private void requireLoud(String call) {
-    if (quiet > 0) {
+  private void requireSynchronizing(String call) {
+    if (noSyncDepth > 0) {
       throw new IllegalStateException(
           call + "() within noSync(): rank=" + sync.rank() + "; close that first");
     }
@@ -441,7 +441,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return;
     }
     closed = true;
-    if (quiet > 0) {
+    if (noSyncDepth > 0) {
       log.warn(
           "rank {}: buckets are closed within noSync(), which nobody has closed: what was ready"
               + " since then has not been averaged",
