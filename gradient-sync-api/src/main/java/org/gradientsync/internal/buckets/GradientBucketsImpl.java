@@ -234,7 +234,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return false;
     }
     if (!readiness.isComplete()) {
-      settleMissing();
+      handleMissing();
     }
     startFull();
     readiness.fixOrder();
@@ -264,7 +264,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private void settleMissing() {
+  private void handleMissing() {
     List<Parameter> missing = new ArrayList<>();
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.isKept(i)) {
