@@ -66,7 +66,7 @@ public final class Observer implements AutoCloseable {
     private ReduceOp op;
     private DataType type;
     private long size;
-    private boolean beside;
+    private boolean overlapped;
     private boolean complete;
 
     private Observation() {
@@ -102,7 +102,7 @@ public final class Observer implements AutoCloseable {
      */
     public void wanted(Stream stream) {
       wanted.record(stream);
-      beside = true;
+      overlapped = true;
     }
 
     /** Marks that all events have been recorded. */
@@ -121,7 +121,7 @@ public final class Observer implements AutoCloseable {
     }
 
     private boolean isOver() {
-      return complete && ended.isDone() && (!beside || wanted.isDone());
+      return complete && ended.isDone() && (!overlapped || wanted.isDone());
     }
   }
 
@@ -176,7 +176,7 @@ public final class Observer implements AutoCloseable {
     observation.op = op;
     observation.type = buffer.type();
     observation.size = buffer.sizeInBytes();
-    observation.beside = false;
+    observation.overlapped = false;
     observation.complete = false;
     pending.add(observation);
     return observation;
@@ -218,7 +218,7 @@ public final class Observer implements AutoCloseable {
     observed++;
     Event started = begun(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
-    double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+    double exposed = o.overlapped ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
     totalDuration += duration;
     totalExposed += exposed;
