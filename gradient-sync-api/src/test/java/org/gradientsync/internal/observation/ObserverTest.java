@@ -31,7 +31,7 @@ class ObserverTest {
       mock(BackendDevice.class, withSettings().mockMaker(MockMakers.SUBCLASS));
   private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
   private final Stream compute = new SimulatedStream();
-  private final Stream beside = new SimulatedStream();
+  private final Stream communication = new SimulatedStream();
   private final Observer observer = new Observer(device, "played");
   private double now;
   private boolean capturing;
@@ -117,9 +117,9 @@ class ObserverTest {
     now = ready;
     observation.ready(compute);
     now = start;
-    observation.starts(beside);
+    observation.starts(communication);
     now = end;
-    observation.ends(beside);
+    observation.ends(communication);
     now = wanted;
     observation.wanted(compute);
     observation.complete();
