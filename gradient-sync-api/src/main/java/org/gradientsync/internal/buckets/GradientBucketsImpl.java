@@ -243,7 +243,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void await(Bucket bucket) {
     if (bucket.observation != null && options.overlap) {
-      bucket.observation.wanted(compute);
+      bucket.observation.awaited(compute);
     }
     if (lane != null) {
       awaitLane(bucket);

@@ -60,7 +60,7 @@ public final class Observer implements AutoCloseable {
     private final Event ready;
     private final Event started;
     private Event ended; // null if it has become lastEnded
-    private final Event wanted;
+    private final Event awaited;
     private long sequence;
     private int bucket;
     private ReduceOp op;
@@ -74,7 +74,7 @@ public final class Observer implements AutoCloseable {
         ready = events.add(device.createEvent(true));
         started = events.add(device.createEvent(true));
         ended = events.add(device.createEvent(true));
-        wanted = events.add(device.createEvent(true));
+        awaited = events.add(device.createEvent(true));
       } catch (RuntimeException | Error e) {
         events.closeAfter(e);
         throw e;
@@ -100,8 +100,8 @@ public final class Observer implements AutoCloseable {
      * Records on the compute stream that it now waits for the reduction. Not called for reductions
      * that run on the compute stream itself.
      */
-    public void wanted(Stream stream) {
-      wanted.record(stream);
+    public void awaited(Stream stream) {
+      awaited.record(stream);
       overlapped = true;
     }
 
@@ -121,7 +121,7 @@ public final class Observer implements AutoCloseable {
     }
 
     private boolean isOver() {
-      return complete && ended.isDone() && (!overlapped || wanted.isDone());
+      return complete && ended.isDone() && (!overlapped || awaited.isDone());
     }
   }
 
@@ -218,7 +218,7 @@ public final class Observer implements AutoCloseable {
     observed++;
     Event started = begun(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
-    double exposed = o.overlapped ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+    double exposed = o.overlapped ? within(duration, o.awaited.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
     totalDuration += duration;
     totalExposed += exposed;

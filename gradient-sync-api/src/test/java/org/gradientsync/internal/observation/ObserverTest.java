@@ -112,7 +112,7 @@ class ObserverTest {
   }
 
   /** A bucket's average, with the times of its four events. */
-  private void average(int bucket, double ready, double start, double end, double wanted) {
+  private void average(int bucket, double ready, double start, double end, double awaited) {
     Observer.Observation observation = begin(bucket);
     now = ready;
     observation.ready(compute);
@@ -120,8 +120,8 @@ class ObserverTest {
     observation.starts(communication);
     now = end;
     observation.ends(communication);
-    now = wanted;
-    observation.wanted(compute);
+    now = awaited;
+    observation.awaited(compute);
     observation.complete();
   }
 
