@@ -34,7 +34,7 @@ public final class Observer implements AutoCloseable {
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
   private Event
       lastEnded; // the end of the last reported reduction, or null; an observation owns it
-  private boolean complained;
+  private boolean warned;
   private long calls;
   private long bytes;
   private long observed;
@@ -164,13 +164,13 @@ public final class Observer implements AutoCloseable {
       DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
     calls++;
     bytes += buffer.sizeInBytes();
-    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isWanted())) {
+    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isRecorded())) {
       return null;
     }
     if (stream.isCapturing()) {
       return null;
     }
-    Observation observation = free.isEmpty() ? new Observation() : again();
+    Observation observation = free.isEmpty() ? new Observation() : reused();
     observation.sequence = calls;
     observation.bucket = bucket;
     observation.op = op;
@@ -182,7 +182,7 @@ public final class Observer implements AutoCloseable {
     return observation;
   }
 
-  private Observation again() {
+  private Observation reused() {
     Observation observation = free.peek();
     if (observation.ended == null) {
       observation.ended = observation.events.add(device.createEvent(true));
@@ -201,7 +201,7 @@ public final class Observer implements AutoCloseable {
   }
 
   private void deliver() {
-    while (!pending.isEmpty() && pending.peek().isOver() && haveBegun()) {
+    while (!pending.isEmpty() && pending.peek().isOver() && haveOriginsPassed()) {
       Observation o = pending.remove();
       try {
         deliver(o);
@@ -216,7 +216,7 @@ public final class Observer implements AutoCloseable {
 
   private void deliver(Observation o) {
     observed++;
-    Event started = begun(o);
+    Event started = startOf(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
     double exposed = o.overlapped ? within(duration, o.awaited.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
@@ -228,7 +228,7 @@ public final class Observer implements AutoCloseable {
         deliver(listener, synchronization(o, startedAt, queued, duration, exposed));
       }
     }
-    if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
+    if (FLIGHT_RECORDER && SynchronizationEvent.isRecorded()) {
       SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
     }
   }
@@ -236,12 +236,12 @@ public final class Observer implements AutoCloseable {
   /**
    * The start of a reduction, but not before the end of the last one: reductions do not overlap.
    */
-  private Event begun(Observation o) {
+  private Event startOf(Observation o) {
     return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
   /** Whether all origins are done: the device's own stream may be behind the others. */
-  private boolean haveBegun() {
+  private boolean haveOriginsPassed() {
     for (Listener listener : listeners) {
       if (!listener.origin.isDone()) {
         return false;
@@ -266,8 +266,8 @@ public final class Observer implements AutoCloseable {
     try {
       listener.consumer.accept(synchronization);
     } catch (RuntimeException | Error e) {
-      if (!complained) {
-        complained = true;
+      if (!warned) {
+        warned = true;
         log.warn(
             "a listener has thrown, and is told further on: {}; this is logged once for each sync",
             synchronization,

@@ -57,7 +57,7 @@ public final class SynchronizationEvent extends Event {
   long exposed;
 
   /** Whether a recording has enabled these events. Costs nothing if none has. */
-  static boolean isWanted() {
+  static boolean isRecorded() {
     return PROBE.isEnabled();
   }
 
