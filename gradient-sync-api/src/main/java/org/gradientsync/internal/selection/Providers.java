@@ -15,7 +15,7 @@ import org.slf4j.LoggerFactory;
 /** The providers on the class path, and the modules of those that are missing. */
 public final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
-  private static final Set<Class<?>> TOLD = ConcurrentHashMap.newKeySet(); // in this process
+  private static final Set<Class<?>> WARNED = ConcurrentHashMap.newKeySet(); // in this process
   private static final String HERE = "gradient-sync-api";
   private static final Map<String, String> DEVICES =
       Map.of("host", HERE, "cuda", "gradient-sync-cuda");
@@ -38,7 +38,7 @@ public final class Providers {
   static <P> List<P> of(Class<P> service, Class<? extends P> own, ToIntFunction<P> priority) {
     List<P> providers = new ArrayList<>();
     ServiceLoader.load(service).forEach(providers::add);
-    if (providers.stream().noneMatch(own::isInstance) && TOLD.add(service)) {
+    if (providers.stream().noneMatch(own::isInstance) && WARNED.add(service)) {
       log.warn(
           "META-INF/services/{} does not name what {} has: jars were merged into one, and their files"
               + " there were not; some reducers and devices are missing",
