@@ -95,8 +95,8 @@ public final class Selection {
         requireDenormals(communicator);
       }
       Map<String, String> rejected = new LinkedHashMap<>();
-      Map<String, String> others = new LinkedHashMap<>();
-      reducer = reducer(communicator, group, device, rejected, others);
+      Map<String, String> alternatives = new LinkedHashMap<>();
+      reducer = reducer(communicator, group, device, rejected, alternatives);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
@@ -105,7 +105,7 @@ public final class Selection {
       group.addState(device::state);
       group.addState(reducer::state);
       boolean finite = settings.finite() && !reducer.checksFinite();
-      return new Choice(group, communicator, device, reducer, wire, finite, others);
+      return new Choice(group, communicator, device, reducer, wire, finite, alternatives);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, reducer, device, communicator);
       throw e;
@@ -243,7 +243,7 @@ public final class Selection {
       ProcessGroup group,
       BackendDevice device,
       Map<String, String> rejected,
-      Map<String, String> others) {
+      Map<String, String> alternatives) {
     SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
     List<ReducerProvider> providers =
         Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
@@ -260,7 +260,7 @@ public final class Selection {
                       ? Availability.no(failed.get(p.name()))
                       : p.availability(context),
               rejected,
-              others);
+              alternatives);
       try {
         return provider.create(context);
       } catch (UnavailableException e) {
@@ -275,7 +275,7 @@ public final class Selection {
    * named.
    *
    * @param rejected receives the reason against each better provider
-   * @param others receives the reason against each other provider
+   * @param alternatives receives the reason against each other provider
    */
   private <P> P choose(
       GroupCommunicator communicator,
@@ -284,7 +284,7 @@ public final class Selection {
       Function<P, String> name,
       Function<P, Availability> availability,
       Map<String, String> rejected,
-      Map<String, String> others) {
+      Map<String, String> alternatives) {
     String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
@@ -320,23 +320,26 @@ public final class Selection {
       if (asked != null && !asked.equalsIgnoreCase(candidate)) {
         continue;
       }
-      String cause = causeAgainst(candidate, answers);
+      String cause = rejection(candidate, answers);
       if (cause == null) {
-        others.clear(); // remove those of an earlier choice that could not be created
+        alternatives.clear(); // remove those of an earlier choice that could not be created
         for (P each : providers) {
           String other = name.apply(each);
           if (!other.equals(candidate)) {
-            String against = causeAgainst(other, answers);
+            String rejection = rejection(other, answers);
             String beaten = asked == null ? "slower than " + candidate : "not asked for";
-            others.put(other, against == null ? USABLE + ", but " + beaten : against);
+            alternatives.put(other, rejection == null ? USABLE + ", but " + beaten : rejection);
           }
         }
         return provider;
       }
-      boolean told = rejected.put(candidate, cause) != null; // by an earlier choice
+      boolean rejectedBefore = rejected.put(candidate, cause) != null; // by an earlier choice
       List<Integer> able = ranksThatCanUse(candidate, answers);
       // A rank that can use it logs: rank 0 may not have it on its class path and not get here.
-      if (asked == null && !told && !able.isEmpty() && able.get(0) == communicator.rank()) {
+      if (asked == null
+          && !rejectedBefore
+          && !able.isEmpty()
+          && able.get(0) == communicator.rank()) {
         log.warn(
             "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
       }
@@ -366,7 +369,7 @@ public final class Selection {
   }
 
   /** The reason of the first rank that cannot use a candidate, or null if all ranks can. */
-  static String causeAgainst(String candidate, List<String[]> answers) {
+  static String rejection(String candidate, List<String[]> answers) {
     for (int rank = 0; rank < answers.size(); rank++) {
       String verdict = verdict(candidate, answers.get(rank));
       if (!verdict.equals(USABLE)) {

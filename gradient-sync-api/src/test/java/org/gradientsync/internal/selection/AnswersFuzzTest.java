@@ -33,7 +33,7 @@ class AnswersFuzzTest {
     List<String[]> answers =
         Answers.parse(Arrays.copyOf(all, lengths.length * Answers.longest(lengths)), lengths);
     assertEquals(lengths.length, answers.size());
-    String cause = Selection.causeAgainst(data.consumeRemainingAsString(), answers);
+    String cause = Selection.rejection(data.consumeRemainingAsString(), answers);
     assertTrue(cause == null || cause.contains("(rank "), cause);
     for (String[] answer : answers) {
       assertFalse(answer.length == 0);
