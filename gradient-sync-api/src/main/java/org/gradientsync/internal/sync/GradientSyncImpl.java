@@ -47,7 +47,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private final boolean finite;
   private final Map<String, String> alternatives;
   private CallInterceptor interceptor; // or null
-  private Communicator shown; // the program's view of the communicator, possibly wrapped
+  private Communicator
+      programCommunicator; // the program's view of the communicator, possibly wrapped
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -61,7 +62,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
-    shown = communicator;
+    programCommunicator = communicator;
     communicator.comesAfter(this::awaitThread);
   }
 
@@ -98,7 +99,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     synchronized (group) { // so that no other thread closes the buffer after the checks
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
-      lookForNotFinite(buffer);
+      checkFinite(buffer);
       Stream stream = device.streamOf(buffer);
       Observer.Observation observation = observer.begin(buffer, stream, op, -1);
       if (observation == null) {
@@ -174,7 +175,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   @Override
   public void barrier() {
     requireOpen();
-    shown.barrier();
+    programCommunicator.barrier();
   }
 
   @Override
@@ -224,7 +225,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
 
   @Override
   public Communicator communicator() {
-    return shown;
+    return programCommunicator;
   }
 
   @Override
@@ -335,14 +336,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     }
     synchronized (group) {
       requireOwn(given);
-      lookForNotFinite(given);
+      checkFinite(given);
       reducer.allReduce(given, ReduceOp.AVERAGE);
     }
   }
 
   void intercept(CallInterceptor newInterceptor) {
     interceptor = newInterceptor;
-    shown = newInterceptor.around(communicator, this::awaitThread);
+    programCommunicator = newInterceptor.around(communicator, this::awaitThread);
     device.intercept(newInterceptor);
   }
 
@@ -353,7 +354,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   /** The rendezvous exchanges the result, so that all ranks throw. */
-  private void lookForNotFinite(DeviceBuffer buffer) {
+  private void checkFinite(DeviceBuffer buffer) {
     if (finite) {
       group.found(device.firstNotFinite(buffer));
     }
