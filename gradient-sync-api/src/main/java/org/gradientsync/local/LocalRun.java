@@ -111,7 +111,7 @@ final class LocalRun {
       try {
         threads[rank].start();
       } catch (OutOfMemoryError e) { // the system may have no more threads
-        group.note(rank, e);
+        group.recordFailure(rank, e);
         endOthers();
         return;
       }
@@ -123,7 +123,7 @@ final class LocalRun {
       carryOut(rank);
       succeeded[rank] = true;
     } catch (Throwable e) {
-      if (group.note(rank, e)) {
+      if (group.recordFailure(rank, e)) {
         endOthers();
       }
     }
@@ -135,7 +135,7 @@ final class LocalRun {
       try {
         task.run(sync);
       } catch (Throwable e) {
-        group.note(rank, e); // before closing, which may throw, too
+        group.recordFailure(rank, e); // before closing, which may throw, too
         throw e;
       }
     }
@@ -176,7 +176,7 @@ final class LocalRun {
           thread.join(sinceFailure == null ? LOOK_MILLIS : FAILED_LOOK_MILLIS);
         } catch (InterruptedException e) {
           interrupted = true;
-          group.note(LocalGroup.CALLER, e);
+          group.recordFailure(LocalGroup.CALLER, e);
           endOthers();
         }
       }

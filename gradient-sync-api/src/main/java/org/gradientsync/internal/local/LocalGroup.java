@@ -15,7 +15,7 @@ public final class LocalGroup {
   private final ConcurrentMap<Object, Object> common = new ConcurrentHashMap<>();
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
-  private volatile boolean over; // true once the failed rank has closed its sync
+  private volatile boolean ended; // true once the failed rank has closed its sync
 
   public LocalGroup(int ranks) {
     mailboxes = new Mailbox[ranks][ranks];
@@ -44,12 +44,12 @@ public final class LocalGroup {
    *
    * @return whether the first failure is that of the given rank
    */
-  public synchronized boolean note(int who, Throwable thrown) {
+  public synchronized boolean recordFailure(int rank, Throwable thrown) {
     if (cause == null) {
-      failed = who;
+      failed = rank;
       cause = thrown;
     }
-    return failed == who;
+    return failed == rank;
   }
 
   /** The first failure, or null. */
@@ -66,7 +66,7 @@ public final class LocalGroup {
 
   /** Makes all ranks that wait throw the recorded failure. */
   public void end() {
-    over = true;
+    ended = true;
   }
 
   /**
@@ -75,7 +75,7 @@ public final class LocalGroup {
    * @throws RankLostException if any rank has failed, even if it is not the awaited one
    */
   void requireAlive() {
-    if (over) {
+    if (ended) {
       throw new RankLostException(failure().getMessage(), cause);
     }
   }
