@@ -23,8 +23,8 @@ import org.slf4j.LoggerFactory;
  * only for a limited time, so a thread that ignores interrupts is left running.
  */
 final class LocalRun {
-  private static final long LOOK_MILLIS = 1000;
-  private static final long FAILED_LOOK_MILLIS = 50;
+  private static final long POLL_MILLIS = 1000;
+  private static final long FAILED_POLL_MILLIS = 50;
   private static final long WARN_NANOS = 1_000_000_000;
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
 
@@ -120,7 +120,7 @@ final class LocalRun {
 
   private void run(int rank) {
     try {
-      carryOut(rank);
+      runTask(rank);
       succeeded[rank] = true;
     } catch (Throwable e) {
       if (group.recordFailure(rank, e)) {
@@ -129,7 +129,7 @@ final class LocalRun {
     }
   }
 
-  private void carryOut(int rank) throws Exception {
+  private void runTask(int rank) throws Exception {
     try (ProcessGroup world = ProcessGroup.world(new LocalTransport(group, rank));
         GradientSync sync = create(world)) {
       try {
@@ -169,11 +169,11 @@ final class LocalRun {
           }
           if (!warned && waited > WARN_NANOS) {
             warned = true;
-            warnOfThoseThatGoOn();
+            warnOfRunningThreads();
           }
         }
         try {
-          thread.join(sinceFailure == null ? LOOK_MILLIS : FAILED_LOOK_MILLIS);
+          thread.join(sinceFailure == null ? POLL_MILLIS : FAILED_POLL_MILLIS);
         } catch (InterruptedException e) {
           interrupted = true;
           group.recordFailure(LocalGroup.CALLER, e);
@@ -187,7 +187,7 @@ final class LocalRun {
   }
 
   /** The log is the only report until these threads end or the grace period is over. */
-  private void warnOfThoseThatGoOn() {
+  private void warnOfRunningThreads() {
     log.warn(
         "{}; these have not noticed, as they make no calls: {}",
         group.failure().getMessage(),
