@@ -49,9 +49,9 @@ public final class LauncherVariables {
    *
    * @param size the variable with the number of processes
    * @param rank the variable with the number of this process
-   * @param sign the variable that must exist, too, for {@code size} to count
+   * @param marker the variable that must exist, too, for {@code size} to count
    */
-  private record Launched(String name, String size, String rank, String sign) {}
+  private record Launched(String name, String size, String rank, String marker) {}
 
   /**
    * A job of several processes, as a launcher's variables describe it.
@@ -138,7 +138,7 @@ public final class LauncherVariables {
 
   private List<Job> jobs() {
     for (Launched launched : INNERMOST) {
-      if (environment.containsKey(launched.sign)) {
+      if (environment.containsKey(launched.marker)) {
         return jobs(List.of(launched));
       }
     }
@@ -149,7 +149,7 @@ public final class LauncherVariables {
     List<Job> jobs = new ArrayList<>();
     for (Launched launched : launchers) {
       int size = number(environment.get(launched.size));
-      if (size > 1 && environment.containsKey(launched.sign)) {
+      if (size > 1 && environment.containsKey(launched.marker)) {
         String rank = environment.getOrDefault(launched.rank, "(unknown)");
         jobs.add(new Job(launched.name, launched.size, size, rank));
       }
