@@ -12,7 +12,7 @@ import org.gradientsync.spi.Resources;
  */
 public final class BucketStreams implements AutoCloseable {
   private final Resources streams = new Resources();
-  private final Stream[] turns;
+  private final Stream[] alternating;
   private final Stream last; // or null
 
   /**
@@ -23,10 +23,10 @@ public final class BucketStreams implements AutoCloseable {
    */
   BucketStreams(BackendDevice device, boolean blocks, Stream compute, boolean overlap) {
     boolean one = !overlap || blocks;
-    turns = new Stream[one ? 1 : 2];
+    alternating = new Stream[one ? 1 : 2];
     try {
-      for (int i = 0; i < turns.length; i++) {
-        turns[i] = overlap ? streams.add(device.createStream(true)) : compute;
+      for (int i = 0; i < alternating.length; i++) {
+        alternating[i] = overlap ? streams.add(device.createStream(true)) : compute;
       }
       last = one ? null : streams.add(device.createStream(false));
     } catch (RuntimeException | Error e) {
@@ -36,7 +36,7 @@ public final class BucketStreams implements AutoCloseable {
   }
 
   Stream of(int bucket, int buckets) {
-    return last != null && bucket == buckets - 1 ? last : turns[bucket % turns.length];
+    return last != null && bucket == buckets - 1 ? last : alternating[bucket % alternating.length];
   }
 
   @Override
