@@ -12,7 +12,7 @@ import java.util.Objects;
  * @param count the number of elements, 0 or more
  */
 public record Parameter(String name, DataType type, long count) {
-  private static final long MOST =
+  private static final long MAX_COUNT =
       Long.MAX_VALUE / 64; // so that bytes, and sums of them, fit a long
 
   /**
@@ -27,7 +27,7 @@ public record Parameter(String name, DataType type, long count) {
   public Parameter {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(type, "type");
-    if (count < 0 || count > MOST) {
+    if (count < 0 || count > MAX_COUNT) {
       throw new IllegalArgumentException(
           "count is out of range: parameter=" + name + ", count=" + count);
     }

@@ -20,8 +20,8 @@ import org.slf4j.LoggerFactory;
 final class GradientBucketsImpl extends GradientBuckets {
 
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
-  private static final int MOST_BUCKETS = 500; // reducers keep all of them prepared
-  private static final int MOST_NAMES = 20; // in an error text
+  private static final int MAX_BUCKETS = 500; // reducers keep all of them prepared
+  private static final int MAX_NAMES = 20; // in an error text
   private static final int MANY_NO_SYNC_STEPS = 500;
 
   private final BucketSync sync;
@@ -78,12 +78,12 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void layOut() {
     BucketLayout layout = layout();
-    if (layout.buckets.size() > MOST_BUCKETS) {
+    if (layout.buckets.size() > MAX_BUCKETS) {
       throw new IllegalArgumentException(
           "too many buckets: buckets="
               + layout.buckets.size()
               + ", most="
-              + MOST_BUCKETS
+              + MAX_BUCKETS
               + ", rank="
               + sync.rank()
               + "; raise bucketBytes");
@@ -273,8 +273,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
     if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
       String names =
-          missing.size() > MOST_NAMES
-              ? missing.subList(0, MOST_NAMES) + " and " + (missing.size() - MOST_NAMES) + " more"
+          missing.size() > MAX_NAMES
+              ? missing.subList(0, MAX_NAMES) + " and " + (missing.size() - MAX_NAMES) + " more"
               : missing.toString();
       if (missing.size() == parameters.size()) {
         throw new IllegalStateException( // no average has started, so nothing is broken

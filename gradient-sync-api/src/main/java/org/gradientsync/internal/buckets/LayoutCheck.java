@@ -17,7 +17,7 @@ import org.gradientsync.internal.selection.Answers;
 /** Checks that all ranks have the same parameters and options. */
 public final class LayoutCheck {
   private static final int TYPES = 16; // more than the number of data types
-  private static final int MOST_CHARACTERS = 500; // of a parameter's text in errors
+  private static final int MAX_CHARACTERS = 500; // of a parameter's text in errors
 
   private LayoutCheck() {}
 
@@ -117,6 +117,6 @@ public final class LayoutCheck {
   }
 
   private static String inOneLine(String text) {
-    return ShortText.oneLine(text.substring(0, Math.min(text.length(), MOST_CHARACTERS)));
+    return ShortText.oneLine(text.substring(0, Math.min(text.length(), MAX_CHARACTERS)));
   }
 }

@@ -12,7 +12,7 @@ import org.gradientsync.UnavailableException;
 /** Exchanges lists of texts between ranks, so that every rank has the lists of all ranks. */
 public final class Answers {
   /** The limit for one rank: far more than any rank sends, but little enough to allocate. */
-  static final int MOST_BYTES = 1 << 20;
+  static final int MAX_BYTES = 1 << 20;
 
   private Answers() {}
 
@@ -35,14 +35,14 @@ public final class Answers {
   static int longest(long[] lengths) {
     int longest = 0;
     for (int rank = 0; rank < lengths.length; rank++) {
-      if (lengths[rank] < 0 || lengths[rank] > MOST_BYTES) {
+      if (lengths[rank] < 0 || lengths[rank] > MAX_BYTES) {
         throw new UnavailableException(
             "a rank's answer cannot be read: rank="
                 + rank
                 + ", bytes="
                 + lengths[rank]
                 + ", most="
-                + MOST_BYTES
+                + MAX_BYTES
                 + "; run the same version of this library on all ranks");
       }
       longest = Math.max(longest, (int) lengths[rank]);

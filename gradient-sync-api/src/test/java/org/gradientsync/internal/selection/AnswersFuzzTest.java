@@ -17,9 +17,9 @@ class AnswersFuzzTest {
     long[] lengths = data.consumeLongs(16);
     try {
       int longest = Answers.longest(lengths);
-      assertTrue(longest >= 0 && longest <= Answers.MOST_BYTES, "longest=" + longest);
+      assertTrue(longest >= 0 && longest <= Answers.MAX_BYTES, "longest=" + longest);
     } catch (UnavailableException e) {
-      assertTrue(Arrays.stream(lengths).anyMatch(l -> l < 0 || l > Answers.MOST_BYTES));
+      assertTrue(Arrays.stream(lengths).anyMatch(l -> l < 0 || l > Answers.MAX_BYTES));
     }
   }
 

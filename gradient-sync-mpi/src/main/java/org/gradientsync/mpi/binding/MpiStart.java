@@ -37,7 +37,7 @@ final class MpiStart {
   private static final Logger log = LoggerFactory.getLogger(MpiStart.class);
   private static final long LOOK_NANOS = 20_000_000;
   private static final int QUICK_TESTS = 1000;
-  private static final int MOST_NAMED = 4;
+  private static final int MAX_NAMED = 4;
 
   /** For tests: called before a call of MPI, with its name. */
   static volatile Consumer<String> beforeCall = call -> {};
@@ -307,7 +307,7 @@ final class MpiStart {
     if (ranks.isEmpty()) {
       return "";
     }
-    String more = ranks.size() > MOST_NAMED ? ", and " + (ranks.size() - MOST_NAMED) + " more" : "";
-    return ranks.stream().limit(MOST_NAMED).collect(Collectors.joining(", ", ": ", more));
+    String more = ranks.size() > MAX_NAMED ? ", and " + (ranks.size() - MAX_NAMED) + " more" : "";
+    return ranks.stream().limit(MAX_NAMED).collect(Collectors.joining(", ", ": ", more));
   }
 }
