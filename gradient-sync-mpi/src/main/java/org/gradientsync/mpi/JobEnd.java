@@ -67,7 +67,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   if (mpi.isFinished()) {
                     return; // the program has finalized MPI
                   }
-                  tellCause(mpi, world);
+                  repeatCause(mpi, world);
                   boolean over = !world.endedBy().isEmpty() || !world.isComplete();
                   boolean sound = world.leaveAll(Departure.ofThisProcess(), "");
                   if (over) {
@@ -178,18 +178,18 @@ final class JobEnd implements UncaughtExceptionHandler {
    * Repeats another rank's message about the end of the job, because mpirun prints pages of text
    * after that message. The lowest rank that the message does not name prints it for all.
    */
-  private static void tellCause(OpenMpi mpi, ProcessGroup world) {
+  private static void repeatCause(OpenMpi mpi, ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
       cause = world.endedBy(); // each call lets messages make progress
       LockSupport.parkNanos(LOOK_NANOS);
     }
-    int teller = 0;
-    while (cause.contains("rank " + teller + " ")) {
-      teller++;
+    int reporter = 0;
+    while (cause.contains("rank " + reporter + " ")) {
+      reporter++;
     }
-    boolean nobodyElse = teller >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
-    if (!cause.isEmpty() && (mpi.rank() == teller || nobodyElse)) {
+    boolean noOther = reporter >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
+    if (!cause.isEmpty() && (mpi.rank() == reporter || noOther)) {
       say("the job was ended by " + cause);
     }
   }
