@@ -106,7 +106,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
       boolean complete = world.isComplete();
       if (!complete || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
-        say(
+        print(
             "rank "
                 + mpi.rank()
                 + " ends the job: it has come to its end and waited "
@@ -121,7 +121,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
         warned = true;
-        say(
+        print(
             "rank "
                 + mpi.rank()
                 + " has come to its end and waited "
@@ -165,7 +165,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
     }
     String troubles = mpi.troubles();
-    say(
+    print(
         "rank "
             + mpi.rank()
             + " ends: MPI_Finalize has not returned in "
@@ -190,7 +190,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
     boolean noOther = reporter >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
     if (!cause.isEmpty() && (mpi.rank() == reporter || noOther)) {
-      say("the job was ended by " + cause);
+      print("the job was ended by " + cause);
     }
   }
 
@@ -198,7 +198,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   public void uncaughtException(Thread thread, Throwable exception) {
     if (world.isEnding() && isOfACall(exception)) {
       if (cause().isEmpty()) {
-        say(
+        print(
             "rank "
                 + mpi.rank()
                 + " ends while "
@@ -211,11 +211,11 @@ final class JobEnd implements UncaughtExceptionHandler {
     try {
       String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {
-        say("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
+        print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
         pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
-      say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
+      print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
       StringWriter trace = new StringWriter();
       exception.printStackTrace(new PrintWriter(trace));
       System.err.print(
@@ -264,8 +264,8 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** Bypasses the log: without a logging backend, the cause would be lost. */
-  private static void say(String what) {
-    System.err.println("gradient-sync: " + what);
+  private static void print(String message) {
+    System.err.println("gradient-sync: " + message);
     System.err.flush();
   }
 }
