@@ -23,12 +23,12 @@ import org.gradientsync.spi.Timeouts;
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
-  private static final int LOOKS = 20;
-  private static final long LOOK_NANOS = 100_000;
+  private static final int CAUSE_ATTEMPTS = 20;
+  private static final long POLL_NANOS = 100_000;
   private static final Duration POLL = Duration.ofMillis(1);
-  private static final Duration LOOK = Duration.ofMillis(100);
+  private static final Duration CHECK_INTERVAL = Duration.ofMillis(100);
   private static final Duration LIMIT = Duration.ofSeconds(10);
-  private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
+  private static final Duration HEAD_START = Duration.ofSeconds(3);
 
   private static volatile Runnable beforeEnd = () -> {};
   private static volatile Timeouts longest;
@@ -92,20 +92,20 @@ final class JobEnd implements UncaughtExceptionHandler {
     Timeouts timeouts = longest;
     long limit = sound ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
-    long looked = 0;
+    long lastCheck = 0;
     boolean warned = false;
     while (!mpi.haveAllCome()) {
       pause(POLL);
       long waited = time.look();
-      if (waited - looked < LOOK.toNanos()) {
+      if (waited - lastCheck < CHECK_INTERVAL.toNanos()) {
         continue;
       }
-      looked = waited;
+      lastCheck = waited;
       List<Integer> staying = world.staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
       boolean complete = world.isComplete();
-      if (!complete || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
+      if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
         print(
             "rank "
                 + mpi.rank()
@@ -180,9 +180,9 @@ final class JobEnd implements UncaughtExceptionHandler {
    */
   private static void repeatCause(OpenMpi mpi, ProcessGroup world) {
     String cause = "";
-    for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
+    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
       cause = world.endedBy(); // each call lets messages make progress
-      LockSupport.parkNanos(LOOK_NANOS);
+      LockSupport.parkNanos(POLL_NANOS);
     }
     int reporter = 0;
     while (cause.contains("rank " + reporter + " ")) {
@@ -212,7 +212,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {
         print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
-        pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job and prints the details
+        pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
       print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
@@ -227,7 +227,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (exception instanceof RankLostException) {
         // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
         // about to print which rank was killed.
-        pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
+        pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
       }
       if (!mpi.isFinished()) {
         world.leaveAll(

@@ -35,7 +35,7 @@ final class MpiStart {
   static final String THREAD = "gradient-sync-mpi-start";
 
   private static final Logger log = LoggerFactory.getLogger(MpiStart.class);
-  private static final long LOOK_NANOS = 20_000_000;
+  private static final long POLL_NANOS = 20_000_000;
   private static final int QUICK_TESTS = 1000;
   private static final int MAX_NAMED = 4;
 
@@ -116,7 +116,7 @@ final class MpiStart {
     WaitClock time = new WaitClock();
     while (true) {
       try {
-        return task.get(LOOK_NANOS, TimeUnit.NANOSECONDS);
+        return task.get(POLL_NANOS, TimeUnit.NANOSECONDS);
       } catch (TimeoutException e) {
         // look again
       } catch (InterruptedException e) {
