@@ -68,9 +68,9 @@ final class JobEnd implements UncaughtExceptionHandler {
                     return; // the program has finalized MPI
                   }
                   repeatCause(mpi, world);
-                  boolean over = !world.endedBy().isEmpty() || !world.isComplete();
-                  boolean sound = world.leaveAll(Departure.ofThisProcess(), "");
-                  if (over) {
+                  boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
+                  boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
+                  if (aborted) {
                     return; // mpirun ends the remaining ranks; the others cannot finalize MPI any
                     // more
                   }
@@ -78,7 +78,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                     return;
                   }
                   beforeEnd.run();
-                  end(mpi, world, sound);
+                  end(mpi, world, noneLost);
                 },
                 "gradient-sync-mpi-end"));
   }
@@ -86,11 +86,11 @@ final class JobEnd implements UncaughtExceptionHandler {
   /**
    * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
    *
-   * @param sound false if a rank was lost, which may then never come
+   * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(OpenMpi mpi, ProcessGroup world, boolean sound) {
+  private static void end(OpenMpi mpi, ProcessGroup world, boolean noneLost) {
     Timeouts timeouts = longest;
-    long limit = sound ? timeouts.timeoutNanos() : LIMIT.toNanos();
+    long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
     long lastCheck = 0;
     boolean warned = false;
@@ -196,7 +196,7 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
-    if (world.isEnding() && isOfACall(exception)) {
+    if (world.isEnding() && comesFromCall(exception)) {
       if (cause().isEmpty()) {
         print(
             "rank "
@@ -238,7 +238,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  private static boolean isOfACall(Throwable exception) {
+  private static boolean comesFromCall(Throwable exception) {
     Throwable e = exception;
     while (e != null && !(e instanceof GradientSyncException)) {
       e = e.getCause();
