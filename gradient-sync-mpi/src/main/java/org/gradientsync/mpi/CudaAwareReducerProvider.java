@@ -72,7 +72,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     }
     RendezvousChoice.begin(group, context.settings(), false);
     // MPI_Finalize unmaps the other GPUs' memory and needs a GPU's context for that.
-    JobEnd.prepareWith(context.device()::makeCurrent);
+    JobEnd.beforeFinalize(context.device()::makeCurrent);
     return reducer(group, context.device());
   }
 

@@ -30,7 +30,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration HEAD_START = Duration.ofSeconds(3);
 
-  private static volatile Runnable beforeEnd = () -> {};
+  private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
 
   private final OpenMpi mpi;
@@ -46,8 +46,8 @@ final class JobEnd implements UncaughtExceptionHandler {
   /**
    * Sets an action that the thread that finalizes MPI runs just before. Replaces an earlier one.
    */
-  static void prepareWith(Runnable preparation) {
-    beforeEnd = preparation;
+  static void beforeFinalize(Runnable preparation) {
+    beforeFinalize = preparation;
   }
 
   /** Makes the end wait for other ranks for the longest time-out of this process's syncs. */
@@ -77,7 +77,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   if (!mpi.isOwner()) {
                     return;
                   }
-                  beforeEnd.run();
+                  beforeFinalize.run();
                   end(mpi, world, noneLost);
                 },
                 "gradient-sync-mpi-end"));
