@@ -54,8 +54,8 @@ public final class MpiTrial {
     }
     OpenMpi.connect(new Timeouts(LIMIT, LIMIT, Optional.empty()));
     System.out.println("version=" + OpenMpi.version());
-    Availability says = CudaAwareness.ask();
-    System.out.println("says=" + (says.usable() ? "yes" : "no: " + says.reason()));
+    Availability support = CudaAwareness.ask();
+    System.out.println("says=" + (support.usable() ? "yes" : "no: " + support.reason()));
     System.out.flush();
     // Does not return, because finalizing MPI must not affect the result.
     Runtime.getRuntime().halt(0);
