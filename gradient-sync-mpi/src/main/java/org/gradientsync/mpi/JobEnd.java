@@ -71,8 +71,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                   boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
                   boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
                   if (aborted) {
-                    return; // mpirun ends the remaining ranks; the others cannot finalize MPI any
-                    // more
+                    return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
                   }
                   if (!mpi.isOwner()) {
                     return;
