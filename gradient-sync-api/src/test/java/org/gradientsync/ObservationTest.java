@@ -32,7 +32,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What listeners and Flight Recorder hear of reductions. */
+/** Tests which reductions are reported to listeners and JDK Flight Recorder. */
 @Timeout(60)
 @SuppressWarnings("try") // what is closed early
 class ObservationTest {
@@ -60,14 +60,14 @@ class ObservationTest {
     buckets.finish();
   }
 
-  /** A step, two reductions, and a step. */
+  /** Runs a step, two reductions, and another step. */
   private static void work(GradientSync sync, boolean overlap) {
     try (GradientBuckets buckets = build(sync, overlap);
         DeviceBuffer ints = sync.allocate(DataType.INT64, 7);
         DeviceBuffer halves = sync.allocate(DataType.BFLOAT16, 0)) {
       step(buckets);
       sync.allReduce(ints, ReduceOp.MAX);
-      sync.broadcast(ints, 0); // moves data, but reduces nothing
+      sync.broadcast(ints, 0); // not a reduction
       sync.average(halves);
       step(buckets);
     }
@@ -106,7 +106,7 @@ class ObservationTest {
           List<Synchronization> second = new ArrayList<>();
           sync.observe(first::add);
           work(sync, overlap);
-          sync.observe(second::add); // of what comes now
+          sync.observe(second::add); // from here on
           work(sync, overlap);
           sync.close();
           List<String> expected = new ArrayList<>(whatWorkDoes(1));
@@ -207,7 +207,7 @@ class ObservationTest {
             int[] seen = {0};
             buckets.finish(
                 parameter -> {
-                  if (seen[0]++ == 0) { // an update under which the rest is averaged
+                  if (seen[0]++ == 0) { // an update that overlaps with the other averages
                     inFinish.countDown();
                     ((BucketSync) sync).communicationThread().awaitAll();
                   }
@@ -483,7 +483,7 @@ class ObservationTest {
               begin(sync, buffer);
             }
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // A long wait takes some; one object a call would be 16,000.
+            // A long wait allocates a little; one object per call would be 16,000.
             assertTrue(allocated < 6000, "bytes allocated in 1000 calls: " + allocated);
           }
           assertTrue(observer.summary().startsWith("1050 reductions "), observer.summary());
@@ -533,12 +533,12 @@ class ObservationTest {
     assertThrows(NullPointerException.class, () -> sync.observe(null));
   }
 
-  /** What a JDK without Flight Recorder runs. */
+  /** The program for a JDK without Flight Recorder. */
   public static final class Alone {
     private Alone() {}
 
     /**
-     * Averages.
+     * Runs the program.
      *
      * @param args none
      */

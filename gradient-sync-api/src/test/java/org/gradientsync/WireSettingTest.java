@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The setting {@code wire}: builder, system property, and what is refused. */
+/** Tests the setting {@code wire}: builder, system property, and wrong values. */
 @Timeout(60)
 class WireSettingTest {
   private static final String PROPERTY = "gradientsync.wire";

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** One after the other, and an end in any case. */
+/** Tests the order of work, failures, cancellation and closing. */
 @Timeout(60)
 class CommunicationThreadTest {
   private final CommunicationThread thread = new CommunicationThread(3);
@@ -66,7 +66,7 @@ class CommunicationThreadTest {
     assertTrue(done.size() >= 500);
     lane.await(last);
     assertEquals(IntStream.range(0, 1000).boxed().toList(), done);
-    lane.await(0); // what nobody handed over
+    lane.await(0); // a ticket before the first
     thread.awaitAll();
   }
 
@@ -91,14 +91,14 @@ class CommunicationThreadTest {
     long another = other.submit(() -> done.add(3));
     latch.countDown();
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(after)));
-    lane.await(before); // has gone well
+    lane.await(before); // succeeded
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(failing)));
     assertBroken(mine, thread::awaitAll);
     assertBroken(mine, () -> other.await(another));
     other.await(before);
     long later = lane.submit(() -> done.add(4));
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(later)));
-    assertEquals(List.of(), done); // nothing has been carried out since
+    assertEquals(List.of(), done); // all later work was skipped
   }
 
   private static void fail(RuntimeException e) {
@@ -129,7 +129,7 @@ class CommunicationThreadTest {
       assertSame(mine, assertThrows(RuntimeException.class, () -> own.await(after)));
       other.await(another);
       thread.awaitAll();
-      own.abandon(own.submit(() -> done.add(3))); // harms nobody
+      own.abandon(own.submit(() -> done.add(3))); // does nothing
       other.await(other.submit(() -> done.add(4)));
       assertEquals(List.of(2, 4), done);
     }
@@ -185,7 +185,8 @@ class CommunicationThreadTest {
     long second = lane.submit(() -> done.add(1));
     lane.abandon(second);
     assertEquals(List.of(), done);
-    assertThrows(RuntimeException.class, () -> lane.await(first)); // if begun, what has ended it
+    assertThrows(
+        RuntimeException.class, () -> lane.await(first)); // its interrupt, or its cancellation
     lane.abandon(second);
     IllegalStateException e = assertThrows(IllegalStateException.class, () -> other.await(second));
     assertTrue(e.getMessage().contains("rank=3"), e.getMessage());

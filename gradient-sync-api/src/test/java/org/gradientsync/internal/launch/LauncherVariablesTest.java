@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What launchers say, and how many ranks were found. */
+/** Tests the comparison of launchers' variables with the number of ranks. */
 class LauncherVariablesTest {
   @TempDir Path folder;
 

@@ -10,7 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.UnavailableException;
 
-/** What other ranks may say of what they can use: any bytes, and any lengths of them. */
+/** Tests answers of other ranks with any bytes and any lengths. */
 class AnswersFuzzTest {
   @FuzzTest
   void anyLengthsMakeLittleRoomOrNone(FuzzedDataProvider data) {
