@@ -105,7 +105,7 @@ class DenormalsTest {
   }
 
   @Test
-  void integersAndTheThreadsOfOthersAreNotConcerned() {
+  void integersAndOtherThreadsAreNotAffected() {
     LocalRanks.run(
         2,
         sync -> {

@@ -46,7 +46,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void bucketsAreOfOneMebibyteAndThenOfTwentyFive() {
+  void theFirstBucketHasOneMebibyteAndOthersTwentyFive() {
     long line = 64; // elements in 256 bytes
     long first = (1 << 20) / 4;
     long full = (25 << 20) / 4;
@@ -68,7 +68,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void readyStartsTheAverageAndWaitsForNobody() {
+  void readyStartsTheAverageWithoutWaiting() {
     CountDownLatch handed = new CountDownLatch(1);
     CountDownLatch averaged = new CountDownLatch(1);
     LocalRanks.run(
@@ -233,7 +233,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void closingWithAverageUnderWayGivesItUp() {
+  void closingCancelsARunningAverage() {
     CountDownLatch closed = new CountDownLatch(1);
     LocalRanks.run(
         2,

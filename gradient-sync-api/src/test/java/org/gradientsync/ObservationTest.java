@@ -98,7 +98,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @CsvSource({"1,true", "1,false", "2,true", "2,false", "3,true"})
-  void listenersHearOfEveryCallAndBucketInOrderOnce(int ranks, boolean overlap) {
+  void everyCallAndBucketIsReportedOnceInOrder(int ranks, boolean overlap) {
     LocalRanks.run(
         ranks,
         sync -> {
@@ -156,7 +156,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @CsvSource({"1,true", "1,false", "2,true", "2,false", "3,true"})
-  void timesArePossible(int ranks, boolean overlap) {
+  void timesAreConsistent(int ranks, boolean overlap) {
     LocalRanks.run(
         ranks,
         sync -> {
@@ -187,7 +187,7 @@ class ObservationTest {
   }
 
   @Test
-  void whatIsAveragedUnderOtherWorkIsNotExposed() {
+  void overlappedAveragesAreNotExposed() {
     CountDownLatch inFinish = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -221,7 +221,7 @@ class ObservationTest {
   }
 
   @Test
-  void whatEverybodyWaitsForIsExposed() {
+  void averagesWithoutOverlapAreExposed() {
     CountDownLatch late = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -254,7 +254,7 @@ class ObservationTest {
   }
 
   @Test
-  void failedCallsAreNotToldAndDoNotBlockLaterOnes() {
+  void failedCallsAreNotReportedAndDoNotBlockLaterOnes() {
     LocalRanks.run(
         2,
         sync -> {
@@ -273,7 +273,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void failedStepsAreNotToldAndDoNotBlockLaterCalls(boolean overlap) {
+  void failedStepsAreNotReportedAndDoNotBlockLaterCalls(boolean overlap) {
     LocalRanks.run(
         2,
         sync -> {
@@ -300,7 +300,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void aStepThatIsGivenUpDoesNotBlockLaterCalls(boolean overlap) {
+  void aCancelledStepDoesNotBlockLaterCalls(boolean overlap) {
     LocalRanks.run(
         1,
         sync -> {
@@ -374,7 +374,7 @@ class ObservationTest {
   }
 
   @Test
-  void theSummaryTellsWhatWasObserved() {
+  void theSummaryHasTheObservedTimes() {
     LocalRanks.run(
         2,
         sync -> {
@@ -393,7 +393,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void flightRecorderHearsTheSame(boolean overlap) throws IOException {
+  void flightRecorderGetsTheSameData(boolean overlap) throws IOException {
     Path file = folder.resolve("r.jfr");
     List<Synchronization> heard = Collections.synchronizedList(new ArrayList<>());
     LocalRanks.run(1, sync -> work(sync, overlap)); // before there is a recording
@@ -428,7 +428,7 @@ class ObservationTest {
   }
 
   @Test
-  void flightRecorderHearsWithoutAListener() throws IOException {
+  void flightRecorderNeedsNoListener() throws IOException {
     Path file = folder.resolve("r.jfr");
     try (Recording recording = new Recording()) {
       recording.enable(EVENT);
@@ -441,7 +441,7 @@ class ObservationTest {
   }
 
   @Test
-  void aRecordingOfOtherEventsHearsNothing() throws IOException {
+  void aRecordingOfOtherEventsGetsNothing() throws IOException {
     Path file = folder.resolve("r.jfr");
     try (Recording recording = new Recording()) {
       recording.disable(EVENT);
@@ -467,7 +467,7 @@ class ObservationTest {
   }
 
   @Test
-  void nothingIsAllocatedIfNobodyWantsToKnow() {
+  void nothingIsAllocatedWithoutListeners() {
     com.sun.management.ThreadMXBean threads =
         (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     LocalRanks.run(

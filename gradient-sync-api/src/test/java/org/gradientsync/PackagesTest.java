@@ -29,7 +29,7 @@ class PackagesTest {
   }
 
   @Test
-  void trainingCodesPackageDependsOnNoOther() {
+  void theRootPackageDependsOnNoOther() {
     noClasses()
         .that()
         .resideInAPackage("org.gradientsync")
@@ -39,7 +39,7 @@ class PackagesTest {
   }
 
   @Test
-  void spiDependsOnTrainingCodesPackageAlone() {
+  void spiDependsOnTheRootPackageOnly() {
     noClasses()
         .that()
         .resideInAPackage("org.gradientsync.spi")

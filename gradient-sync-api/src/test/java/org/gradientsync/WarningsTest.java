@@ -53,7 +53,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingThatNobodyReads() {
+  void anUnknownSetting() {
     System.setProperty(MISTYPED, "5");
     System.setProperty("gradientsync.finite", "false");
     String warning =
@@ -67,7 +67,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingOfTheBuildersThatNobodyReads() {
+  void anUnknownSettingOfTheBuilder() {
     String name = "wier" + System.nanoTime();
     String warning =
         only(Logged.lines(() -> GradientSync.builder().set(name, "float16").create().close()));
@@ -75,7 +75,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSyncOfAThreadThatIsNoRanks() {
+  void aSyncOfAThreadThatIsNotARank() {
     String warning =
         warningOf(
             2,
@@ -118,7 +118,7 @@ class WarningsTest {
   }
 
   @Test
-  void noSyncThatNobodyHasClosed() {
+  void noSyncThatIsNotClosed() {
     String warning =
         warningOf(
             1,
@@ -133,7 +133,7 @@ class WarningsTest {
   }
 
   @Test
-  void noSyncThatGoesOnAndOn() {
+  void noSyncOfManySteps() {
     String warning =
         warningOf(
             1,
@@ -154,7 +154,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingInOtherLetters() {
+  void aMisspelledSetting() {
     String name = "gradientSync.time_out" + System.nanoTime();
     System.setProperty(name, "5");
     try {
@@ -184,7 +184,7 @@ class WarningsTest {
   }
 
   @Test
-  void aProgramThatARankEndsAndWhoseEnvironmentHasASetting() throws Exception {
+  void aRankThatExitsAndASettingInTheEnvironment() throws Exception {
     Map<String, String> environment = Map.of("GRADIENTSYNC_TIMEOUT", "7", "GRADIENTSYNC_HOME", "x");
     String output = outputOf(0, environment, Program.class);
     assertContains(
@@ -227,7 +227,7 @@ class WarningsTest {
   }
 
   @Test
-  void aRunWhoseMemoryIsUsedUpDoesNotLookLikeASuccess() throws Exception {
+  void aRunThatExhaustsTheMemoryFails() throws Exception {
     assertFalse(outputOf(1, Map.of(), Greedy.class, "-Xmx24m").contains("returned"));
   }
 

@@ -160,7 +160,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void createElsewhereIsAloneAndWorks() {
+  void createOnAnotherThreadIsAJobOfOneRank() {
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 2)) {
       assertEquals(1, sync.size());
@@ -176,7 +176,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void saysWhyOtherReducersWereNotChosen() {
+  void reportsWhyOtherReducersWereNotChosen() {
     LocalRanks.run(
         2,
         sync ->
@@ -273,7 +273,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void timeoutsThatCannotBe() {
+  void invalidTimeouts() {
     assertThrows(
         IllegalArgumentException.class, () -> GradientSync.builder().timeout(Duration.ZERO));
     System.setProperty("gradientsync.timeout", "soon");
@@ -291,7 +291,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void numbersOfRanksThatCannotBe() {
+  void invalidNumbersOfRanks() {
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(0, sync -> {}));
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(-1, sync -> {}));
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(257, sync -> {}));

@@ -68,7 +68,7 @@ class BucketStreamsTest {
   }
 
   @Test
-  void twoByTurnsAndTheLastHasTheWholeDevice() {
+  void twoAlternateAndTheLastBucketHasTheWholeDevice() {
     assertEquals(
         List.of("sparing 0", "sparing 1", "sparing 0", "sparing 1", "whole 2"),
         names(false, true, 5));
@@ -81,20 +81,20 @@ class BucketStreamsTest {
   }
 
   @Test
-  void aReducerThatBlocksTheHostHasOne() {
+  void aBlockingReducerHasOneStream() {
     assertEquals(List.of("sparing 0", "sparing 0", "sparing 0"), names(true, true, 3));
     assertEquals(List.of("sparing 0"), closed);
   }
 
   @Test
-  void withoutOverlapItIsTheOneThatComputes() {
+  void withoutOverlapItIsTheComputeStream() {
     assertEquals(List.of("compute", "compute"), names(false, false, 2));
     assertEquals(List.of("compute", "compute"), names(true, false, 2));
     assertEquals(List.of(), closed); // its owner closes it
   }
 
   @Test
-  void whatWasMadeIsGivenUpIfAnotherCannotBe() {
+  void streamsAreClosedIfCreatingAnotherFails() {
     most = 2;
     assertThrows(
         GradientSyncException.class, () -> new BucketStreams(device, false, compute, true));

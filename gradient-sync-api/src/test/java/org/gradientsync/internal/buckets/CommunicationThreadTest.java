@@ -53,7 +53,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void carriesOutInOrderOnADaemon() {
+  void runsWorkInOrderOnADaemon() {
     assertTrue(started().isDaemon());
     long last = 0;
     for (int i = 0; i < 1000; i++) {
@@ -71,7 +71,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void awaitWaitsForNothingLater() {
+  void awaitDoesNotWaitForLaterWork() {
     CountDownLatch latch = new CountDownLatch(1);
     long first = lane.submit(() -> done.add(1));
     long second = lane.submit(waitsFor(latch));
@@ -82,7 +82,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void aFailureIsThrownForItsWorkAndAllThatComesAfter() {
+  void aFailureIsThrownForItsWorkAndAllLaterWork() {
     CountDownLatch latch = new CountDownLatch(1);
     IllegalArgumentException mine = new IllegalArgumentException("mine");
     long before = lane.submit(waitsFor(latch));
@@ -114,7 +114,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void whatFailsOnAllRanksEndsItsLaneOnly() {
+  void failuresOfAllRanksEndOnlyTheirLane() {
     for (RuntimeException mine :
         List.of(
             new NotFiniteException("mine"),
@@ -136,7 +136,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void aFailureSaysWhoWaitedForIt() {
+  void aFailureShowsWhereItWasAwaited() {
     RankLostException mine = new RankLostException("mine");
     long failing = lane.submit(() -> fail(mine));
     assertThrows(RankLostException.class, () -> lane.await(failing));
@@ -180,7 +180,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void abandonEndsWhatIsUnderWayAndDropsTheRest() {
+  void abandonCancelsRunningAndWaitingWork() {
     long first = lane.submit(waitsFor(new CountDownLatch(1)));
     long second = lane.submit(() -> done.add(1));
     lane.abandon(second);
@@ -195,7 +195,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void abandonLeavesWhatIsDone() {
+  void abandonKeepsCompletedWork() {
     long ticket = lane.submit(() -> done.add(1));
     lane.await(ticket);
     lane.abandon(ticket);
@@ -204,7 +204,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void abandonThrowsNothingWhateverTheWorkDoes() {
+  void abandonDoesNotThrowFailuresOfTheWork() {
     CountDownLatch never = new CountDownLatch(1);
     long ticket =
         lane.submit(

@@ -87,7 +87,7 @@ class LauncherVariablesTest {
   }
 
   @Test
-  void whoStartedTheJobIsKnown() {
+  void theLauncherIsNamed() {
     assertEquals(
         new LauncherVariables.Job("srun", "SLURM_STEP_NUM_TASKS", 2, "0"),
         variables("SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0").job().orElseThrow());

@@ -130,7 +130,7 @@ class ObserverTest {
   }
 
   @Test
-  void whatIsNotDoneIsToldLaterAndInOrder() {
+  void reductionsAreReportedInOrderWhenDone() {
     now = 1;
     SimulatedEvent origin = (SimulatedEvent) observer.listen(heard::add);
     average(0, 2, 3, 5, 4.5);
@@ -157,7 +157,7 @@ class ObserverTest {
   }
 
   @Test
-  void exposedIsBetweenNothingAndAllOfIt() {
+  void exposedIsBetweenZeroAndTheDuration() {
     observer.listen(heard::add);
     average(0, 1, 2, 4, 7); // awaited after its end
     average(1, 1, 5, 6, 3); // awaited before its start
@@ -186,7 +186,7 @@ class ObserverTest {
   }
 
   @Test
-  void eachListenerHearsOfWhatBeginsAfterItCame() {
+  void listenersGetOnlyLaterReductions() {
     List<Synchronization> late = new ArrayList<>();
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
@@ -200,7 +200,7 @@ class ObserverTest {
   }
 
   @Test
-  void nothingIsAskedOrRecordedWhileAGraphIsCaptured() {
+  void nothingIsQueriedOrRecordedDuringCapture() {
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
     allIsDone();
@@ -214,7 +214,7 @@ class ObserverTest {
   }
 
   @Test
-  void eventsAreUsedAgainAndClosedInTheEnd() {
+  void eventsAreReusedAndClosed() {
     observer.listen(heard::add);
     for (int i = 0; i < 5; i++) {
       average(0, 1, 2, 3, 3);
@@ -232,7 +232,7 @@ class ObserverTest {
   }
 
   @Test
-  void closingTellsOfWhatIsDone() {
+  void closingReportsCompleteReductions() {
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
     allIsDone();
