@@ -18,6 +18,8 @@ module org.gradientsync {
   exports org.gradientsync.internal.host to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
+  exports org.gradientsync.internal.launch to
+      org.gradientsync.mpi;
   exports org.gradientsync.internal.matching to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
