@@ -1,6 +1,5 @@
 /**
- * Ranks started by mpirun. Open MPI's {@code mpi.jar}, whose module name depends on its file, is
- * not required here: it is on the class path or the module path, and found at run time.
+ * Ranks started by mpirun. This module does not require Open MPI's {@code mpi.jar}, whose module name depends on the file's name. The jar is on the class path or the module path, and the module finds it at run time.
  */
 module org.gradientsync.mpi {
   requires com.sun.jna;

@@ -1,8 +1,8 @@
 package org.gradientsync;
 
 /**
- * The upper half of a binary32 in a {@code short}: conversions for {@link DataType#BFLOAT16}
- * buffers.
+ * Converts between {@code float} and bfloat16, the upper half of a binary32 held in a {@code
+ * short}. For filling and reading {@link DataType#BFLOAT16} buffers.
  */
 public final class BFloat16 {
   /** The canonical quiet NaN. */
@@ -11,7 +11,7 @@ public final class BFloat16 {
   private BFloat16() {}
 
   /**
-   * The value of a bfloat16; exact.
+   * Widens a bfloat16 to a float. The result is exact.
    *
    * @param bits the number's 16 bits
    * @return the same number as a float

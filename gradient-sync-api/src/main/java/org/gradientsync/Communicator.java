@@ -8,23 +8,23 @@ import java.nio.LongBuffer;
 import java.time.Duration;
 
 /**
- * Who takes part, and small exchanges of host memory between them: the control plane. Gradients go
- * through {@link GradientSync}.
+ * A group of ranks, and collectives and messages between them for small amounts of host memory: the
+ * control plane. Gradients go through {@link GradientSync}.
  *
- * <p>Data is a {@code java.nio} buffer: the elements between position and limit take part, and both
- * stay where they are. A {@code FloatBuffer}, {@code DoubleBuffer}, {@code IntBuffer}, {@code
- * LongBuffer}, {@code ShortBuffer} or {@code ByteBuffer} serves, on the heap or direct; arrays go
- * through {@code wrap}.
+ * <p>Calls take {@code java.nio} buffers and use the elements between position and limit. They do
+ * not change position or limit. A buffer can be a {@code FloatBuffer}, {@code DoubleBuffer}, {@code
+ * IntBuffer}, {@code LongBuffer}, {@code ShortBuffer} or {@code ByteBuffer}, on the heap or direct.
+ * Use {@code wrap} for arrays.
  *
- * <p>A collective must be called by every rank of the communicator, in the same order and with the
- * same type and counts; ranks that differ all get a {@link MismatchedCallException} that shows who
- * called what, and no buffer is changed. Ranks that wait for each other in different calls get it,
- * too, within a second, and that breaks the communicator. A rank that does not come within the
- * {@linkplain #timeout() time-out} ends the call with a {@link RankLostException} that names it,
- * and breaks the communicator.
+ * <p>Every rank of the communicator must call the collectives in the same order and with the same
+ * type and counts. If the calls differ, every rank throws a {@link MismatchedCallException} that
+ * lists each rank's call, and no buffer is changed. Ranks that wait for each other in different
+ * calls throw it within a second, too; this breaks the communicator. If a rank does not join a call
+ * within the {@linkplain #timeout() time-out}, the others throw a {@link RankLostException} that
+ * names it; this breaks the communicator, too.
  *
- * <p>Calls from several threads on one communicator are carried out one after the other; which
- * comes first is the caller's affair, and must be the same on all ranks.
+ * <p>Several threads may use a communicator. Their calls run one after the other, and the program
+ * must make sure that the order is the same on all ranks.
  */
 public interface Communicator extends AutoCloseable {
   /** The largest tag that {@link #send} and {@link #receive} take. */
@@ -45,7 +45,7 @@ public interface Communicator extends AutoCloseable {
   int size();
 
   /**
-   * This rank's number among the ranks of its node, in rank order.
+   * This rank's number among the ranks of its node, which are numbered in rank order.
    *
    * @return from 0 to localSize - 1
    */
@@ -72,25 +72,29 @@ public interface Communicator extends AutoCloseable {
    */
   Duration timeout();
 
-  /** Returns on each rank after every rank has called it. Sub-groups come from {@link #split}. */
+  /**
+   * Waits until every rank has called it. For a barrier among some of the ranks, use {@link
+   * #split}.
+   */
   void barrier();
 
   /**
-   * Makes each element the reduction over all ranks, in place, with the bits that {@link ReduceOp}
-   * promises.
+   * Reduces each element over all ranks, in place. {@link ReduceOp} defines the bits of the result.
    *
-   * @param data the same count on all ranks
-   * @param type the element type, which must be one that the buffer holds
+   * @param data the elements to reduce; the same count on all ranks
+   * @param type the element type, which must be one that the buffer can hold
    * @param op the reduction
    */
   void allReduce(Buffer data, DataType type, ReduceOp op);
 
   /**
-   * {@link #allReduce(Buffer, DataType, ReduceOp)} of a buffer whose class says its type.
+   * Calls {@link #allReduce(Buffer, DataType, ReduceOp)} with the element type of the buffer's
+   * class.
    *
    * @param data a float, double, int or long buffer
    * @param op the reduction
-   * @throws IllegalArgumentException for other buffers, whose type must be given
+   * @throws IllegalArgumentException for any other buffer, such as a byte or short buffer, which
+   *     can hold several types
    */
   default void allReduce(Buffer data, ReduceOp op) {
     if (data instanceof FloatBuffer) {
@@ -110,35 +114,35 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * Copies root's data to all ranks.
+   * Copies the root's data to all ranks.
    *
-   * @param data the same type and count on all ranks
+   * @param data the source on the root, the target elsewhere; the same type and count on all ranks
    * @param root the rank that has the data
    */
   void broadcast(Buffer data, int root);
 
   /**
-   * Puts all ranks' data one after the other, in rank order, on every rank.
+   * Concatenates all ranks' data in rank order, on every rank.
    *
-   * @param send the same type and count on all ranks
-   * @param receive size times as many elements; must not overlap send
+   * @param send this rank's data; the same type and count on all ranks
+   * @param receive size times as many elements as send; must not overlap send
    */
   void allGather(Buffer send, Buffer receive);
 
   /**
-   * Reduces over all ranks, and leaves each rank with its own part of the result.
+   * Reduces over all ranks and gives each rank its own part of the result.
    *
    * @param send size times as many elements as receive, rank 0's part first; not changed
-   * @param receive this rank's part
-   * @param type the element type, which must be one that the buffers hold
+   * @param receive this rank's part of the result
+   * @param type the element type, which must be one that the buffers can hold
    * @param op the reduction
    */
   void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op);
 
   /**
-   * Puts all ranks' data one after the other, in rank order, on the root.
+   * Concatenates all ranks' data in rank order, on the root.
    *
-   * @param send the same type and count on all ranks
+   * @param send this rank's data; the same type and count on all ranks
    * @param receive on the root, size times as many elements; ignored and may be null elsewhere
    * @param root the rank that receives
    */
@@ -149,18 +153,18 @@ public interface Communicator extends AutoCloseable {
    *
    * @param send on the root, size times as many elements as receive; ignored and may be null
    *     elsewhere
-   * @param receive the same type and count on all ranks
+   * @param receive this rank's part; the same type and count on all ranks
    * @param root the rank that has the data
    */
   void scatter(Buffer send, Buffer receive, int root);
 
   /**
-   * Sends to one rank. Synchronous: it returns when the other rank has received, so two ranks that
-   * both send first wait for each other, and both throw; {@link #sendReceive} is for that.
+   * Sends to one rank. Synchronous: it returns when the other rank has received. Two ranks that
+   * both send first therefore deadlock, and both throw; use {@link #sendReceive} instead.
    *
    * @param data the elements to send
    * @param destination another rank
-   * @param tag from 0 to {@link #MAX_TAG}; the receiver gives the same
+   * @param tag from 0 to {@link #MAX_TAG}; the receiver passes the same
    * @throws MismatchedCallException on both ranks if the receiver expects another type or count; on
    *     all ranks, and breaking the communicator, if the receiver waits for this rank in another
    *     call
@@ -170,39 +174,40 @@ public interface Communicator extends AutoCloseable {
   /**
    * Receives from one rank.
    *
-   * @param data where the elements go; exactly as many as are sent
+   * @param data the target, with exactly as many elements as are sent
    * @param source another rank
-   * @param tag from 0 to {@link #MAX_TAG}; the sender gives the same
+   * @param tag from 0 to {@link #MAX_TAG}; the sender passes the same
    * @throws MismatchedCallException on both ranks if the sender has another type or count; on all
    *     ranks, and breaking the communicator, if the sender waits for this rank in another call
    */
   void receive(Buffer data, int source, int tag);
 
   /**
-   * Sends to one rank and receives from one, the same or another, at the same time: the step of a
-   * halo exchange.
+   * Sends to one rank and receives from the same or another one at the same time, as in a halo
+   * exchange.
    *
    * @param send the elements to send
    * @param destination the rank that receives them
-   * @param receive where the elements of source go; must not overlap send
+   * @param receive the target of the source's elements; must not overlap send
    * @param source the rank that sends them
-   * @param tag from 0 to {@link #MAX_TAG}, the same on all ranks concerned
+   * @param tag from 0 to {@link #MAX_TAG}; the same on all ranks involved
    * @throws MismatchedCallException as for {@link #send} and {@link #receive}
    */
   void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag);
 
   /**
-   * Divides the ranks into groups. Collective.
+   * Splits the ranks into groups. Collective.
    *
-   * @param color ranks with the same color come into the same group; a rank with a negative color
-   *     into none
-   * @param key orders the ranks of a group; equal keys keep this communicator's order
+   * @param color ranks with the same color form a group; a rank with a negative color joins none
+   * @param key determines the order of the ranks in a group; ranks with equal keys keep this
+   *     communicator's order
    * @return the new communicator, which the caller closes, or null for a negative color
    */
   Communicator split(int color, int key);
 
   /**
-   * Another communicator of the same ranks, whose calls do not mix with this one's. Collective.
+   * Creates another communicator of the same ranks. Its calls are independent of this one's.
+   * Collective.
    *
    * @return the new communicator, which the caller closes
    */
@@ -211,8 +216,8 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * Leaves the communicator. Not collective: it waits for a call that another thread of this rank
-   * is in, but not for other ranks; ranks that still wait for this one in a call get a {@link
+   * Leaves the communicator. Not collective: it waits for a running call of another thread of this
+   * rank, but not for other ranks. Ranks that wait for this one in a call throw a {@link
    * RankLostException}. A second call does nothing.
    */
   @Override

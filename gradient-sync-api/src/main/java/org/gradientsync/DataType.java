@@ -1,6 +1,6 @@
 package org.gradientsync;
 
-/** The element types that gradients can have. */
+/** The element types of gradients. */
 public enum DataType {
   /** IEEE 754 binary16, five exponent and ten fraction bits; held in a {@code short} in Java. */
   FLOAT16(2, true),
@@ -35,9 +35,10 @@ public enum DataType {
   }
 
   /**
-   * Whether elements are floating-point numbers; the others are integers, which have no average.
+   * Whether elements are floating-point numbers. The other types are integers, which cannot be
+   * averaged.
    *
-   * @return true for the four floating-point types
+   * @return true for the four floating-point types, false for integers
    */
   public boolean isFloatingPoint() {
     return floatingPoint;

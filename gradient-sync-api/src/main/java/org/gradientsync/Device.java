@@ -1,9 +1,9 @@
 package org.gradientsync;
 
-/** Where a rank's gradients live: one GPU, or the host's memory. */
+/** The memory and processor that hold and reduce a rank's gradients: one GPU, or the host. */
 public interface Device {
   /**
-   * The device as a person would call it.
+   * The device's name for logs.
    *
    * @return for example {@code host memory}
    */
@@ -17,7 +17,7 @@ public interface Device {
   String kind();
 
   /**
-   * Allocates a buffer; its contents are zero.
+   * Allocates a buffer filled with zeros.
    *
    * @param type the element type
    * @param count the number of elements, 0 or more

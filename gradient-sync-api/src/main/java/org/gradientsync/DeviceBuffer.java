@@ -3,19 +3,19 @@ package org.gradientsync;
 import java.nio.Buffer;
 
 /**
- * Where gradients live: a typed run of elements in a device's memory.
+ * A typed array of elements in a device's memory, which holds gradients.
  *
- * <p>A buffer belongs to its device's stream of work. On a GPU {@link #copyFrom} and the
- * collectives take effect in the order in which they were called; {@link #copyTo} waits until the
- * values are there. On the host every call is finished when it returns.
+ * <p>A buffer belongs to a stream. On a GPU, {@link #copyFrom} and the collectives take effect in
+ * the order in which they are called, and {@link #copyTo} waits until the values are there. On the
+ * host, every call is complete when it returns.
  *
- * <p>A buffer is not safe for use by several threads at a time.
+ * <p>A buffer is not thread-safe.
  */
 public interface DeviceBuffer extends AutoCloseable {
   /**
    * The element type.
    *
-   * @return the type given at allocation
+   * @return the type that the buffer was allocated with
    */
   DataType type();
 
@@ -27,7 +27,7 @@ public interface DeviceBuffer extends AutoCloseable {
   long count();
 
   /**
-   * The number of bytes that the elements take.
+   * The size of all elements in bytes.
    *
    * @return count times the size of the type
    */
@@ -36,20 +36,19 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * The device whose memory this is.
+   * The device that holds this buffer.
    *
-   * @return the device that made the buffer
+   * @return the device that created the buffer
    */
   Device device();
 
   /**
-   * Gives this buffer a name, by which errors and reports call it on all ranks, and by which the
-   * ranks know that they mean the same one: calls about buffers with other names do not match, nor
-   * calls about views that have the name of their buffer and lie in it at other offsets. A buffer
-   * without a name goes with any.
+   * Names this buffer. Errors and reports of all ranks show the name, and the ranks compare it:
+   * calls do not match if the names differ, or if the buffers are views at different offsets in
+   * buffers of the same name. A buffer without a name matches any other.
    *
-   * @param name any text, alike on all ranks, which compare all of it; errors show a text of more
-   *     than 48 bytes of UTF-8 by its beginning, its end and a hash
+   * @param name any text, the same on all ranks, which compare all of it; errors shorten a text of
+   *     more than 48 bytes of UTF-8 to its beginning, its end and a hash
    * @return this buffer
    */
   default DeviceBuffer named(String name) {
@@ -57,29 +56,29 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * The name given.
+   * This buffer's name.
    *
-   * @return as in {@link #named}, or that of the buffer that this is a view of; an empty text if
-   *     nobody gave one
+   * @return the name given to {@link #named}; for a view without its own name, the name of the
+   *     buffer that it is a view of; empty if neither has a name
    */
   default String name() {
     return "";
   }
 
   /**
-   * A view of a part of this buffer: no copy, and it ends with this buffer. Closing a view closes
-   * only the view.
+   * Creates a view of a part of this buffer, without copying. The view becomes invalid when this
+   * buffer is closed. Closing the view does not close this buffer.
    *
    * @param offset the first element, from 0 to count
    * @param count the number of elements, from 0 to count minus offset
    * @return the view
-   * @throws IndexOutOfBoundsException if the part does not lie in this buffer
+   * @throws IndexOutOfBoundsException if the part is not within this buffer
    * @throws IllegalStateException if this buffer is closed
    */
   DeviceBuffer slice(long offset, long count);
 
   /**
-   * Sets all elements to zero, in order with other work on this buffer.
+   * Sets all elements to zero. Ordered on the buffer's stream.
    *
    * @throws IllegalStateException if this buffer is closed
    */
@@ -88,27 +87,28 @@ public interface DeviceBuffer extends AutoCloseable {
   /**
    * Copies from a Java buffer: a {@code FloatBuffer} for FLOAT32, {@code DoubleBuffer} for FLOAT64,
    * {@code ShortBuffer} with the raw bits for FLOAT16 and BFLOAT16, {@code IntBuffer} for INT32,
-   * {@code LongBuffer} for INT64, or for any type a {@code ByteBuffer} in native byte order. The
-   * source's position stays where it is, and the source may be changed when the call returns. On a
-   * GPU it waits where earlier copies still use the memory that all copies go by way of.
+   * {@code LongBuffer} for INT64, or, for any type, a {@code ByteBuffer} in native byte order. The
+   * call does not change the source's position, and the source may be changed as soon as it
+   * returns. On a GPU it may block while earlier copies still use the staging memory.
    *
    * @param source a buffer with exactly {@link #count()} elements between position and limit
    * @throws IllegalArgumentException if its type or length does not match
    * @throws IllegalStateException if this buffer is closed
-   * @throws GradientSyncException as {@link #copyTo(Buffer)}, if it has waited
+   * @throws GradientSyncException as for {@link #copyTo(Buffer)}, if the call had to wait
    */
   void copyFrom(Buffer source);
 
   /**
-   * Copies into a Java buffer, waiting for the values first. The types are those of {@link
-   * #copyFrom(Buffer)}; the target's position stays where it is.
+   * Waits for the values and copies them into a Java buffer. Takes the same types as {@link
+   * #copyFrom(Buffer)} and does not change the target's position.
    *
    * @param target a writable buffer with exactly {@link #count()} elements between position and
    *     limit
    * @throws IllegalArgumentException if its type or length does not match
    * @throws IllegalStateException if this buffer is closed
-   * @throws GradientSyncException once, if a call on the device has failed since the host waited
-   *     last: {@link MismatchedCallException} or {@link RankLostException}
+   * @throws GradientSyncException if a call on the device has failed since the host last waited for
+   *     it, for example with a {@link MismatchedCallException} or {@link RankLostException}; thrown
+   *     once for each failure
    */
   void copyTo(Buffer target);
 
@@ -200,11 +200,11 @@ public interface DeviceBuffer extends AutoCloseable {
   boolean isClosed();
 
   /**
-   * Gives the memory back, if this library allocated it. On a GPU it waits for what has been
-   * enqueued for this buffer. A second call does nothing.
+   * Frees the memory if this library allocated it. On a GPU it first waits for the work enqueued
+   * for this buffer. A second call does nothing.
    *
-   * @throws GradientSyncException if a call of the sync turns out to have failed meanwhile; the
-   *     memory is given back all the same
+   * @throws GradientSyncException if a call of the sync has failed on the device in the meantime;
+   *     the memory is freed nevertheless
    */
   @Override
   void close();

@@ -1,33 +1,38 @@
 package org.gradientsync;
 
-/** A place in a {@link Stream}, and the time at which the work before it was done. */
+/**
+ * A marker in a {@link Stream}, as a CUDA event. It completes when all work enqueued before it is
+ * done, and can record the time at which that happens.
+ */
 public interface Event extends AutoCloseable {
   /**
-   * Places it behind what is enqueued so far. A new place replaces the last one.
+   * Records this event after the work enqueued so far. Recording again replaces the earlier
+   * recording.
    *
-   * @param stream a stream of the device that made this event
+   * @param stream a stream of the device that created this event
    */
   void record(Stream stream);
 
   /**
-   * Whether the work before it is done.
+   * Whether the work before this event is done. Does not block.
    *
    * @return true if it is, or if the event was never recorded
    */
   boolean isDone();
 
-  /** Blocks the host until the work before it is done. */
+  /** Blocks the host until the work before this event is done. */
   void await();
 
   /**
-   * The time between two events of the same device, by the device's clock.
+   * The time between two events of the same device, by the device's clock. Both must have been
+   * created with timing, recorded, and completed.
    *
-   * @param later both were made with timing, have been recorded, and are done
-   * @return milliseconds; negative if it is in fact the earlier one
+   * @param later the later event
+   * @return milliseconds; negative if {@code later} completed first
    */
   double millisecondsTo(Event later);
 
-  /** Gives it up. A second call does nothing. */
+  /** Releases the event. A second call does nothing. */
   @Override
   void close();
 }

@@ -1,8 +1,9 @@
 package org.gradientsync;
 
 /**
- * IEEE 754 binary16 in a {@code short}: conversions, for filling and reading {@link
- * DataType#FLOAT16} buffers. Java has them from version 20 on; this library runs on 17.
+ * Converts between {@code float} and IEEE 754 binary16 held in a {@code short}. For filling and
+ * reading {@link DataType#FLOAT16} buffers. Java itself has these conversions only from version 20
+ * on.
  */
 public final class Float16 {
   /** The canonical quiet NaN. */
@@ -11,7 +12,7 @@ public final class Float16 {
   private Float16() {}
 
   /**
-   * The value of a half-precision number; exact.
+   * Widens a half-precision number to a float. The result is exact.
    *
    * @param bits the number's 16 bits
    * @return the same number as a float
@@ -51,9 +52,8 @@ public final class Float16 {
       int tieToEven = magnitude >>> 13 & 1;
       return (short) (sign | (magnitude - 0x38000000 + 0xfff + tieToEven) >>> 13);
     }
-    // Denormal halves are multiples of 2^-24; adding 0.5 puts that unit at the float's last bit, so
-    // the
-    // float addition does the rounding.
+    // Denormal halves are multiples of 2^-24. Adding 0.5 aligns that unit with the float's last
+    // bit, so the float addition rounds.
     float shifted = Float.intBitsToFloat(magnitude) + 0.5f;
     return (short) (sign | Float.floatToRawIntBits(shifted) - 0x3f000000);
   }

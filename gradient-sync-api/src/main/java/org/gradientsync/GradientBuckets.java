@@ -5,8 +5,8 @@ import java.util.Objects;
 import java.util.function.IntConsumer;
 
 /**
- * The gradients of a model, packed into buckets that are averaged while the backward pass still
- * computes the next ones.
+ * The gradients of a model, packed into buckets. The averages of full buckets overlap with the
+ * backward pass, which computes the next ones.
  *
  * <pre>{@code
  * try (GradientBuckets buckets = GradientBuckets.builder(sync, parameters).build()) {
@@ -23,29 +23,34 @@ import java.util.function.IntConsumer;
  * }
  * }</pre>
  *
- * <p>Gradients are views into the buckets, so nothing is copied. A bucket whose last gradient is
- * ready is averaged as soon as the buckets before it are under way; so all ranks average in the
- * same order, whatever the order in which their gradients become ready. On a GPU it is done on
- * streams of its own. Where the reducer blocks the host, a thread of its own does it; the sync's
- * other calls, and those of {@link GradientSync#communicator()}, then wait until it has nothing to
- * do. Calls in the middle of a step have their place in the order: the same buckets must be full on
- * all ranks when they come.
+ * <p>Gradients are views into the buckets, so nothing is copied. When a bucket's last gradient is
+ * ready, its average starts as soon as the averages of all buckets before it have started. So all
+ * ranks average in the same order, regardless of the order in which their gradients become ready.
+ * On a GPU, averages run on streams of their own. If the reducer blocks the host, a communication
+ * thread runs them; the sync's other calls, and those of {@link GradientSync#communicator()}, then
+ * wait until that thread is idle. A call in the middle of a step is part of the order, too: the
+ * same buckets must be full on all ranks when they make it.
  *
- * <p>All ranks build their buckets alike, and finish the same number of steps, but for {@link
- * #join}. For use by one thread at a time, but for {@link #ready}. After an exception of {@link
- * #ready} or {@link #finish} that comes from averaging, every further call throws: close the
- * buckets. The sync can be used again if it can after the same exception of {@link
- * GradientSync#average}: new buckets can be built, say, after a {@link NotFiniteException}.
+ * <p>All ranks build their buckets with the same options and, unless they use {@link #join}, finish
+ * the same number of steps. Only one thread at a time may use the buckets, except for {@link
+ * #ready}. If {@link #ready} or {@link #finish} throws because an average failed, every further
+ * call throws: close the buckets. Whether the sync remains usable depends on the exception, as for
+ * {@link GradientSync#average}: after a {@link NotFiniteException}, for example, new buckets can be
+ * built.
  *
- * <p>The scheme (buckets in reverse order, a small first one, order rebuilt once) is that of Li et
- * al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
+ * <p>The scheme (buckets in reverse order of the parameters, a small first bucket, an order rebuilt
+ * once) follows Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel
+ * Training", VLDB 2020.
  */
 public abstract class GradientBuckets implements AutoCloseable {
-  /** What {@link GradientBuckets#finish} does with gradients that are not ready. */
+  /** How {@link GradientBuckets#finish} treats gradients that are not ready. */
   public enum Missing {
-    /** It throws, naming them: usually a part of the model was forgotten. */
+    /**
+     * It throws an exception that names them. Usually the program has forgotten a part of the
+     * model.
+     */
     REFUSE,
-    /** They are zero: parts of the model are not used in every step, or by every rank. */
+    /** It sets them to zero. For models in which some steps or ranks do not use all parameters. */
     ZERO
   }
 
@@ -53,25 +58,26 @@ public abstract class GradientBuckets implements AutoCloseable {
   protected GradientBuckets() {}
 
   /**
-   * Buckets for a model.
+   * Creates a builder of buckets for a model.
    *
-   * @param sync whose ranks average; open as long as the buckets are
-   * @param parameters the model's, in the order of the forward pass, at least one, each with a name
-   *     of its own; the same names, counts and types on all ranks
+   * @param sync the sync whose ranks average; must stay open until the buckets are closed
+   * @param parameters the model's parameters in the order of the forward pass: at least one, with
+   *     distinct names, and with the same names, counts and types on all ranks
    * @return a builder
-   * @throws IllegalArgumentException if there are none
+   * @throws IllegalArgumentException if there are no parameters
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
     return Objects.requireNonNull(sync, "sync").newBuckets(parameters);
   }
 
   /**
-   * Where a gradient goes. It belongs to the stream that computes, see {@link Builder#computedOn}.
-   * Its elements hold the average after {@link #finish} until the next step writes them.
+   * The buffer for a parameter's gradient. It belongs to the compute stream, see {@link
+   * Builder#computedOn}. After {@link #finish} it holds the average, until the next step overwrites
+   * it.
    *
-   * @param parameter its number in the list, from 0
-   * @return a view, which ends with {@link #rebuild} or {@link #close}; if it is closed before, the
-   *     next call makes another
+   * @param parameter the parameter's index in the list, from 0
+   * @return a view, which is valid until {@link #rebuild} or {@link #close}; if the caller closes
+   *     it earlier, the next call creates another one
    */
   public abstract DeviceBuffer gradient(int parameter);
 
@@ -90,59 +96,62 @@ public abstract class GradientBuckets implements AutoCloseable {
   public abstract int bucketCount();
 
   /**
-   * Which bucket a gradient lies in.
+   * The bucket that holds a parameter's gradient.
    *
-   * @param parameter its number in the list, from 0
-   * @return from 0, in the order in which buckets are averaged
+   * @param parameter the parameter's index in the list, from 0
+   * @return the bucket's index, from 0, in the order in which buckets are averaged
    */
   public abstract int bucketOf(int parameter);
 
   /**
-   * Says that a gradient has been written, or that what writes it has been enqueued on the stream
-   * that computes. The last one of a bucket starts the bucket's average, so write nothing more into
-   * it, and enqueue nothing that does, until the average is there: ranks could get different bits.
-   * Returns without waiting for other ranks. Within {@link #noSync} it starts nothing. Several
-   * threads may call it at a time, where several compute gradients. All have returned before {@link
-   * #finish} is called; those that come after {@link #close} throw.
+   * Marks a gradient as ready: it has been written, or the work that writes it has been enqueued on
+   * the compute stream. The last gradient of a bucket starts the bucket's average. After this call,
+   * do not write to the gradient or enqueue work that does until the average is there; otherwise
+   * ranks may get different bits.
    *
-   * @param parameter its number in the list, from 0
-   * @throws IllegalStateException if it has been ready before in this step
+   * <p>Returns without waiting for other ranks. Within {@link #noSync} it starts no average.
+   * Several threads may call it concurrently; all calls must have returned before {@link #finish}
+   * is called. Calls after {@link #close} throw.
+   *
+   * @param parameter the parameter's index in the list, from 0
+   * @throws IllegalStateException if the gradient is already ready in this step
    */
   public abstract void ready(int parameter);
 
   /**
-   * Ends the step: what is enqueued later on the stream that computes finds the averages. Does not
-   * block the host where the reducer does not. Within {@link #noSync} it does nothing.
+   * Ends the step: work enqueued later on the compute stream finds the averages. It blocks the host
+   * only if the reducer does. Within {@link #noSync} it does nothing.
    *
-   * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen:
-   *     with their names. The other ranks wait for them in vain, so the buckets are broken, unless
-   *     none was ready at all
-   * @throws GradientSyncException what an average of this step has thrown
+   * @throws IllegalStateException if gradients are not ready and {@link Missing#REFUSE} was chosen;
+   *     the message names them. This breaks the buckets, because the other ranks wait for these
+   *     gradients, unless no gradient at all was ready
+   * @throws GradientSyncException if an average of this step has failed
    */
   public abstract void finish();
 
   /**
-   * Ends the step as {@link #finish()} does, and awaits bucket after bucket, so that what is done
-   * with the first averages need not wait for the last.
+   * Ends the step as {@link #finish()} does, but waits for one bucket after the other, so that work
+   * on the first averages need not wait for the last.
    *
-   * @param averaged called for each parameter's number, in the order of the buckets: what it
-   *     enqueues on the stream that computes finds this parameter's average
+   * @param averaged called with each parameter's index, in the order of the buckets; work that it
+   *     enqueues on the compute stream finds this parameter's average
    */
   public abstract void finish(IntConsumer averaged);
 
-  /** An end for {@link #noSync}. */
+  /** Ends {@link #noSync} when it is closed. */
   public interface NoSync extends AutoCloseable {
-    /** Lets gradients be averaged again. */
+    /** Turns averaging on again. A second call does nothing. */
     @Override
     void close();
   }
 
   /**
-   * For gradient accumulation: until it is closed, {@link #ready} and {@link #finish} start
-   * nothing. The backward passes add to the gradients, in these steps and the one after, whose sum
-   * is averaged. A gradient that was ready in any of them is not missing.
+   * Turns averaging off for gradient accumulation: until the returned object is closed, {@link
+   * #ready} and {@link #finish} start no averages. The backward passes of these steps and of the
+   * step after them add to the gradients, and that last step averages the sums. A gradient that was
+   * ready in any of these steps does not count as missing.
    *
-   * @return to be closed before the last of the steps, best by try-with-resources
+   * @return an object to close before the last of the steps, best with try-with-resources
    * @throws IllegalStateException in the middle of a step
    */
   public abstract NoSync noSync();
@@ -150,77 +159,78 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * Copies one rank's parameters to all ranks. Collective.
    *
-   * @param values the parameters themselves, of the types and counts given to the builder, as
-   *     buffers of the sync
-   * @param root the rank that has them
-   * @throws IllegalArgumentException if they are not the model's
+   * @param values the parameters' values as buffers of the sync, with the types and counts given to
+   *     the builder
+   * @param root the rank that has the values
+   * @throws IllegalArgumentException if number, types or counts differ from the model's
    */
   public abstract void broadcast(List<? extends DeviceBuffer> values, int root);
 
   /**
-   * Puts the gradients into buckets anew, in the order in which they became ready on rank 0 in the
-   * first step. Gradients lose their values. Collective, after the first step's {@link #finish} and
-   * the use of what it averaged; no rank may have come to {@link #join} before.
+   * Lays the buckets out anew, in the order in which the gradients became ready on rank 0 in the
+   * first step. Gradients lose their values. Collective. Call it after the first step's {@link
+   * #finish}, once the averages have been used, and before any rank calls {@link #join}.
    *
-   * @return whether anything has changed; then gradients are to be asked for again, and earlier
-   *     views are closed
+   * @return true if the layout has changed; the earlier views are then closed, so call {@link
+   *     #gradient} again
    * @throws IllegalStateException if no step has been finished yet, in the middle of a step, or
    *     within {@link #noSync}
    */
   public abstract boolean rebuild();
 
   /**
-   * Takes part in the other ranks' steps without data of its own, with gradients of zero, until all
-   * ranks have come here: for ranks with fewer steps than others. Averages are over all ranks all
-   * the time. Each rank calls it once, after its last step.
+   * Takes part in the other ranks' steps with gradients of zero until all ranks have called it: for
+   * ranks with fewer steps than others. Averages are always over all ranks. Each rank calls it
+   * once, after its last step.
    *
-   * @param update called after each step of the others', when the averages are there: what keeps
-   *     this rank's parameters the same as theirs
-   * @return how many steps that were
+   * @param update called after each such step, when the averages are there, to keep this rank's
+   *     parameters the same as the others'
+   * @return the number of steps in which it took part
    * @throws IllegalStateException if not built with {@link Builder#unevenSteps}, in the middle of a
    *     step, or within {@link #noSync}
    */
   public abstract long join(Runnable update);
 
   /**
-   * Gives the buckets' memory back. Not collective. In the middle of a step whose averages block
-   * the host, they are given up, which breaks the sync. A second call does nothing.
+   * Frees the buckets' memory. Not collective. In the middle of a step whose averages block the
+   * host, it cancels them, which breaks the sync. A second call does nothing.
    */
   @Override
   public abstract void close();
 
-  /** How gradients are packed and averaged. All ranks build alike. */
+  /** Chooses how gradients are packed and averaged. All ranks choose the same options. */
   public abstract static class Builder {
     /** For the library, which has the only implementation. */
     protected Builder() {}
 
     /**
-     * When a bucket is closed: as soon as its gradients take this many bytes.
+     * Sets the size at which a bucket is full.
      *
-     * @param newBytes 1 or more; 25 MiB if not set
+     * @param newBytes bytes, 1 or more; 25 MiB if not set
      * @return this builder
      */
     public abstract Builder bucketBytes(long newBytes);
 
     /**
-     * When the first bucket is closed, which is smaller so that averaging begins early.
+     * Sets the size at which the first bucket is full. It is smaller than the others, so that
+     * averaging starts early.
      *
-     * @param newBytes 1 or more; 1 MiB if not set
+     * @param newBytes bytes, 1 or more; 1 MiB if not set
      * @return this builder
      */
     public abstract Builder firstBucketBytes(long newBytes);
 
     /**
-     * Whether buckets are averaged during the backward pass, or all of them in {@link #finish}, on
-     * the stream that computes.
+     * Chooses whether averages overlap with the backward pass. Without overlap, {@link #finish}
+     * averages all buckets on the compute stream.
      *
-     * @param newOverlap true if not set
+     * @param newOverlap true to overlap; true if not set
      * @return this builder
      */
     public abstract Builder overlap(boolean newOverlap);
 
     /**
-     * What is done with gradients that are not ready at the end of a step.
+     * Chooses how the end of a step treats gradients that are not ready.
      *
      * @param newMissing {@link Missing#REFUSE} if not set
      * @return this builder
@@ -228,15 +238,15 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder missing(Missing newMissing);
 
     /**
-     * Lets ranks have different numbers of steps, see {@link GradientBuckets#join}. Costs one small
-     * kernel or copy in each step.
+     * Allows ranks to have different numbers of steps, see {@link GradientBuckets#join}. Costs one
+     * small kernel or copy per step.
      *
      * @return this builder
      */
     public abstract Builder unevenSteps();
 
     /**
-     * The stream on which gradients are computed and used.
+     * Sets the compute stream: the one on which gradients are computed and used.
      *
      * @param stream a stream of the sync's device; the device's own if not set
      * @return this builder
@@ -246,13 +256,13 @@ public abstract class GradientBuckets implements AutoCloseable {
     /**
      * Builds the buckets. Collective.
      *
-     * @return buckets that the caller closes before the sync; their contents are zero
-     * @throws MismatchedCallException if the ranks' parameters or options differ: on every rank,
-     *     naming the first parameter that does
-     * @throws UnavailableException if a rank has not enough memory, or a stream of another device:
-     *     on every rank
-     * @throws IllegalArgumentException if two parameters have the same name, or if there would be
-     *     more than 500 buckets: on every rank
+     * @return buckets filled with zeros, which the caller closes before the sync
+     * @throws MismatchedCallException on every rank if the ranks' parameters or options differ; the
+     *     message names the first parameter or the option that does
+     * @throws UnavailableException on every rank if a rank has not enough memory, or its compute
+     *     stream belongs to another device
+     * @throws IllegalArgumentException on every rank if two parameters have the same name, or if
+     *     there would be more than 500 buckets
      */
     public abstract GradientBuckets build();
   }

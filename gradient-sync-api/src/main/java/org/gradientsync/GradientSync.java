@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
- * Averages gradients over ranks: what training code uses.
+ * Averages gradients over ranks: the entry point for training code.
  *
  * <pre>{@code
  * try (GradientSync sync = GradientSync.create()) {
@@ -22,11 +22,11 @@ import java.util.function.Consumer;
  * }
  * }</pre>
  *
- * <p>{@link #create()} finds out how this process was started (under mpirun, or alone), which
- * device it can have, and the fastest reducer that every rank can use. The same calls must be made
- * by all ranks in the same order; see {@link Communicator} for what happens otherwise.
+ * <p>{@link #create()} detects how this process was started (under mpirun, or alone) and selects a
+ * device and the fastest reducer that every rank can use. All ranks must make the same calls in the
+ * same order; see {@link Communicator} for what happens otherwise.
  *
- * <p>Calls from several threads on one sync are carried out one after the other. {@link #close()}
+ * <p>Several threads may use a sync. Their calls run one after the other, and {@link #close()}
  * waits for a running call.
  */
 public abstract class GradientSync implements AutoCloseable {
@@ -36,26 +36,26 @@ public abstract class GradientSync implements AutoCloseable {
   protected GradientSync() {}
 
   /**
-   * A sync with nothing chosen by hand. Collective: every rank of the job creates its own at the
-   * same time.
+   * Creates a sync with default settings and those of the system properties. Collective: every rank
+   * of the job creates its own at the same time.
    *
    * @return a sync that the caller closes
-   * @throws UnavailableException if nothing can work here, or what a system property asks for
-   *     cannot
-   * @throws RankLostException if a rank does not come in time, or has ended; no sync can be created
-   *     any more then
+   * @throws UnavailableException if no device or reducer works here, or if the one that a system
+   *     property asks for does not
+   * @throws RankLostException if a rank does not join in time, or has ended; the process cannot
+   *     create a sync after that
    */
   public static GradientSync create() {
     return builder().create();
   }
 
   /**
-   * For choosing by hand.
+   * Creates a builder, for choosing settings in code.
    *
    * @return a new builder
    */
   public static Builder builder() {
-    try { // by name, so that this package depends on none of those that implement it
+    try { // by name, so that this package does not depend on its implementation
       return (Builder) Class.forName(IMPLEMENTATION).getDeclaredConstructor().newInstance();
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(
@@ -64,7 +64,7 @@ public abstract class GradientSync implements AutoCloseable {
   }
 
   /**
-   * Allocates a buffer on this rank's device; its contents are zero.
+   * Allocates a buffer filled with zeros on this rank's device.
    *
    * @param type the element type
    * @param count the number of elements, 0 or more; may exceed 2^31
@@ -75,21 +75,21 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract DeviceBuffer allocate(DataType type, long count);
 
   /**
-   * Makes host memory that someone else allocated usable as a buffer, in place. For ranks whose
-   * device is the host; memory of other devices is wrapped by their own classes.
+   * Wraps host memory that the caller allocated in a buffer, without copying. For ranks whose
+   * device is the host; the classes of other devices wrap memory of those devices.
    *
    * @param type the element type
    * @param memory a direct, writable buffer in native byte order, of which the part between
-   *     position and limit is used; it stays its owner's
-   * @return a buffer that the caller closes, which leaves the memory as it is
+   *     position and limit is used; the caller keeps the ownership
+   * @return a buffer that the caller closes; closing it does not free the memory
    * @throws IllegalArgumentException if it is not such a buffer, not a whole number of elements, or
    *     this rank's device is not the host
    */
   public abstract DeviceBuffer wrap(DataType type, ByteBuffer memory);
 
   /**
-   * Makes each element the average over all ranks, in place. The same as {@link #allReduce} with
-   * {@link ReduceOp#AVERAGE}.
+   * Averages each element over all ranks, in place. The same as {@link #allReduce} with {@link
+   * ReduceOp#AVERAGE}.
    *
    * @param buffer a floating-point buffer of this sync
    */
@@ -98,16 +98,16 @@ public abstract class GradientSync implements AutoCloseable {
   }
 
   /**
-   * Makes each element the reduction over all ranks, in place, with the bits that {@link ReduceOp}
-   * promises; sums and averages of FLOAT32 are rounded more coarsely where {@link #wire()} is set.
-   * Ordered on the buffer's stream: it takes effect after what was enqueued there before, and
-   * before what is enqueued later. Collective.
+   * Reduces each element over all ranks, in place. {@link ReduceOp} defines the bits of the result;
+   * if {@link #wire()} is set, sums and averages of FLOAT32 are rounded more coarsely. Ordered on
+   * the buffer's stream: it takes effect after the work enqueued there earlier, and before the work
+   * enqueued later. Collective.
    *
-   * <p>Where the reducer does not block the host ({@code peer}), what goes wrong on the device is
-   * thrown when the host waits for the device the next time, in {@link DeviceBuffer#copyTo} for
-   * example, or by its next call, which is then not carried out. The sync is broken after that,
-   * also by calls that do not match. There, buffers that have once been reduced together (the
-   * ranks' first calls for them were the same call) have to be reduced together always.
+   * <p>If the reducer does not block the host ({@code peer}), a failure on the device is thrown
+   * when the host next waits for the device, for example in {@link DeviceBuffer#copyTo}, or by the
+   * next call, which then does nothing. Such a failure breaks the sync, even if it is a call that
+   * does not match. With such a reducer, the ranks must always reduce the same buffers together:
+   * those with which they made their first call.
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same {@linkplain
    *     DeviceBuffer#named name} if it has one, on all ranks
@@ -116,15 +116,15 @@ public abstract class GradientSync implements AutoCloseable {
    *     another sync's
    * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not come in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} asks for it and a rank's elements
-   *     are not finite
+   * @throws RankLostException if a rank does not join in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
+   *     finite
    */
   public abstract void allReduce(DeviceBuffer buffer, ReduceOp op);
 
   /**
-   * Copies one rank's elements to all ranks: initial weights, say. Ordered on the buffer's stream.
-   * Collective.
+   * Copies one rank's elements, such as initial weights, to all ranks. Ordered on the buffer's
+   * stream. Collective.
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
    *     one, on all ranks
@@ -132,30 +132,30 @@ public abstract class GradientSync implements AutoCloseable {
    * @throws IllegalArgumentException if there is no such rank, or the buffer is another sync's
    * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not come in time
+   * @throws RankLostException if a rank does not join in time
    */
   public abstract void broadcast(DeviceBuffer buffer, int root);
 
   /**
-   * Prepares a buffer for reductions, so that the first one is as fast as the others. Needed before
-   * calls are captured into a graph, and for nothing else. Collective: the ranks register buffers
-   * that they will reduce together. A slice is prepared for itself: keep slices that are reduced
-   * often, or each new one costs as much as a first call ({@code peer} takes 2 million of them).
+   * Prepares a buffer for reductions, so that the first one is as fast as the others. Required only
+   * before calls are captured into a graph. Collective: the ranks register the buffers that they
+   * will reduce together. Each slice is prepared separately. Keep slices that you reduce often,
+   * because each new one costs as much as a first call; {@code peer} supports 2 million of them.
    *
-   * <p>Launches of a {@code CudaGraph} keep the order of this sync's calls, on whichever streams;
-   * those through the driver itself are the caller's to keep in order. They must have ended before
-   * the sync or a buffer is closed.
+   * <p>Launches of a {@code CudaGraph} keep the order of this sync's calls on any stream. A program
+   * that launches a graph through the driver keeps that order itself, and must wait for the
+   * launches to end before it closes the sync or a buffer.
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
    *     one, on all ranks
    * @throws IllegalArgumentException if the buffer is another sync's
    * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException if the ranks' calls differ
-   * @throws RankLostException if a rank does not come in time
+   * @throws RankLostException if a rank does not join in time
    */
   public abstract void register(DeviceBuffer buffer);
 
-  /** Returns on each rank after every rank has called it. Does not wait for the device. */
+  /** Waits until every rank has called it. Does not wait for the device. */
   public abstract void barrier();
 
   /**
@@ -189,86 +189,89 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * This rank's device.
    *
-   * @return where {@link #allocate} takes memory
+   * @return the device on which {@link #allocate} allocates
    */
   public abstract Device device();
 
   /**
-   * The name of the reducer that was chosen.
+   * The name of the selected reducer.
    *
    * @return for example {@code local}
    */
   public abstract String reducer();
 
   /**
-   * The reducers that were not chosen.
+   * The reducers that were not selected, and why.
    *
-   * @return the reason by the reducer's name, the fastest one first; the same on all ranks
+   * @return a map from the reducer's name to the reason, the fastest reducer first; the same on all
+   *     ranks
    */
   public abstract Map<String, String> alternatives();
 
   /**
-   * What FLOAT32 sums and averages travel as; see {@link Builder#wire}.
+   * The type in which FLOAT32 sums and averages travel; see {@link Builder#wire}.
    *
-   * @return FLOAT16 or BFLOAT16, or empty if they travel as they are
+   * @return FLOAT16 or BFLOAT16, or empty if they travel as FLOAT32
    */
   public abstract Optional<DataType> wire();
 
   /**
-   * The name of the launcher that brought the ranks together.
+   * The name of the launcher that started the ranks.
    *
-   * @return {@code local} for threads of one JVM and for a process alone, {@code mpi} under mpirun
+   * @return {@code local} for threads of one JVM and for a single process, {@code mpi} under mpirun
    */
   public abstract String launcher();
 
   /**
-   * The ranks, for small exchanges of host memory. Shares its order of calls with this sync.
+   * The communicator of this sync's ranks, for small exchanges of host memory. Its calls and this
+   * sync's calls form one order, which must be the same on all ranks.
    *
-   * @return a communicator that ends with this sync
+   * @return a communicator, which this sync closes
    */
   public abstract Communicator communicator();
 
   /**
-   * Tells from now on what each reduction took, which costs a few microseconds each. Flight
-   * Recorder's event {@code org.gradientsync.Synchronization} says the same, if a recording wants
-   * it.
+   * Reports the times of each reduction from now on to a listener. This costs a few microseconds
+   * per reduction. JDK Flight Recorder's event {@code org.gradientsync.Synchronization} has the
+   * same data, if a recording enables it.
    *
-   * @param listener called in order, by a thread that is in the same or a later call of this sync
-   *     or its buckets, or closes it. Collective calls that it makes of the sync itself throw an
-   *     {@link IllegalStateException}. What it throws is logged, the first time, and changes
-   *     nothing. Reductions that end in exceptions, and those in graphs, are not told
-   * @return when the counting of {@link Synchronization#startedAt} begins for this listener, for
-   *     comparing with events of one's own; ends with this sync
+   * @param listener called in the order of the reductions, by a thread that makes the same or a
+   *     later call of this sync or its buckets, or closes the sync. Collective calls of the sync by
+   *     the listener throw an {@link IllegalStateException}. The first exception that a listener
+   *     throws is logged; exceptions of listeners have no other effect. Reductions that end in
+   *     exceptions, and those in graphs, are not reported
+   * @return the event at which {@link Synchronization#startedAt} is 0 for this listener, for
+   *     comparison with the caller's own events; this sync closes it
    * @throws IllegalStateException if this sync is closed
    */
   public abstract Event observe(Consumer<Synchronization> listener);
 
   /**
-   * Gives everything back but the buffers, which cannot be used any more. Not collective; but what
-   * has been enqueued on the device is finished first, or ends with the time-out. A second call
-   * does nothing.
+   * Releases everything but the memory of buffers, which become unusable; the caller still closes
+   * them. Not collective, but it first waits until the work enqueued on the device is done or has
+   * timed out. A second call does nothing.
    */
   @Override
   public abstract void close();
 
   /**
-   * Makes a builder for {@link GradientBuckets#builder}.
+   * Creates a builder for {@link GradientBuckets#builder}.
    *
-   * @param parameters at least one
+   * @param parameters the model's parameters, at least one
    * @return a builder
    */
   protected abstract GradientBuckets.Builder newBuckets(List<Parameter> parameters);
 
   /**
-   * Chooses by hand what {@link GradientSync#create()} finds out. What is set here wins over system
-   * properties.
+   * Chooses settings that {@link GradientSync#create()} would select by itself. A setting made here
+   * takes precedence over the system property.
    */
   public abstract static class Builder {
     /** For the library, which has the only implementation. */
     protected Builder() {}
 
     /**
-     * Asks for a reducer by name, instead of the fastest. System property {@code
+     * Selects a reducer by name, instead of the fastest. System property {@code
      * gradientsync.reducer}.
      *
      * @param name for example {@code host-staged}
@@ -279,7 +282,7 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Asks for a kind of device, instead of the fastest. System property {@code
+     * Selects a kind of device, instead of the fastest. System property {@code
      * gradientsync.device}.
      *
      * @param kind {@code host} or {@code cuda}
@@ -290,9 +293,9 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * How long a call waits for another rank before it throws. System property {@code
-     * gradientsync.timeout}, in seconds. Five minutes if not set. Time in which the process that
-     * waits is suspended does not count, except while a GPU waits.
+     * Sets how long a call waits for another rank before it throws. System property {@code
+     * gradientsync.timeout}, in seconds. Five minutes if not set. Time for which the waiting
+     * process is suspended does not count, unless a GPU waits.
      *
      * @param timeout more than zero
      * @return this builder
@@ -307,15 +310,15 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Where a time-out leaves a folder with a report of each rank: what it was doing, its last
-     * calls, its threads, versions, settings. System property {@code gradientsync.reports}; {@code
-     * off} for none. The working folder if not set, or the folder for temporary files where that
-     * cannot be written to.
+     * Sets the folder for reports. A time-out creates a folder in it with a report of each rank:
+     * its current call, its last calls, its threads, versions and settings. System property {@code
+     * gradientsync.reports}; {@code off} for none. If not set, the working folder, or the folder
+     * for temporary files if the working folder is not writable.
      *
-     * <p>One rank logs what all were doing. Ranks of nodes that do not see the same folder write
-     * into one on each node, and tell each other by messages what they were doing.
+     * <p>One rank logs a summary of all reports. If the nodes do not share the folder, the ranks
+     * write to a folder on each node and exchange their states by messages.
      *
-     * @param folder made if it is not there
+     * @param folder a folder, which is created if it does not exist
      * @return this builder
      */
     public Builder reports(Path folder) {
@@ -323,18 +326,19 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Lets each {@link GradientSync#allReduce} look for NaN and infinities in this rank's elements
-     * before they are added to the others'. System property {@code gradientsync.finite}: {@code
-     * true} or {@code false}. Off if not set; then they pass through, and all ranks get them. What
-     * becomes infinite only in the sum, or on a 16-bit wire, is not found. The same on all ranks.
+     * Makes each {@link GradientSync#allReduce} check this rank's elements for NaN and infinities
+     * before the reduction. System property {@code gradientsync.finite}: {@code true} or {@code
+     * false}. Off if not set; then these values pass through to all ranks. The check does not find
+     * values that become infinite only in the sum, or on a 16-bit wire. All ranks must choose the
+     * same.
      *
-     * <p>With reducers that block the host, every rank gets a {@link NotFiniteException} that names
-     * the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU looks
-     * while it averages and the host does not wait: the exception comes when the host waits for the
-     * averages the next time, on all ranks, and they hold what the elements made of them. {@code
-     * docs/performance.md} has what it costs.
+     * <p>With reducers that block the host, every rank throws a {@link NotFiniteException} that
+     * names the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU
+     * checks while it reduces, and the host does not wait: every rank throws the exception when its
+     * host next waits for the results, which contain the values that are not finite. {@code
+     * docs/performance.md} lists the costs.
      *
-     * @param required true to look
+     * @param required true to check
      * @return this builder
      */
     public Builder requireFinite(boolean required) {
@@ -342,25 +346,26 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Lets FLOAT32 gradients travel as a 16-bit type, in half the bytes. System property {@code
-     * gradientsync.wire}: {@code bfloat16} or {@code float16}. The same on all ranks. Without it,
-     * gradients travel as they are; {@code set("wire", "")} keeps the property off.
+     * Makes FLOAT32 gradients travel as a 16-bit type, in half the bytes. System property {@code
+     * gradientsync.wire}: {@code bfloat16} or {@code float16}. All ranks must choose the same. If
+     * not set, gradients travel as FLOAT32; {@code set("wire", "")} overrides the property with
+     * that.
      *
-     * <p>It is about {@link ReduceOp#SUM} and {@link ReduceOp#AVERAGE} of FLOAT32 buffers on two
-     * ranks or more. Each rank's elements are rounded to the type, to nearest even; they are added
-     * up in float32 in rank order, and divided for an average; the result is rounded to the type
-     * and widened to float32. So all ranks get the same bits, whichever reducer runs. Other types,
-     * other operations and broadcasts travel as they are.
+     * <p>The setting affects {@link ReduceOp#SUM} and {@link ReduceOp#AVERAGE} of FLOAT32 buffers
+     * on two or more ranks. Each rank's elements are rounded to the type, to nearest even. They are
+     * added in float32 in rank order and, for an average, divided. The result is rounded to the
+     * type and widened to float32. So all ranks get the same bits with every reducer. Other types,
+     * other operations and broadcasts are not affected.
      *
-     * <p>With u = 2<sup>-8</sup> for BFLOAT16 and 2<sup>-11</sup> for FLOAT16, an average a of n
-     * ranks' elements g is off by at most u mean(|g|) + u |a|, and what n operations in float32
-     * add: about n 2<sup>-24</sup> mean(|g|). For a sum it is the same with the sum of |g| in place
-     * of their mean.
+     * <p>With u = 2<sup>-8</sup> for BFLOAT16 and 2<sup>-11</sup> for FLOAT16, the error of an
+     * average a of n ranks' elements g is at most u mean(|g|) + u |a|, plus the error of n
+     * operations in float32, about n 2<sup>-24</sup> mean(|g|). The bound for a sum has the sum of
+     * |g| instead of the mean.
      *
-     * <p>FLOAT16 is for gradients that are known to be neither large nor small: elements and
-     * results from 65520 on become infinite, and below 2<sup>-14</sup> each rounding is off by up
-     * to 2<sup>-25</sup>, so that what is not above 2<sup>-25</sup> becomes zero. BFLOAT16 has the
-     * range of float32, but for what is within a 512th of its end, which becomes infinite.
+     * <p>Use FLOAT16 only for gradients that are neither large nor small. Elements and results of
+     * magnitude 65520 or more become infinite. Below 2<sup>-14</sup> each rounding has an error of
+     * up to 2<sup>-25</sup>, so that magnitudes up to 2<sup>-25</sup> become zero. BFLOAT16 has
+     * nearly the range of float32: only magnitudes within a 512th of its end become infinite.
      *
      * @param type BFLOAT16 or FLOAT16
      * @return this builder
@@ -377,9 +382,9 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Sets what a backend reads: the same as the system property {@code gradientsync.<name>}. On
-     * GPUs these are {@code cuda.device}, the number of the GPU to take, and {@code overlap.sms},
-     * on how many SMs averages run that overlap with a backward pass.
+     * Sets any setting by name, including those of backends: the same as the system property {@code
+     * gradientsync.<name>}. Backends for GPUs read {@code cuda.device}, the number of the GPU, and
+     * {@code overlap.sms}, the number of SMs for averages that overlap with a backward pass.
      *
      * @param name the setting's name
      * @param value its value
@@ -388,13 +393,13 @@ public abstract class GradientSync implements AutoCloseable {
     public abstract Builder set(String name, String value);
 
     /**
-     * Builds the sync. Collective: every rank of the job does so at the same time, with the same
-     * choices.
+     * Creates the sync. Collective: every rank of the job creates its own at the same time, with
+     * the same settings.
      *
      * @return a sync that the caller closes
-     * @throws UnavailableException if what was asked for cannot work here, on every rank alike
-     * @throws RankLostException if a rank does not come in time, or has ended; no sync can be
-     *     created any more then
+     * @throws UnavailableException on every rank if the chosen settings do not work here
+     * @throws RankLostException if a rank does not join in time, or has ended; the process cannot
+     *     create a sync after that
      */
     public abstract GradientSync create();
   }

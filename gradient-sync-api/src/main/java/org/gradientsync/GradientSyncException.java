@@ -1,18 +1,18 @@
 package org.gradientsync;
 
 /**
- * Something that this library was asked for did not happen.
+ * A call of this library failed.
  *
- * <p>Wrong arguments are answered with Java's own exceptions ({@link IllegalArgumentException},
- * {@link IllegalStateException}, {@link IndexOutOfBoundsException}, {@link NullPointerException})
- * before anything is sent to another rank; this class and its subclasses tell of what only shows
- * between ranks or in a backend.
+ * <p>This class and its subclasses report failures between ranks and in backends. For wrong
+ * arguments the library throws Java's own exceptions ({@link IllegalArgumentException}, {@link
+ * IllegalStateException}, {@link IndexOutOfBoundsException}, {@link NullPointerException}) before
+ * it sends anything to another rank.
  */
 public class GradientSyncException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An exception with a message.
+   * Creates an exception with a message.
    *
    * @param message what failed, on which rank, and what to do
    */
@@ -21,10 +21,10 @@ public class GradientSyncException extends RuntimeException {
   }
 
   /**
-   * An exception with a message and a cause.
+   * Creates an exception with a message and a cause.
    *
    * @param message what failed, on which rank, and what to do
-   * @param cause what the layer below said
+   * @param cause the exception of the layer below
    */
   public GradientSyncException(String message, Throwable cause) {
     super(message, cause);

@@ -1,19 +1,19 @@
 package org.gradientsync;
 
 /**
- * The ranks did not ask for the same thing. Every rank gets this exception with the same table of
- * who asked for what; no buffer was changed, and the communicator can be used again.
+ * The ranks' calls differ. Every rank throws this exception with the same table of the ranks'
+ * calls. No buffer is changed, and the communicator remains usable.
  *
- * <p>Also if ranks wait for each other, so that none can go on: one sends, say, and the other is in
- * a barrier. That breaks the communicator, since each rank is in the middle of a call.
+ * <p>Ranks that deadlock throw this exception, too: for example, if one rank sends and the other is
+ * in a barrier. A deadlock breaks the communicator, because each rank is in the middle of a call.
  */
 public class MismatchedCallException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An exception with the table of calls.
+   * Creates an exception with the table of calls.
    *
-   * @param message which rank asked for what
+   * @param message each rank's call
    */
   public MismatchedCallException(String message) {
     super(message);

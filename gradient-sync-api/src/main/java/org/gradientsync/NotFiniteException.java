@@ -1,16 +1,16 @@
 package org.gradientsync;
 
 /**
- * A gradient holds a NaN or an infinity, where {@link GradientSync.Builder#requireFinite} asks for
- * finite ones. The sync can be used again.
+ * A gradient contains a NaN or an infinity, and {@link GradientSync.Builder#requireFinite} is on.
+ * The sync remains usable.
  */
 public class NotFiniteException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An exception that names ranks and buffers.
+   * Creates an exception that names ranks and buffers.
    *
-   * @param message which rank's gradient it was, and where in it
+   * @param message the rank, the buffer and the index of the value
    */
   public NotFiniteException(String message) {
     super(message);

@@ -3,31 +3,31 @@ package org.gradientsync;
 import java.util.Objects;
 
 /**
- * One parameter of a model, as far as {@link GradientBuckets} needs to know it: its gradient is as
- * large.
+ * One parameter of a model: the name, type and size that {@link GradientBuckets} needs. Its
+ * gradient has the same size.
  *
- * @param name how exceptions call it, and how the ranks know that they mean the same one: alike on
- *     all of them, and no other parameter's of the model
+ * @param name the name in exceptions, by which the ranks also compare their parameters: the same on
+ *     all ranks, and unique in the model
  * @param type the element type of the gradient, a floating-point type
  * @param count the number of elements, 0 or more
  */
 public record Parameter(String name, DataType type, long count) {
-  private static final long MOST =
+  private static final long MAX_COUNT =
       Long.MAX_VALUE / 64; // so that bytes, and sums of them, fit a long
 
   /**
-   * Checks it.
+   * Checks the arguments.
    *
    * @param name not null
    * @param type a floating-point type
    * @param count 0 or more
-   * @throws IllegalArgumentException if the count is negative, or averages of the type are not
-   *     defined
+   * @throws IllegalArgumentException if the count is negative or too large, or the type is an
+   *     integer type
    */
   public Parameter {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(type, "type");
-    if (count < 0 || count > MOST) {
+    if (count < 0 || count > MAX_COUNT) {
       throw new IllegalArgumentException(
           "count is out of range: parameter=" + name + ", count=" + count);
     }

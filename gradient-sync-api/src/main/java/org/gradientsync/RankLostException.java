@@ -1,15 +1,15 @@
 package org.gradientsync;
 
 /**
- * A rank did not come: it is too late, it has closed its side, or it has died. The communicator is
- * broken from then on: its later calls throw at once, and what buffers in a running call hold is
+ * A rank did not join a call: it is too late, it has closed its side, or it has died. This breaks
+ * the communicator: later calls throw at once, and the contents of buffers in the running call are
  * undefined.
  */
 public class RankLostException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An exception that names the ranks.
+   * Creates an exception that names the ranks.
    *
    * @param message which ranks did not join which call, and how long this rank waited
    */
@@ -18,10 +18,10 @@ public class RankLostException extends GradientSyncException {
   }
 
   /**
-   * An exception that names the rank and why it was lost.
+   * Creates an exception that names the rank and has a cause.
    *
    * @param message which rank was lost in which call
-   * @param cause what ended that rank, where it is known
+   * @param cause the exception that ended that rank, or null if it is not known
    */
   public RankLostException(String message, Throwable cause) {
     super(message, cause);

@@ -1,31 +1,32 @@
 package org.gradientsync;
 
 /**
- * Work of one device that is done in the order in which it was enqueued, beside the work of the
- * device's other streams: a CUDA stream on a GPU. On the host every call is finished when it
- * returns, so there is nothing to wait for.
+ * A queue of work for a device, as a CUDA stream: the device does the work of one stream in order,
+ * and that of different streams concurrently. On the host every call is complete when it returns,
+ * so streams have nothing to wait for.
  */
 public interface Stream extends AutoCloseable {
   /**
-   * Lets what is enqueued here later wait for an event of another stream. Does not block the host.
+   * Makes work that is enqueued on this stream later wait for an event. Does not block the host.
    *
-   * @param event of the same device; one that was never recorded is waited for by nobody
+   * @param event an event of the same device; if it was never recorded, nothing waits
    */
   void waitFor(Event event);
 
-  /** Blocks the host until everything enqueued so far is done. */
+  /** Blocks the host until all work enqueued so far is done. */
   void await();
 
   /**
-   * Whether what is enqueued here is only noted for a graph, so that its events have no times.
+   * Whether this stream is being captured into a graph. Captured work does not run, so its events
+   * have no times.
    *
-   * @return false where there are no graphs
+   * @return true while a graph is captured; always false on devices without graphs
    */
   default boolean isCapturing() {
     return false;
   }
 
-  /** Gives it up; what is enqueued is still done. A second call does nothing. */
+  /** Releases the stream. Work enqueued earlier still runs. A second call does nothing. */
   @Override
   void close();
 }

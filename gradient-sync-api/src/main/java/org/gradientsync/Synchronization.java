@@ -1,21 +1,23 @@
 package org.gradientsync;
 
 /**
- * What one reduction over the ranks took, as {@link GradientSync#observe} tells it. Times are
- * milliseconds by the device's clock: on a GPU what the GPU needed, not what the host waited.
+ * The times of one reduction over the ranks, as {@link GradientSync#observe} reports them. Times
+ * are in milliseconds by the device's clock: on a GPU, the time that the GPU needed, not the time
+ * for which the host waited.
  *
- * @param sequence this sync's number of the call, from 1
+ * @param sequence the number of the call among this sync's calls, from 1
  * @param bucket the bucket of {@link GradientBuckets}, from 0, or -1 for a call of the sync
  * @param op the reduction
  * @param type the element type
  * @param bytes the size of the buffer
  * @param reducer the reducer's name
- * @param startedAt when the reduction began, since the moment that {@link GradientSync#observe}
- *     returned
- * @param queued how long the data had been ready before that
- * @param duration how long it took, with the waiting for other ranks
- * @param exposed how much of it the stream that computes had to wait: 0 to duration, and all of it
- *     but for buckets that are averaged under the backward pass
+ * @param startedAt the start of the reduction, relative to the event that {@link
+ *     GradientSync#observe} returned
+ * @param queued the time from when the data was ready to the start
+ * @param duration the time from start to end, including the wait for other ranks
+ * @param exposed the part of the duration for which the compute stream had to wait: from 0 to
+ *     duration for buckets whose averages overlap with the backward pass, the whole duration
+ *     otherwise
  */
 public record Synchronization(
     long sequence,

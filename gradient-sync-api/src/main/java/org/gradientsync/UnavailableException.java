@@ -1,11 +1,14 @@
 package org.gradientsync;
 
-/** What was asked for by name cannot work here, or nothing can; the message says why for each. */
+/**
+ * The requested launcher, device, reducer or setting does not work here, or no device or reducer
+ * does. The message gives the reason for each.
+ */
 public class UnavailableException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An exception that says why.
+   * Creates an exception with a message.
    *
    * @param message what is not available, why, and what to do
    */
@@ -14,10 +17,10 @@ public class UnavailableException extends GradientSyncException {
   }
 
   /**
-   * An exception that says why.
+   * Creates an exception with a message and a cause.
    *
    * @param message what is not available, why, and what to do
-   * @param cause what the layer below said
+   * @param cause the exception of the layer below
    */
   public UnavailableException(String message, Throwable cause) {
     super(message, cause);

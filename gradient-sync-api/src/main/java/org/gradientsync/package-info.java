@@ -1,6 +1,6 @@
 /**
- * What training code imports: {@link org.gradientsync.GradientSync} averages {@linkplain
- * org.gradientsync.DeviceBuffer buffers} of gradients over ranks; {@link
- * org.gradientsync.Communicator} knows the ranks.
+ * The API for training code: {@link org.gradientsync.GradientSync} averages {@linkplain
+ * org.gradientsync.DeviceBuffer buffers} of gradients over ranks, and {@link
+ * org.gradientsync.Communicator} exchanges small data between them.
  */
 package org.gradientsync;

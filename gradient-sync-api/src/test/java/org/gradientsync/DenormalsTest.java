@@ -21,9 +21,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A native library makes the processor flush denormal numbers to zero on the thread of a rank. */
+/** Tests ranks whose processor flushes denormal numbers to zero because of a native library. */
 class DenormalsTest {
-  /** What -ffast-math adds to a library, in a function that all versions of Java call alike. */
+  /**
+   * Sets the same mode as the start-up code that -ffast-math adds, in a function that all versions
+   * of Java call.
+   */
   private static final String LIBRARY =
       """
       int JNI_OnLoad(void *vm, void *reserved) {
@@ -41,7 +44,7 @@ class DenormalsTest {
   @TempDir Path folder;
   private Path library;
 
-  /** A new file for each test: a JVM calls the function once for each. */
+  /** A new file for each test, because a JVM calls the function once for each file. */
   @BeforeEach
   void setUp() throws IOException, InterruptedException {
     Path source = Files.writeString(folder.resolve("flush.c"), LIBRARY);
@@ -102,7 +105,7 @@ class DenormalsTest {
   }
 
   @Test
-  void integersAndTheThreadsOfOthersAreNotConcerned() {
+  void integersAndOtherThreadsAreNotAffected() {
     LocalRanks.run(
         2,
         sync -> {

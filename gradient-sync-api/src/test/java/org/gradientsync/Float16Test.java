@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
-/** Both 16-bit formats against their definitions. */
+/** Compares both 16-bit formats with their definitions. */
 class Float16Test {
   @Test
   void everyHalfHasItsValue() {
@@ -56,7 +56,7 @@ class Float16Test {
     }
   }
 
-  /** No neighbour is nearer, and of two equally near ones the even one was taken. */
+  /** Checks that no neighbour is nearer, and that a tie was rounded to the even neighbour. */
   private static void assertNearest(float value, short rounded, int infinity, boolean half) {
     int magnitude = rounded & 0x7fff;
     double distance = distance(value, magnitude, infinity, half);
@@ -73,7 +73,7 @@ class Float16Test {
   }
 
   private static double distance(float value, int magnitude, int infinity, boolean half) {
-    // Infinity stands where the next number would be.
+    // Infinity takes the place of the next number.
     double candidate;
     if (magnitude == infinity) {
       candidate = half ? 65536 : 0x1p128;

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Gradient buckets where ranks are threads that can be stopped where a test wants them. */
+/** Tests gradient buckets with ranks as threads, which a test can stop anywhere. */
 @Timeout(60)
 @SuppressWarnings("try") // what is closed early
 class GradientBucketsTest {
@@ -46,7 +46,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void bucketsAreOfOneMebibyteAndThenOfTwentyFive() {
+  void theFirstBucketHasOneMebibyteAndOthersTwentyFive() {
     long line = 64; // elements in 256 bytes
     long first = (1 << 20) / 4;
     long full = (25 << 20) / 4;
@@ -68,7 +68,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void readyStartsTheAverageAndWaitsForNobody() {
+  void readyStartsTheAverageWithoutWaiting() {
     CountDownLatch handed = new CountDownLatch(1);
     CountDownLatch averaged = new CountDownLatch(1);
     LocalRanks.run(
@@ -79,7 +79,7 @@ class GradientBucketsTest {
               buckets.ready(2);
               buckets.ready(1); // does not wait for rank 0
               handed.countDown();
-              averaged.await(); // nor is finish() needed for it
+              averaged.await(); // does not need finish()
               buckets.ready(0);
             } else {
               handed.await();
@@ -176,7 +176,8 @@ class GradientBucketsTest {
               ended.await();
             }
           } catch (InterruptedException e) {
-            assertEquals(0, sync.rank()); // join() sees what finish() has left set
+            assertEquals(
+                0, sync.rank()); // finish() leaves the interrupt flag set, so Thread.join() throws
           }
         });
   }
@@ -185,7 +186,7 @@ class GradientBucketsTest {
   @ValueSource(booleans = {true, false})
   void aRankThatThrowsEndsTheRun(boolean overlap) {
     List<Throwable> others = Collections.synchronizedList(new ArrayList<>());
-    CountDownLatch stepped = new CountDownLatch(4); // or a slow rank is still in its first step
+    CountDownLatch stepped = new CountDownLatch(4); // a slow rank may still be in its first step
     GradientSyncException e =
         assertThrows(
             GradientSyncException.class,
@@ -232,7 +233,7 @@ class GradientBucketsTest {
   }
 
   @Test
-  void closingWithAverageUnderWayGivesItUp() {
+  void closingCancelsARunningAverage() {
     CountDownLatch closed = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -263,10 +264,10 @@ class GradientBucketsTest {
             step(a);
             step(b);
             CommunicationThread.Lane lane = ((BucketSync) sync).communicationThread().lane();
-            lane.await(lane.hand(() -> note(threads)));
+            lane.await(lane.submit(() -> note(threads)));
           }
         });
-    assertEquals(2, threads.size()); // one for each rank, whatever the number of buckets
+    assertEquals(2, threads.size()); // one per rank, for any number of buckets
     for (Thread thread : threads) {
       thread.join();
     }
@@ -277,7 +278,8 @@ class GradientBucketsTest {
   }
 
   /**
-   * As when one of several threads that compute gradients fails, and the others do not know yet.
+   * One of several threads that compute gradients fails and closes the buckets before the others
+   * notice.
    */
   @Test
   void closingWhileAnotherThreadIsReady() {
@@ -319,7 +321,7 @@ class GradientBucketsTest {
             }
           });
     }
-    // Ranks whose steps end in the middle lose each other; but nobody averages what is closed.
+    // Ranks that end a step in the middle lose each other, but none averages a closed buffer.
     wrong.removeIf(
         text -> !text.contains("buffer is closed") && !text.contains("failed in the middle"));
     assertEquals(List.of(), wrong);

@@ -5,20 +5,20 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/** What goes to the standard error stream, and with it to the log, until this is closed. */
+/** Captures the standard error stream, which includes the log, until it is closed. */
 public final class Logged implements AutoCloseable {
   private final PrintStream before = System.err;
   private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
 
-  /** Begins. */
+  /** Starts to capture. */
   public Logged() {
     System.setErr(new PrintStream(bytes, true, StandardCharsets.UTF_8));
   }
 
   /**
-   * What has been written so far.
+   * The text that has been written so far.
    *
-   * @return text
+   * @return the text
    */
   public String text() {
     return bytes.toString(StandardCharsets.UTF_8);
@@ -30,10 +30,10 @@ public final class Logged implements AutoCloseable {
   }
 
   /**
-   * Runs something.
+   * Captures the lines that an action writes.
    *
-   * @param work what may log
-   * @return the lines that were written meanwhile
+   * @param work the action
+   * @return the lines
    */
   public static List<String> lines(Runnable work) {
     try (Logged logged = new Logged()) {

@@ -32,7 +32,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What listeners and Flight Recorder hear of reductions. */
+/** Tests which reductions are reported to listeners and JDK Flight Recorder. */
 @Timeout(60)
 @SuppressWarnings("try") // what is closed early
 class ObservationTest {
@@ -60,14 +60,14 @@ class ObservationTest {
     buckets.finish();
   }
 
-  /** A step, two reductions, and a step. */
+  /** Runs a step, two reductions, and another step. */
   private static void work(GradientSync sync, boolean overlap) {
     try (GradientBuckets buckets = build(sync, overlap);
         DeviceBuffer ints = sync.allocate(DataType.INT64, 7);
         DeviceBuffer halves = sync.allocate(DataType.BFLOAT16, 0)) {
       step(buckets);
       sync.allReduce(ints, ReduceOp.MAX);
-      sync.broadcast(ints, 0); // moves data, but reduces nothing
+      sync.broadcast(ints, 0); // not a reduction
       sync.average(halves);
       step(buckets);
     }
@@ -98,7 +98,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @CsvSource({"1,true", "1,false", "2,true", "2,false", "3,true"})
-  void listenersHearOfEveryCallAndBucketInOrderOnce(int ranks, boolean overlap) {
+  void everyCallAndBucketIsReportedOnceInOrder(int ranks, boolean overlap) {
     LocalRanks.run(
         ranks,
         sync -> {
@@ -106,7 +106,7 @@ class ObservationTest {
           List<Synchronization> second = new ArrayList<>();
           sync.observe(first::add);
           work(sync, overlap);
-          sync.observe(second::add); // of what comes now
+          sync.observe(second::add); // from here on
           work(sync, overlap);
           sync.close();
           List<String> expected = new ArrayList<>(whatWorkDoes(1));
@@ -156,7 +156,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @CsvSource({"1,true", "1,false", "2,true", "2,false", "3,true"})
-  void timesArePossible(int ranks, boolean overlap) {
+  void timesAreConsistent(int ranks, boolean overlap) {
     LocalRanks.run(
         ranks,
         sync -> {
@@ -187,7 +187,7 @@ class ObservationTest {
   }
 
   @Test
-  void whatIsAveragedUnderOtherWorkIsNotExposed() {
+  void overlappedAveragesAreNotExposed() {
     CountDownLatch inFinish = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -207,7 +207,7 @@ class ObservationTest {
             int[] seen = {0};
             buckets.finish(
                 parameter -> {
-                  if (seen[0]++ == 0) { // an update under which the rest is averaged
+                  if (seen[0]++ == 0) { // an update that overlaps with the other averages
                     inFinish.countDown();
                     ((BucketSync) sync).communicationThread().awaitAll();
                   }
@@ -221,7 +221,7 @@ class ObservationTest {
   }
 
   @Test
-  void whatEverybodyWaitsForIsExposed() {
+  void averagesWithoutOverlapAreExposed() {
     CountDownLatch late = new CountDownLatch(1);
     LocalRanks.run(
         2,
@@ -254,7 +254,7 @@ class ObservationTest {
   }
 
   @Test
-  void failedCallsAreNotToldAndDoNotBlockLaterOnes() {
+  void failedCallsAreNotReportedAndDoNotBlockLaterOnes() {
     LocalRanks.run(
         2,
         sync -> {
@@ -273,7 +273,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void failedStepsAreNotToldAndDoNotBlockLaterCalls(boolean overlap) {
+  void failedStepsAreNotReportedAndDoNotBlockLaterCalls(boolean overlap) {
     LocalRanks.run(
         2,
         sync -> {
@@ -300,7 +300,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void aStepThatIsGivenUpDoesNotBlockLaterCalls(boolean overlap) {
+  void aCancelledStepDoesNotBlockLaterCalls(boolean overlap) {
     LocalRanks.run(
         1,
         sync -> {
@@ -374,7 +374,7 @@ class ObservationTest {
   }
 
   @Test
-  void theSummaryTellsWhatWasObserved() {
+  void theSummaryHasTheObservedTimes() {
     LocalRanks.run(
         2,
         sync -> {
@@ -393,7 +393,7 @@ class ObservationTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void flightRecorderHearsTheSame(boolean overlap) throws IOException {
+  void flightRecorderGetsTheSameData(boolean overlap) throws IOException {
     Path file = folder.resolve("r.jfr");
     List<Synchronization> heard = Collections.synchronizedList(new ArrayList<>());
     LocalRanks.run(1, sync -> work(sync, overlap)); // before there is a recording
@@ -428,7 +428,7 @@ class ObservationTest {
   }
 
   @Test
-  void flightRecorderHearsWithoutAListener() throws IOException {
+  void flightRecorderNeedsNoListener() throws IOException {
     Path file = folder.resolve("r.jfr");
     try (Recording recording = new Recording()) {
       recording.enable(EVENT);
@@ -441,7 +441,7 @@ class ObservationTest {
   }
 
   @Test
-  void aRecordingOfOtherEventsHearsNothing() throws IOException {
+  void aRecordingOfOtherEventsGetsNothing() throws IOException {
     Path file = folder.resolve("r.jfr");
     try (Recording recording = new Recording()) {
       recording.disable(EVENT);
@@ -467,7 +467,7 @@ class ObservationTest {
   }
 
   @Test
-  void nothingIsAllocatedIfNobodyWantsToKnow() {
+  void nothingIsAllocatedWithoutListeners() {
     com.sun.management.ThreadMXBean threads =
         (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     LocalRanks.run(
@@ -483,7 +483,7 @@ class ObservationTest {
               begin(sync, buffer);
             }
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // A long wait takes some; one object a call would be 16,000.
+            // A long wait allocates a little; one object per call would be 16,000.
             assertTrue(allocated < 6000, "bytes allocated in 1000 calls: " + allocated);
           }
           assertTrue(observer.summary().startsWith("1050 reductions "), observer.summary());
@@ -533,12 +533,12 @@ class ObservationTest {
     assertThrows(NullPointerException.class, () -> sync.observe(null));
   }
 
-  /** What a JDK without Flight Recorder runs. */
+  /** The program for a JDK without Flight Recorder. */
   public static final class Alone {
     private Alone() {}
 
     /**
-     * Averages.
+     * Runs the program.
      *
      * @param args none
      */

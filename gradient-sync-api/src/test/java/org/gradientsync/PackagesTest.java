@@ -44,7 +44,7 @@ class PackagesTest {
   }
 
   @Test
-  void trainingCodesPackageDependsOnNoOther() {
+  void theRootPackageDependsOnNoOther() {
     noClasses()
         .that()
         .resideInAPackage("org.gradientsync")
@@ -54,7 +54,7 @@ class PackagesTest {
   }
 
   @Test
-  void spiDependsOnTrainingCodesPackageAlone() {
+  void spiDependsOnTheRootPackageOnly() {
     noClasses()
         .that()
         .resideInAPackage("org.gradientsync.spi")

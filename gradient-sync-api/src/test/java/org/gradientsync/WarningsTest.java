@@ -20,10 +20,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What works, and is not what anybody wants. */
+/** Tests warnings of programs that work, but not as their authors intend. */
 @Timeout(60)
 class WarningsTest {
-  /** Another one in each run: the process is told once. */
+  /** A new name in each run, because the library warns once in each process. */
   private static final String MISTYPED = "gradientsync.timout" + System.nanoTime();
 
   private static final List<Parameter> MODEL = List.of(new Parameter("w", DataType.FLOAT32, 5));
@@ -53,7 +53,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingThatNobodyReads() {
+  void anUnknownSetting() {
     System.setProperty(MISTYPED, "5");
     System.setProperty("gradientsync.finite", "false");
     String warning =
@@ -67,7 +67,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingOfTheBuildersThatNobodyReads() {
+  void anUnknownSettingOfTheBuilder() {
     String name = "wier" + System.nanoTime();
     String warning =
         only(Logged.lines(() -> GradientSync.builder().set(name, "float16").create().close()));
@@ -75,7 +75,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSyncOfAThreadThatIsNoRanks() {
+  void aSyncOfAThreadThatIsNotARank() {
     String warning =
         warningOf(
             2,
@@ -108,7 +108,7 @@ class WarningsTest {
                       throw new ArithmeticException("mine");
                     }
                     while (!logged.text().contains("mine")) {
-                      Thread.onSpinWait(); // whatever interrupts it
+                      Thread.onSpinWait(); // ignores interrupts
                     }
                   }));
       lines = logged.text().lines().toList();
@@ -118,7 +118,7 @@ class WarningsTest {
   }
 
   @Test
-  void noSyncThatNobodyHasClosed() {
+  void noSyncThatIsNotClosed() {
     String warning =
         warningOf(
             1,
@@ -133,7 +133,7 @@ class WarningsTest {
   }
 
   @Test
-  void noSyncThatGoesOnAndOn() {
+  void noSyncOfManySteps() {
     String warning =
         warningOf(
             1,
@@ -154,7 +154,7 @@ class WarningsTest {
   }
 
   @Test
-  void aSettingInOtherLetters() {
+  void aMisspelledSetting() {
     String name = "gradientSync.time_out" + System.nanoTime();
     System.setProperty(name, "5");
     try {
@@ -165,11 +165,11 @@ class WarningsTest {
     }
   }
 
-  /** To be run in a process of its own. */
+  /** A program for a separate process. */
   public static final class Program {
     private Program() {}
 
-    /** One of two ranks ends it while the other waits. */
+    /** One of two ranks ends the process while the other waits. */
     public static void main(String[] arguments) {
       LocalRanks.run(
           2,
@@ -184,7 +184,7 @@ class WarningsTest {
   }
 
   @Test
-  void aProgramThatARankEndsAndWhoseEnvironmentHasASetting() throws Exception {
+  void aRankThatExitsAndASettingInTheEnvironment() throws Exception {
     Map<String, String> environment = Map.of("GRADIENTSYNC_TIMEOUT", "7", "GRADIENTSYNC_HOME", "x");
     String output = outputOf(0, environment, Program.class);
     assertContains(
@@ -196,13 +196,13 @@ class WarningsTest {
     assertFalse(output.contains("rank-0 has called"), output);
   }
 
-  /** To be run in a process of its own: takes all memory. */
+  /** A program for a separate process, which uses up all memory. */
   public static final class Greedy {
     private static Object[] all = new Object[1];
 
     private Greedy() {}
 
-    /** Never prints. */
+    /** Runs out of memory before it prints. */
     public static void main(String[] arguments) {
       try {
         LocalRanks.run(1, sync -> takeAll());
@@ -218,7 +218,7 @@ class WarningsTest {
           all = new Object[] {all, new byte[bytes]};
         } catch (OutOfMemoryError e) {
           while (bytes == 0) {
-            all = new Object[] {all}; // throws, when there is nothing at all
+            all = new Object[] {all}; // throws when no memory is left
           }
           bytes /= 2;
         }
@@ -227,11 +227,11 @@ class WarningsTest {
   }
 
   @Test
-  void aRunWhoseMemoryIsUsedUpDoesNotLookLikeASuccess() throws Exception {
+  void aRunThatExhaustsTheMemoryFails() throws Exception {
     assertFalse(outputOf(1, Map.of(), Greedy.class, "-Xmx24m").contains("returned"));
   }
 
-  /** A jar that was made of several, of which the last one's list of reducers is left. */
+  /** A jar merged from several, which contains only the last one's list of reducers. */
   @Test
   void aListOfReducersThatAnotherJarHasOverwritten(@TempDir Path merged) throws Exception {
     Path classes =
@@ -261,7 +261,7 @@ class WarningsTest {
     }
   }
 
-  /** Of a program that ends with this code. */
+  /** Runs a program that ends with an exit code, and returns its output. */
   private static String outputOf(
       int exitCode, Map<String, String> environment, Class<?> main, String... options)
       throws Exception {

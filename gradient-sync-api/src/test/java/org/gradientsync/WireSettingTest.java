@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The setting {@code wire}: builder, system property, and what is refused. */
+/** Tests the setting {@code wire}: builder, system property, and wrong values. */
 @Timeout(60)
 class WireSettingTest {
   private static final String PROPERTY = "gradientsync.wire";
@@ -53,7 +53,7 @@ class WireSettingTest {
   }
 
   @Test
-  void allElseIsRefusedByAllRanks() {
+  void otherValuesAreRefusedByAllRanks() {
     for (String text : new String[] {"float32", "half", "bfloat", "16", "none"}) {
       System.setProperty(PROPERTY, text);
       Exception e = assertThrows(GradientSyncException.class, () -> LocalRanks.run(2, sync -> {}));
@@ -74,7 +74,7 @@ class WireSettingTest {
   }
 
   @Test
-  void theBuilderTakesTheTwoTypesOnly() {
+  void theBuilderTakesOnlyTheTwoTypes() {
     GradientSync.Builder builder = GradientSync.builder();
     for (DataType type : DataType.values()) {
       if (type == DataType.FLOAT16 || type == DataType.BFLOAT16) {
@@ -89,7 +89,7 @@ class WireSettingTest {
   }
 
   @Test
-  void reducersAreTold() {
+  void reducersGetTheWireType() {
     Settings settings = new Settings(Map.of("wire", "bfloat16"));
     try (ProcessGroup group = LocalWorld.single();
         HostDevice device = new HostDevice()) {

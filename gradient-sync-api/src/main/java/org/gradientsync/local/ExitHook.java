@@ -6,8 +6,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Says so if a rank ends the program, and with it all others: {@code System.exit(0)} of one looks
- * like the success of all.
+ * Warns if a rank calls {@code System.exit} while other ranks run. This ends all ranks, and with
+ * exit code 0 it looks as if all had succeeded.
  */
 final class ExitHook {
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
@@ -15,9 +15,9 @@ final class ExitHook {
   private final Thread hook;
 
   /**
-   * Looks at them when the program ends.
+   * Registers the hook.
    *
-   * @param ranks their threads
+   * @param ranks the ranks' threads
    */
   ExitHook(Thread[] ranks) {
     hook = new Thread(() -> warn(ranks), "gradient-sync-local-end");
@@ -33,7 +33,7 @@ final class ExitHook {
       List<String> others =
           Arrays.stream(ranks).filter(r -> r != rank && r.isAlive()).map(Thread::getName).toList();
       if (!others.isEmpty() && isExiting(rank)) {
-        // not through the log, which may have ended by now
+        // not through the log, which may have shut down already
         System.err.println(
             "gradient-sync: "
                 + rank.getName()
@@ -52,7 +52,6 @@ final class ExitHook {
                     && frame.getMethodName().equals("exit"));
   }
 
-  /** When they have ended. */
   void remove() {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);

@@ -11,7 +11,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The embedded backend: ranks that are threads of this JVM.
+ * The embedded backend: runs ranks as threads of this JVM.
  *
  * <pre>{@code
  * LocalRanks.run(4, sync -> {
@@ -30,13 +30,13 @@ public final class LocalRanks {
 
   private LocalRanks() {}
 
-  /** What each rank does. */
+  /** The program of a rank. */
   @FunctionalInterface
   public interface RankTask {
     /**
      * Runs as one rank.
      *
-     * @param sync this rank's; closed when the task is over
+     * @param sync this rank's sync, which is closed when the task returns
      * @throws Exception to end all ranks
      */
     void run(GradientSync sync) throws Exception;
@@ -45,18 +45,18 @@ public final class LocalRanks {
   /**
    * Runs a task on several ranks, and returns when all have finished.
    *
-   * <p>When a rank fails, also by waiting for another one in vain, the others' waiting ends at once
-   * and their threads are interrupted. A rank that ignores the interrupt, in an endless loop or in
-   * native code, is left behind ten seconds later: this method throws, and the rank's thread, a
-   * daemon, goes on. Its calls that wait for another rank throw.
+   * <p>When a rank fails, for example with a time-out, the calls of the others that wait end at
+   * once and their threads are interrupted. If a rank ignores the interrupt for ten seconds, in an
+   * endless loop or in native code, this method throws and leaves the rank's daemon thread running.
+   * That thread's calls that wait for another rank throw.
    *
-   * @param ranks how many, from 1 to {@value #MAX_RANKS}
-   * @param task what each rank does, on a thread of its own
-   * @throws GradientSyncException if a rank threw: the first exception if it is itself a {@link
+   * @param ranks the number of ranks, from 1 to {@value #MAX_RANKS}
+   * @param task the program of each rank, which runs on a thread of its own
+   * @throws GradientSyncException if a rank threw: the first exception if it is a {@link
    *     GradientSyncException}, otherwise one with the rank in its message and the first exception
-   *     as cause. Likewise if the calling thread is interrupted, unless all ranks finish all the
-   *     same. A suppressed exception names each thread that is left behind, and its stack trace
-   *     says where that was.
+   *     as cause. Also if the calling thread is interrupted, unless all ranks succeed nevertheless.
+   *     For each thread that is left running, a suppressed exception has its name and current stack
+   *     trace.
    * @throws IllegalArgumentException if the number of ranks is out of range
    */
   public static void run(int ranks, RankTask task) {
@@ -66,10 +66,9 @@ public final class LocalRanks {
   /**
    * {@link #run(int, RankTask)} with settings.
    *
-   * @param ranks how many, from 1 to {@value #MAX_RANKS}
-   * @param options sets what each rank's sync is built with; called once for each rank, on its
-   *     thread
-   * @param task what each rank does, on a thread of its own
+   * @param ranks the number of ranks, from 1 to {@value #MAX_RANKS}
+   * @param options sets options of each rank's sync; called once for each rank, on its thread
+   * @param task the program of each rank, which runs on a thread of its own
    */
   public static void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     Objects.requireNonNull(options, "options");

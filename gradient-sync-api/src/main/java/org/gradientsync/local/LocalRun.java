@@ -18,13 +18,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One run of ranks as threads: starts them, waits for them, and throws what the first one threw
- * that failed, or that the wait was interrupted before. After a failure it waits for the others for
- * some time only: a thread that ignores interrupts is left behind.
+ * One run of ranks as threads. It starts the threads, waits for them, and throws the first failure:
+ * a rank's, or an interrupt of the waiting thread. After a failure it waits for the other ranks
+ * only for a limited time, so a thread that ignores interrupts is left running.
  */
 final class LocalRun {
-  private static final long LOOK_MILLIS = 1000;
-  private static final long FAILED_LOOK_MILLIS = 50;
+  private static final long POLL_MILLIS = 1000;
+  private static final long FAILED_POLL_MILLIS = 50;
   private static final long WARN_NANOS = 1_000_000_000;
   private static final Logger log = LoggerFactory.getLogger(LocalRanks.class);
 
@@ -36,7 +36,7 @@ final class LocalRun {
   private final Duration grace;
 
   /**
-   * A run.
+   * Creates the threads.
    *
    * @param grace how long to wait for the other ranks after a failure
    */
@@ -54,7 +54,7 @@ final class LocalRun {
     }
   }
 
-  /** Returns when all have succeeded. */
+  /** Returns when all ranks have succeeded; otherwise throws. */
   void run() {
     ExitHook hook = new ExitHook(threads);
     try {
@@ -65,7 +65,7 @@ final class LocalRun {
     }
     int rank = firstWithoutResult();
     if (rank == threads.length) {
-      return; // also if none has heeded that this thread was interrupted
+      return; // even if this thread was interrupted
     }
     if (group.cause() == null) {
       throw new GradientSyncException(
@@ -79,7 +79,7 @@ final class LocalRun {
     throw failure;
   }
 
-  /** Of each thread that has not ended: that it has not, and where it is. */
+  /** One exception for each thread that still runs, with that thread's stack trace. */
   private List<GradientSyncException> leftBehind() {
     List<GradientSyncException> all = new ArrayList<>();
     for (Thread thread : threads) {
@@ -110,8 +110,8 @@ final class LocalRun {
     for (int rank = 0; rank < threads.length; rank++) {
       try {
         threads[rank].start();
-      } catch (OutOfMemoryError e) { // there may be no more threads
-        group.note(rank, e);
+      } catch (OutOfMemoryError e) { // the system may have no more threads
+        group.recordFailure(rank, e);
         endOthers();
         return;
       }
@@ -120,29 +120,29 @@ final class LocalRun {
 
   private void run(int rank) {
     try {
-      carryOut(rank);
+      runTask(rank);
       succeeded[rank] = true;
     } catch (Throwable e) {
-      if (group.note(rank, e)) {
+      if (group.recordFailure(rank, e)) {
         endOthers();
       }
     }
   }
 
-  private void carryOut(int rank) throws Exception {
+  private void runTask(int rank) throws Exception {
     try (ProcessGroup world = ProcessGroup.world(new LocalTransport(group, rank));
         GradientSync sync = create(world)) {
       try {
         task.run(sync);
       } catch (Throwable e) {
-        group.note(rank, e); // before closing, which may throw, too, and hide it
+        group.recordFailure(rank, e); // before closing, which may throw, too
         throw e;
       }
     }
   }
 
   private GradientSync create(ProcessGroup world) {
-    LocalWorld.enter(world); // first, so that the options may ask which rank this is
+    LocalWorld.enter(world); // first, because the options may ask for the rank
     return SyncBuilder.of(options.apply(GradientSync.builder())).ranks(world).create();
   }
 
@@ -165,18 +165,18 @@ final class LocalRun {
           sinceFailure = sinceFailure == null ? new WaitClock() : sinceFailure;
           long waited = sinceFailure.look();
           if (waited > grace.toNanos()) {
-            break; // and no more than a look at the others
+            break; // the loop still checks each remaining thread once
           }
           if (!warned && waited > WARN_NANOS) {
             warned = true;
-            warnOfThoseThatGoOn();
+            warnOfRunningThreads();
           }
         }
         try {
-          thread.join(sinceFailure == null ? LOOK_MILLIS : FAILED_LOOK_MILLIS);
+          thread.join(sinceFailure == null ? POLL_MILLIS : FAILED_POLL_MILLIS);
         } catch (InterruptedException e) {
           interrupted = true;
-          group.note(LocalGroup.CALLER, e);
+          group.recordFailure(LocalGroup.CALLER, e);
           endOthers();
         }
       }
@@ -186,8 +186,8 @@ final class LocalRun {
     }
   }
 
-  /** Nobody else is told before these have ended, or are left behind. */
-  private void warnOfThoseThatGoOn() {
+  /** The log is the only report until these threads end or the grace period is over. */
+  private void warnOfRunningThreads() {
     log.warn(
         "{}; these have not noticed, as they make no calls: {}",
         group.failure().getMessage(),

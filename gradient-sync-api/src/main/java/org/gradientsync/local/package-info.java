@@ -1,2 +1,2 @@
-/** The embedded backend: ranks are threads of one JVM. */
+/** The embedded backend, whose ranks are threads of one JVM. */
 package org.gradientsync.local;

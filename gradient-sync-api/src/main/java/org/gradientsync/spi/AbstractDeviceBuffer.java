@@ -16,7 +16,10 @@ import java.util.function.LongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 
-/** The checks that all backends' buffers share, and what reducers need to know of a buffer. */
+/**
+ * The base class of all backends' buffers: checks arguments and state, and gives reducers access to
+ * names and memory.
+ */
 public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   /** The length of {@link #nameBytes}. */
   public static final int NAME_BYTES = BufferName.BYTES;
@@ -27,15 +30,15 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private final long offset; // in the parent
   private final DataType type;
   private final long count;
-  private Set<Runnable> closeListeners = Set.of(); // of most views none; guarded by this
+  private Set<Runnable> closeListeners = Set.of(); // most views have none; guarded by this
   private volatile boolean closed;
   private volatile BufferName name = BufferName.NONE;
   private volatile LongFunction<String> elementNames = element -> "";
 
   /**
-   * A buffer that is no view.
+   * Creates a buffer that is not a view.
    *
-   * @param device whose memory it is
+   * @param device the device that holds the memory
    * @param type the element type
    * @param count the number of elements
    */
@@ -44,10 +47,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * A view of a buffer.
+   * Creates a view of a part of a buffer.
    *
    * @param parent the buffer that this is a view of
-   * @param offset the first element in it
+   * @param offset the first element in the parent
    * @param count the number of elements
    */
   protected AbstractDeviceBuffer(AbstractDeviceBuffer parent, long offset, long count) {
@@ -55,11 +58,11 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * All of a buffer's memory, as elements of another type.
+   * Creates a view of a buffer's memory as elements of another type.
    *
    * @param parent the buffer that this is a view of
    * @param type the element type
-   * @param count the number of elements, all of which lie in the buffer
+   * @param count the number of elements, which must fit into the parent
    */
   protected AbstractDeviceBuffer(AbstractDeviceBuffer parent, DataType type, long count) {
     this(parent.device, parent, 0, type, count);
@@ -76,10 +79,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Refuses counts that no buffer can have.
+   * Throws if no buffer can have this many elements.
    *
    * @param type the element type
-   * @param count the number of elements asked for
+   * @param count the number of elements
    * @throws IllegalArgumentException if count is negative or its bytes do not fit a long
    */
   public static void requireCount(DataType type, long count) {
@@ -93,11 +96,11 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Refuses what {@link BackendDevice#convert} does not take.
+   * Throws if {@link BackendDevice#convert} does not support the arguments.
    *
-   * @param source what is read
-   * @param target what is written
-   * @throws IllegalArgumentException if the types or counts do not fit
+   * @param source the buffer to read
+   * @param target the buffer to write
+   * @throws IllegalArgumentException if the types or counts do not match
    */
   public static void requireConvertible(DeviceBuffer source, DeviceBuffer target) {
     DataType other = source.type() == DataType.FLOAT32 ? target.type() : source.type();
@@ -110,42 +113,42 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * A direct buffer over a run of elements, for handing to a transport. On a device other than the
-   * host it is only an address: it must never be read or written from Java.
+   * A direct buffer over a range of elements, to pass to a transport. On a device other than the
+   * host it only carries an address: Java code must never read or write it.
    *
    * @param first the first element
-   * @param elements how many; their bytes fit an int
-   * @return the view, or null where the memory is not contiguous there
+   * @param elements the number of elements; their size in bytes fits an int
+   * @return the view, or null if the memory of this range is not contiguous
    */
   public abstract ByteBuffer nativeView(long first, long elements);
 
   /**
-   * Copies in; type, length and state have been checked.
+   * Copies from a Java buffer. The caller has checked type, length and state.
    *
-   * @param source a matching buffer; its position must not be changed
+   * @param source a matching buffer, whose position must not change
    */
   protected abstract void upload(Buffer source);
 
   /**
-   * Copies out; type, length and state have been checked.
+   * Copies to a Java buffer. The caller has checked type, length and state.
    *
-   * @param target a matching buffer; its position must not be changed
+   * @param target a matching buffer, whose position must not change
    */
   protected abstract void download(Buffer target);
 
-  /** Sets all elements to zero; the state has been checked. */
+  /** Sets all elements to zero. The caller has checked the state. */
   protected abstract void zero();
 
   /**
-   * Makes a view; the range has been checked.
+   * Creates a view. The caller has checked the range.
    *
    * @param offset the first element
-   * @param elements how many
+   * @param elements the number of elements
    * @return the view
    */
   protected abstract AbstractDeviceBuffer view(long offset, long elements);
 
-  /** Gives the memory back. Called once, and for a view not at all. */
+  /** Frees the memory. Called once for a buffer, and never for a view. */
   protected abstract void release();
 
   @Override
@@ -175,17 +178,17 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * The name as errors of all ranks show it; allocates nothing.
+   * The name as errors of all ranks show it. Allocates nothing.
    *
-   * @return {@link #NAME_BYTES} bytes of UTF-8, filled up with zeros; not to be changed. Of a
-   *     longer name the beginning, the end and a part of its hash
+   * @return {@link #NAME_BYTES} bytes of UTF-8, padded with zeros, which the caller must not
+   *     change; a longer name is shortened to its beginning, its end and a part of its hash
    */
   public final byte[] nameBytes() {
     return inheritedName().shown();
   }
 
   /**
-   * A hash of the whole name, by which the ranks compare names; allocates nothing.
+   * A hash of the whole name, which the ranks compare. Allocates nothing.
    *
    * @return 64 bits; 0 if there is no name
    */
@@ -194,9 +197,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Where this buffer begins in the one whose name it has; allocates nothing.
+   * The offset of this buffer in the buffer whose name it shows. Allocates nothing.
    *
-   * @return the first element; 0 for a buffer with a name of its own, or without any
+   * @return the index of the first element; 0 for a buffer with its own name, or without a name
    */
   public final long offsetInNamed() {
     long first = 0;
@@ -214,7 +217,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * This buffer as errors show it.
+   * Describes this buffer for errors.
    *
    * @return for example {@code FLOAT32[1000] "w1" at offset 2000}
    */
@@ -230,18 +233,18 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Gives this buffer's elements names, by which errors call them; not those of its views.
+   * Names this buffer's elements in errors. Does not name the elements of its views.
    *
-   * @param names the name of an element, or an empty text; called by any thread
+   * @param names returns the name of an element, or an empty text; called by any thread
    */
   public final void elementsNamed(LongFunction<String> names) {
     elementNames = Objects.requireNonNull(names, "names");
   }
 
   /**
-   * Where an element is, as errors say it.
+   * Describes the position of an element for errors.
    *
-   * @param element its index
+   * @param element the element's index
    * @return for example {@code index=1077 (layer3[77])}
    */
   public final String placeOf(long element) {
@@ -274,7 +277,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@link #copyFrom(Buffer)} as the library calls it: a {@link CallInterceptor} does not see it.
+   * {@link #copyFrom(Buffer)} for the library's own copies, of which a {@link CallInterceptor} is
+   * not notified.
    *
    * @param source a matching buffer
    */
@@ -292,7 +296,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@link #copyTo(Buffer)} as the library calls it: a {@link CallInterceptor} does not see it.
+   * {@link #copyTo(Buffer)} for the library's own copies, of which a {@link CallInterceptor} is not
+   * notified.
    *
    * @param target a matching buffer
    */
@@ -360,9 +365,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Refuses a closed buffer.
+   * Throws if this buffer is closed.
    *
-   * @throws IllegalStateException if it, what it is a view of, or its device is closed
+   * @throws IllegalStateException if this buffer, the buffer that it is a view of, or its device is
+   *     closed
    */
   public final void requireOpen() {
     if (isClosed()) {
@@ -387,14 +393,14 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     if (parent == null) {
       listeners.add(this::release);
     }
-    Resources.closeAll(listeners); // the memory is given back whatever a listener finds
+    Resources.closeAll(listeners); // frees the memory even if a listener throws
   }
 
   /**
-   * Calls back before the memory is given back, so that what others keep of this buffer ends first.
+   * Adds a listener that is called before the memory is freed, to release whatever refers to it.
    *
-   * @param listener called once, by the thread that closes this buffer or the one that it is a view
-   *     of
+   * @param listener called once, by the thread that closes this buffer or the buffer that it is a
+   *     view of
    */
   public final void onClose(Runnable listener) {
     for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
@@ -408,9 +414,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Takes back {@link #onClose}.
+   * Removes a listener.
    *
-   * @param listener what was given there
+   * @param listener the listener that was passed to {@link #onClose}
    */
   public final void removeCloseListener(Runnable listener) {
     for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {

@@ -3,10 +3,10 @@ package org.gradientsync.spi;
 import java.util.Objects;
 
 /**
- * Whether something can be used here, and if not, why.
+ * Whether a device, a reducer or a library can be used here, and if not, why.
  *
  * @param usable true if it can be used
- * @param reason one line for the user if it cannot; empty otherwise
+ * @param reason one line for the user if it cannot be used; empty otherwise
  */
 public record Availability(boolean usable, String reason) {
   private static final Availability YES = new Availability(true, "");
@@ -15,14 +15,14 @@ public record Availability(boolean usable, String reason) {
    * Checks the arguments.
    *
    * @param usable true if it can be used
-   * @param reason one line for the user if it cannot; empty otherwise
+   * @param reason one line for the user if it cannot be used; empty otherwise
    */
   public Availability {
     Objects.requireNonNull(reason, "reason");
   }
 
   /**
-   * It can be used.
+   * The result for something that can be used.
    *
    * @return usable
    */
@@ -31,7 +31,7 @@ public record Availability(boolean usable, String reason) {
   }
 
   /**
-   * It cannot be used.
+   * The result for something that cannot be used.
    *
    * @param reason why not, and what to do about it, in one line
    * @return not usable

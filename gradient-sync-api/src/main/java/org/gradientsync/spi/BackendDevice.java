@@ -7,55 +7,59 @@ import org.gradientsync.Event;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 
-/** What reducers need of a device. Calls on one device are ordered by its stream. */
+/**
+ * A backend's device, with the operations that reducers need. Unless a method takes a stream, calls
+ * are ordered on the device's own stream.
+ */
 public interface BackendDevice extends Device, AutoCloseable {
   /**
    * Reduces element by element, with the bits that {@link ReduceOp} promises. Ordered on the
-   * target's stream; need not be finished when it returns. Allocates nothing.
+   * target's stream; it may return before the work is done. Allocates nothing.
    *
-   * @param sources one buffer per rank, in rank order, all of the target's type and count
-   * @param target where the result goes; may be one of the sources
+   * @param sources one buffer per rank in rank order, all with the target's type and count
+   * @param target the buffer for the result; may be one of the sources
    * @param op the reduction; AVERAGE divides by the number of sources
    */
   void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
 
   /**
-   * Waits until all work enqueued on a buffer's stream so far is done.
+   * Blocks the host until all work enqueued on a buffer's stream so far is done.
    *
    * @param buffer a buffer of this device
    */
   void await(DeviceBuffer buffer);
 
   /**
-   * The stream of buffers that were allocated without another.
+   * The device's own stream, to which a buffer belongs unless it was given another.
    *
-   * @return this device's own; not to be closed
+   * @return a stream that the caller must not close
    */
   Stream stream();
 
   /**
-   * Makes a stream for work that is done beside that of {@link #stream()}, and first where the
-   * device has to choose: synchronization under a backward pass.
+   * Creates a stream for averages that overlap with the work of {@link #stream()}, such as a
+   * backward pass. Its work has a higher priority.
    *
-   * @param sparing whether it is to take only a part of the device
+   * @param sparing whether its work may use only a part of the device
    * @return a stream that the caller closes
    */
   Stream createStream(boolean sparing);
 
   /**
-   * Makes an event, to be recorded.
+   * Creates an event.
    *
-   * @param timed whether its time will be asked for; without, it is cheaper
+   * @param timed whether the event records its time; an event that does not is cheaper
    * @return an event that the caller closes
    */
   Event createEvent(boolean timed);
 
   /**
-   * The same memory as a buffer of another stream. Whoever uses both puts their work in order.
+   * Creates a view of a buffer that belongs to another stream. The caller orders the work on the
+   * two streams.
    *
    * @param stream a stream of this device
    * @param buffer a buffer of this device
-   * @return a view, which ends with the buffer
+   * @return a view, which is valid until the buffer is closed
    */
   DeviceBuffer on(Stream stream, DeviceBuffer buffer);
 
@@ -68,30 +72,30 @@ public interface BackendDevice extends Device, AutoCloseable {
   Stream streamOf(DeviceBuffer buffer);
 
   /**
-   * Copies all elements from FLOAT32 to a 16-bit type or back, in the order of the target's stream.
-   * Rounds to nearest even; what is too large becomes infinity, and any NaN the canonical one.
-   * Allocates nothing.
+   * Converts all elements from FLOAT32 to a 16-bit type or back. Ordered on the target's stream.
+   * Rounds to nearest even; values that are too large become infinite, and any NaN becomes the
+   * canonical one. Allocates nothing.
    *
    * @param source a buffer of this device
-   * @param target as many elements as source; one of the two is FLOAT32, the other FLOAT16 or
-   *     BFLOAT16
+   * @param target a buffer of this device with as many elements as the source; one of the two is
+   *     FLOAT32, the other FLOAT16 or BFLOAT16
    * @throws IllegalArgumentException for other types, or if the counts differ
    */
   void convert(DeviceBuffer source, DeviceBuffer target);
 
   /**
-   * Looks for a NaN or an infinity, after what has been enqueued on the buffer's stream, and waits
-   * for the answer.
+   * Looks for a NaN or an infinity after the work enqueued on the buffer's stream, and waits for
+   * the result.
    *
    * @param buffer a buffer of this device
-   * @return the index of such an element, the first where that costs nothing, or a negative number
-   *     if there is none; always so for integers
+   * @return the index of such an element, which is the first one if finding that is free; a
+   *     negative number if there is none, and for integers
    */
   long firstNotFinite(DeviceBuffer buffer);
 
   /**
-   * What a report is to say of this device; called by any thread, while the device may be stuck, so
-   * it waits for nothing.
+   * Describes this device for reports. Called by any thread, possibly while the device hangs, so it
+   * must not block.
    *
    * @return lines of text
    */
@@ -100,22 +104,23 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Sets who sees the copies of the buffers that this device makes from now on, and of their views.
+   * Sets the interceptor of copies from and to buffers that this device creates from now on, and
+   * their views.
    *
    * @param interceptor an interceptor
    */
   void intercept(CallInterceptor interceptor);
 
   /**
-   * Who sees the copies of this device's buffers.
+   * The interceptor of copies from and to this device's buffers.
    *
-   * @return what {@link #intercept} was given, or null
+   * @return the interceptor passed to {@link #intercept}, or null
    */
   CallInterceptor interceptor();
 
   /**
-   * Makes this device the calling thread's, for libraries that look at that: a GPU's context.
-   * Cheap, and nothing to do for most devices.
+   * Makes this device current for the calling thread, for libraries that use a GPU's current
+   * context. Cheap; most devices need not do anything.
    */
   default void makeCurrent() {}
 
@@ -126,9 +131,7 @@ public interface BackendDevice extends Device, AutoCloseable {
    */
   boolean isClosed();
 
-  /**
-   * Gives everything back. Buffers of the device can no longer be used. A second call does nothing.
-   */
+  /** Releases the device. Its buffers can no longer be used. A second call does nothing. */
   @Override
   void close();
 }

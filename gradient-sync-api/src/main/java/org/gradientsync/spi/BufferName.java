@@ -4,13 +4,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * A buffer's name as other ranks receive it: a hash of all of it, which the ranks compare, and a
- * text of limited length, which errors show.
+ * A buffer's name in the form that is sent to other ranks: a hash of the whole name, which the
+ * ranks compare, and a text of limited length, which errors show.
  *
- * @param text as given; empty for none
- * @param hash 64 bits of the whole name; 0 for none
- * @param shown {@value #BYTES} bytes of UTF-8, filled up with zeros; of a longer name its beginning
- *     and its end, with a part of the hash, which tells it from others that begin and end alike
+ * @param text the whole name; empty for none
+ * @param hash a 64-bit hash of the whole name; 0 for none
+ * @param shown {@value #BYTES} bytes of UTF-8, padded with zeros; a longer name is shortened to its
+ *     beginning, its end and a part of the hash, which distinguishes it from names with the same
+ *     beginning and end
  */
 record BufferName(String text, long hash, byte[] shown) {
   static final int BYTES = 48;

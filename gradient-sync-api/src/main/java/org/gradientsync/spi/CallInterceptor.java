@@ -6,21 +6,19 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
- * Sees what a program asks of its sync before it is done, for tests that inject faults. The calls
- * that the library makes itself are not shown: those that create a sync, register buckets or
- * compare their layouts.
+ * Intercepts a program's calls of its sync before they run, for tests that inject faults. It does
+ * not see the library's own calls, which create a sync, register buckets or compare their layouts.
  *
- * <p>Every method may wait or throw. Several threads may call them at a time.
+ * <p>Every method may block or throw. Several threads may call them concurrently.
  */
 public interface CallInterceptor {
   /**
    * Called before {@code allReduce}, {@code average}, {@code broadcast} and {@code register}, and
-   * before the average of each bucket, by the thread that makes the call, when those before it have
-   * ended, and with no lock held.
+   * before the average of each bucket. Runs on the thread that makes the call, after all earlier
+   * calls have ended, and with no lock held.
    *
-   * @param buffer what the call is about; the first one if there are several
-   * @return the buffer to make the call with: the same or a slice of it, or null to leave the call
-   *     out
+   * @param buffer the call's buffer; the first one if there are several
+   * @return the buffer for the call: the same one or a slice of it, or null to skip the call
    */
   DeviceBuffer beforeCall(DeviceBuffer buffer);
 
@@ -28,24 +26,23 @@ public interface CallInterceptor {
   void beforeCopy();
 
   /**
-   * Puts something around the communicator that the program gets from its sync. {@code barrier} of
-   * the sync goes through it, too.
+   * Wraps the communicator that the sync returns to the program. The sync's {@code barrier} uses
+   * the wrapped communicator, too.
    *
-   * @param communicator the sync's own
-   * @param turn waits until the averages of buckets that come before a call have ended; to be run
-   *     before a call is counted
-   * @return what the program gets
+   * @param communicator the sync's own communicator
+   * @param turn waits until the averages of all buckets that precede a call have ended; run it
+   *     before counting a call
+   * @return the communicator for the program
    */
   Communicator around(Communicator communicator, Runnable turn);
 
   /** Implemented by the builders that {@link GradientSync#builder} returns. */
   interface Installer {
     /**
-     * Shows an interceptor the calls that the program makes of the sync, and the copies of its
-     * buffers.
+     * Installs an interceptor of the sync's calls and its buffers' copies.
      *
-     * @param interceptor given the sync when it has been created; returns its interceptor
-     * @return the builder
+     * @param interceptor called with the new sync; returns its interceptor
+     * @return this builder
      */
     GradientSync.Builder interceptor(Function<GradientSync, CallInterceptor> interceptor);
   }

@@ -4,52 +4,54 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
 /**
- * The record of calls that a device carries out without a rendezvous of the hosts. The caller holds
- * the group's monitor, if nothing else is said.
+ * The record of calls that a device runs without a rendezvous of the hosts. Callers hold the
+ * group's monitor, except for methods that any thread may call.
  */
 public interface DeviceCalls {
   /**
    * Records a call that has been enqueued.
    *
-   * @param buffer what it is about
+   * @param buffer the call's buffer
    * @param op the reduction, or null for a broadcast
    * @param root the rank that has the data of a broadcast
    */
   void enqueued(DeviceBuffer buffer, ReduceOp op, int root);
 
   /**
-   * The last call, if it was enqueued and may not be done.
+   * The last call, if it was enqueued and may not be done yet.
    *
-   * @return its number, for {@link #done}; otherwise 0
+   * @return the call's number, for {@link #done}; otherwise 0
    */
   long pending();
 
   /**
-   * Records that the device has done what was enqueued. For any thread.
+   * Records that the device has completed calls. Any thread may call it.
    *
-   * @param call the last call that is done, as {@link #pending} numbers it
+   * @param call the number of the last completed call, from {@link #pending}
    */
   void done(long call);
 
-  /** Ends the counting, for calls that nobody counts: those in graphs of the driver. */
+  /**
+   * Stops counting, because a graph launched through the driver makes calls that are not counted.
+   */
   void stopCounting();
 
   /**
-   * How many calls were enqueued.
+   * The number of calls that were enqueued.
    *
    * @return 0 or more, or a negative number after {@link #stopCounting}
    */
   long count();
 
   /**
-   * For how many calls the ranks have met on the host.
+   * The number of calls that began with a rendezvous of the hosts.
    *
-   * @return those of the library included
+   * @return the number, which includes the library's own calls
    */
   long met();
 
   /**
-   * The call that this rank is in, or was in last, as error messages show it. For any thread.
+   * Describes the current or last call of this rank for errors. Any thread may call it.
    *
    * @return for example {@code allReduce(FLOAT32[1000], AVERAGE), call=7}
    */

@@ -19,8 +19,8 @@ public interface DeviceProvider {
   int priority();
 
   /**
-   * The settings that it reads, besides {@link Settings#NAMES}; a warning tells of those that
-   * nobody does.
+   * The settings that this provider reads in addition to {@link Settings#NAMES}. The library warns
+   * of settings that no provider reads.
    *
    * @return names without the prefix {@code gradientsync.}
    */
@@ -29,17 +29,17 @@ public interface DeviceProvider {
   }
 
   /**
-   * Whether a rank can have such a device. Local: no communication.
+   * Whether a rank can use such a device. Does not communicate.
    *
-   * @param request which rank asks
-   * @return usable or why not
+   * @param request the rank and its settings
+   * @return usable, or why not
    */
   Availability availability(DeviceRequest request);
 
   /**
    * Opens the rank's device.
    *
-   * @param request which rank asks
+   * @param request the rank and its settings
    * @return a device that the caller closes
    */
   BackendDevice open(DeviceRequest request);

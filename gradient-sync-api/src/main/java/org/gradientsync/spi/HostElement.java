@@ -10,22 +10,19 @@ import java.nio.ShortBuffer;
 import java.util.Locale;
 import org.gradientsync.DataType;
 
-/**
- * What the buffers of {@code java.nio} hold, whose classes do not say it in one way. Ranks tell
- * each other these by their places in this list.
- */
+/** The element types of {@code java.nio} buffers. Ranks send them to each other as ordinals. */
 public enum HostElement {
-  /** In a ByteBuffer, which may hold elements of any type. */
+  /** The element of a ByteBuffer, which may hold elements of any type. */
   BYTE(Byte.BYTES),
-  /** In a ShortBuffer: a short, or a float of 16 bits. */
+  /** The element of a ShortBuffer: a short, or a 16-bit float. */
   SHORT(Short.BYTES),
-  /** In a FloatBuffer. */
+  /** The element of a FloatBuffer. */
   FLOAT(Float.BYTES),
-  /** In a DoubleBuffer. */
+  /** The element of a DoubleBuffer. */
   DOUBLE(Double.BYTES),
-  /** In an IntBuffer. */
+  /** The element of an IntBuffer. */
   INT(Integer.BYTES),
-  /** In a LongBuffer. */
+  /** The element of a LongBuffer. */
   LONG(Long.BYTES);
 
   private final int size;
@@ -35,10 +32,10 @@ public enum HostElement {
   }
 
   /**
-   * What a buffer holds; allocates nothing.
+   * The element type of a buffer. Allocates nothing.
    *
    * @param buffer any buffer but a char buffer
-   * @return its elements
+   * @return the buffer's element type
    * @throws IllegalArgumentException for a char buffer
    */
   public static HostElement of(Buffer buffer) {
@@ -59,10 +56,10 @@ public enum HostElement {
   }
 
   /**
-   * What elements of a type are in Java.
+   * The Java representation of a data type's elements.
    *
-   * @param type the element type
-   * @return SHORT for the 16-bit floats
+   * @param type the data type
+   * @return for example SHORT for the 16-bit floats
    */
   public static HostElement of(DataType type) {
     return switch (type) {
@@ -84,9 +81,9 @@ public enum HostElement {
   }
 
   /**
-   * Bytes seen as such elements.
+   * Views bytes as elements of this type.
    *
-   * @param bytes in native byte order
+   * @param bytes a buffer in native byte order
    * @return a view of the bytes, or the bytes themselves
    */
   public Buffer view(ByteBuffer bytes) {
@@ -100,7 +97,7 @@ public enum HostElement {
     };
   }
 
-  /** As the language calls it, for example {@code float}. */
+  /** The name of the Java type, for example {@code float}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

@@ -1,9 +1,8 @@
 package org.gradientsync.spi;
 
 /**
- * A way in which the ranks of a job come to life, found with {@link java.util.ServiceLoader}.
- * {@link org.gradientsync.GradientSync#create()} asks each one whether this process was started by
- * it.
+ * A way to start the ranks of a job, found with {@link java.util.ServiceLoader}. {@link
+ * org.gradientsync.GradientSync#create()} asks each launcher whether it started this process.
  */
 public interface Launcher {
   /**
@@ -14,18 +13,18 @@ public interface Launcher {
   String name();
 
   /**
-   * Whether this process is a rank of such a job. Looks at the environment only: nothing native is
-   * loaded.
+   * Whether this launcher started the process. It only checks the environment and loads no native
+   * libraries.
    *
-   * @return true if {@link #connect} is the way to the other ranks
+   * @return true if {@link #connect} can join the other ranks
    */
   boolean launched();
 
   /**
-   * Joins the job, or returns what an earlier call in this process made. It lives until the JVM
-   * ends.
+   * Joins the job, or returns the group that an earlier call in this process created. The group
+   * stays open until the JVM exits.
    *
-   * @param settings what the user asked for
+   * @param settings the user's settings
    * @return all ranks of the job
    * @throws org.gradientsync.UnavailableException if the backend cannot work here
    */

@@ -1,31 +1,31 @@
 package org.gradientsync.spi;
 
 /**
- * One prepared message between two ranks: a fixed piece of memory, a peer and a tag, started as
- * often as needed. Starting and testing allocate nothing.
+ * A persistent message between two ranks: fixed memory, a peer and a tag. It can be started any
+ * number of times. Starting and testing allocate nothing.
  *
- * <p>Messages of one sender, receiver and tag match in the order in which they were started. A
- * message may be started again once {@link #test} has said that it is finished.
+ * <p>Messages of one sender, receiver and tag match in the order in which they are started. A
+ * message may be started again once {@link #test} has returned true.
  */
 public interface Message extends AutoCloseable {
   /**
-   * Begins the transfer and returns at once. The memory belongs to the message until it has
-   * finished.
+   * Starts the transfer and returns at once. The caller must not use the memory until the transfer
+   * is complete.
    */
   void start();
 
   /**
-   * Drives the transfer on and says whether it has finished. A message that was never started, and
-   * one that has been found finished, is finished.
+   * Advances the transfer and returns whether it is complete.
    *
-   * @return true if the memory may be used again
-   * @throws org.gradientsync.RankLostException if the transport knows that the peer is gone
+   * @return true if the memory may be used again: the transfer is complete, or no transfer was
+   *     started since it was last found complete
+   * @throws org.gradientsync.RankLostException if the transport knows that the peer has failed
    */
   boolean test();
 
   /**
-   * Gives up what the message holds, cancelling a transfer that has not finished. But what has been
-   * started to be sent, and is not longer than 4 KB, arrives all the same.
+   * Releases the message and cancels an incomplete transfer. A send of up to 4 KB that has been
+   * started arrives nevertheless.
    */
   @Override
   void close();

@@ -9,50 +9,50 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 
 /**
- * The ranks that take part in one sync, as a {@link Reducer} sees them: who they are, and how they
- * meet for a call, wait and fail. The library implements it; backends use it.
+ * A sync's group of ranks as a {@link Reducer} sees it: the ranks' identities, the rendezvous
+ * before a call, waiting, and failing. The library implements it; backends use it.
  *
- * <p>Its monitor orders the calls of several threads. A reducer holds it for the whole of a call,
- * and calls nothing here without it that does not say so.
+ * <p>The group's monitor orders the calls of several threads. A reducer holds it for the duration
+ * of a call. Without it, only the methods marked "Any thread may call it" may be called.
  *
- * <p>A call begins with a rendezvous, in which the ranks compare what they ask for; so calls that
- * differ are found before any buffer is touched, and a missing rank is known by its number. It ends
+ * <p>A call begins with a rendezvous, in which the ranks compare their calls. So the ranks detect
+ * different calls before any buffer is touched, and know the number of a missing rank. A call ends
  * with {@link #finished}.
  */
 public interface RankGroup {
-  /** Instead of a rank, where none is meant. */
+  /** The value that stands for no rank. */
   int NO_RANK = -1;
 
   /**
-   * This rank's number in the group. For any thread.
+   * This rank's number in the group. Any thread may call it.
    *
    * @return from 0 to size - 1
    */
   int rank();
 
   /**
-   * The number of ranks in the group. For any thread.
+   * The number of ranks in the group. Any thread may call it.
    *
    * @return 1 or more
    */
   int size();
 
   /**
-   * The way to the other ranks.
+   * The transport to the other ranks.
    *
-   * @return the transport of the whole job, which has its own rank numbers
+   * @return the transport of the whole job, which uses the job's rank numbers
    */
   Transport transport();
 
   /**
-   * How long a call waits for another rank.
+   * The group's time-outs.
    *
-   * @return what the group was made with
+   * @return the time-outs that the group was created with
    */
   Timeouts timeouts();
 
   /**
-   * A rank's number, host and process, for messages. For any thread.
+   * A rank's number, host and process, for errors. Any thread may call it.
    *
    * @param peer a rank of the group
    * @return for example {@code rank 3 (host=node7, process=4711)}
@@ -60,7 +60,8 @@ public interface RankGroup {
   String name(int peer);
 
   /**
-   * Several ranks as {@link #name} calls them, or their numbers if they are many. For any thread.
+   * The {@link #name} of several ranks, or only their numbers if there are many. Any thread may
+   * call it.
    *
    * @param peers ranks of the group
    * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
@@ -68,15 +69,15 @@ public interface RankGroup {
   String names(List<Integer> peers);
 
   /**
-   * Whether a rank is still there. For any thread.
+   * Whether a rank is alive. Any thread may call it.
    *
    * @param peer a rank of the group
-   * @return false if it is known to have died
+   * @return false if the rank is known to have died
    */
   boolean isAlive(int peer);
 
   /**
-   * The reason that another rank gave when it left the group. For any thread.
+   * The reason that another rank gave when it left the group. Any thread may call it.
    *
    * @param peer another rank
    * @return for example {@code it closed its side or ended}, or an empty text if it has not left
@@ -84,59 +85,59 @@ public interface RankGroup {
   String whyLeft(int peer);
 
   /**
-   * The reason that another rank gave when one of its calls failed. Waits for it up to 200 ms,
-   * because the failure itself can be seen earlier. For any thread.
+   * The reason that another rank gave when one of its calls failed. Waits for the reason for up to
+   * 200 ms, because the failure can be visible earlier. Any thread may call it.
    *
    * @param peer another rank, which is known to have failed or left
-   * @return the message of its exception, or an empty text
+   * @return the message of the rank's exception, or an empty text
    */
   String whyGivenUp(int peer);
 
   /**
    * Meets the other ranks for an all-reduce.
    *
-   * @param buffer what is to be reduced
+   * @param buffer the buffer to reduce
    * @param op the reduction
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
+   * @throws MismatchedCallException on every rank if the ranks' calls differ
+   * @throws RankLostException if a rank does not join
    */
   void meetForAllReduce(DeviceBuffer buffer, ReduceOp op);
 
   /**
    * Meets the other ranks for a broadcast.
    *
-   * @param buffer what is to be sent
+   * @param buffer the buffer to send or receive
    * @param root the rank that has the data
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
+   * @throws MismatchedCallException on every rank if the ranks' calls differ
+   * @throws RankLostException if a rank does not join
    */
   void meetForBroadcast(DeviceBuffer buffer, int root);
 
   /**
    * Meets the other ranks for a registration.
    *
-   * @param buffer what is to be registered
-   * @throws MismatchedCallException on every rank if they do not ask for the same
-   * @throws RankLostException if a rank does not come
+   * @param buffer the buffer to register
+   * @throws MismatchedCallException on every rank if the ranks' calls differ
+   * @throws RankLostException if a rank does not join
    */
   void meetForRegistration(DeviceBuffer buffer);
 
-  /** Records that the call that began last has ended on this rank. */
+  /** Records that the last call has ended on this rank. */
   void finished();
 
   /**
-   * The calls that the device carries out without a rendezvous of the hosts.
+   * The record of calls that the device runs without a rendezvous of the hosts.
    *
-   * @return the same object always
+   * @return always the same object
    */
   DeviceCalls deviceCalls();
 
   /**
-   * Waits for a message, or for anything else that shows another rank's progress.
+   * Waits for a message, or for anything else that depends on another rank.
    *
    * @param message a started message
    * @param peer the rank of the group at its other end
-   * @throws RankLostException if that rank does not do its part in time
+   * @throws RankLostException if that rank does not complete the message in time
    */
   void await(Message message, int peer);
 
@@ -152,54 +153,57 @@ public interface RankGroup {
   /**
    * Whether an earlier call lost a rank. Takes the monitor itself.
    *
-   * @return true if every further call will throw
+   * @return true if every later call throws
    */
   boolean isBroken();
 
   /**
-   * Breaks the group, for what goes wrong after the ranks have met: the others cannot go on either.
+   * Breaks the group after a failure that follows the rendezvous: the other ranks cannot continue
+   * either.
    *
-   * @param message what happened; this rank and its call are added
-   * @param cause what the layer below threw, or null
+   * @param message the failure, to which this method adds this rank and its call
+   * @param cause the exception of the layer below, or null
    * @return the exception to throw
-   * @throws GradientSyncException if the process is ending, which is why it went wrong
+   * @throws GradientSyncException if the process is ending, which has caused the failure
    */
   RankLostException lost(String message, Throwable cause);
 
   /**
-   * Breaks the group after a wait that took too long: collects the ranks' reports first.
+   * Breaks the group after a time-out. Collects the ranks' reports first.
    *
-   * @param message which ranks are missing, and how long this one has waited
+   * @param message the missing ranks, and how long this rank has waited
    * @return the exception to throw
    */
   RankLostException timedOut(String message);
 
   /**
-   * Breaks the group because the ranks' calls do not match, found too late for going on.
+   * Breaks the group because the ranks' calls differ, if that is detected too late to continue.
    *
-   * @param table who asked for what
+   * @param table each rank's call
    * @return the exception to throw
    */
   MismatchedCallException mismatched(String table);
 
   /**
-   * Adds a check that runs ten times a second while a call waits on the host. For any thread.
+   * Adds a check that runs ten times a second while a call waits on the host. Any thread may call
+   * it.
    *
-   * @param check throws what {@link #lost} or {@link #mismatched} return, if waiting is pointless
+   * @param check throws the exception of {@link #lost} or {@link #mismatched} if the wait cannot
+   *     end
    */
   void addCheck(Runnable check);
 
   /**
-   * Removes a check. For any thread.
+   * Removes a check. Any thread may call it.
    *
-   * @param check what was given to {@link #addCheck}
+   * @param check the check that was passed to {@link #addCheck}
    */
   void removeCheck(Runnable check);
 
   /**
-   * Adds lines to this rank's reports. For any thread.
+   * Adds lines to this rank's reports. Any thread may call it.
    *
-   * @param state gives lines of text; called by any thread
+   * @param state returns lines of text; called by any thread
    */
   void addState(Supplier<List<String>> state);
 }

@@ -5,14 +5,13 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
 /**
- * One way to make a buffer the reduction over the ranks. It belongs to one sync and is called by
- * one thread at a time, with buffers of that sync's device that are open, and operations that are
- * defined for them.
+ * A method to reduce buffers over the ranks. A reducer belongs to one sync, which calls it from one
+ * thread at a time, with open buffers of its device and operations that are defined for them.
  *
- * <p>What can be done once per buffer layout (allocation, registration, exchange of addresses) is
- * done at the first call for that buffer and kept; later calls allocate nothing. Calls that differ
- * between the ranks end on every rank in a {@link org.gradientsync.MismatchedCallException} before
- * any data is touched.
+ * <p>The first call for a buffer does all work that is necessary once per buffer layout
+ * (allocation, registration, exchange of addresses) and keeps the result. Later calls allocate
+ * nothing. If the ranks' calls differ, every rank throws a {@link
+ * org.gradientsync.MismatchedCallException} before any data is touched.
  */
 public interface Reducer extends AutoCloseable {
   /**
@@ -31,57 +30,57 @@ public interface Reducer extends AutoCloseable {
   void allReduce(DeviceBuffer buffer, ReduceOp op);
 
   /**
-   * Copies root's elements to all ranks. Ordered on the buffer's stream. Collective.
+   * Copies the root's elements to all ranks. Ordered on the buffer's stream. Collective.
    *
    * @param buffer the same type and count on all ranks
-   * @param root the same on all ranks
+   * @param root the rank that has the data, the same on all ranks
    */
   void broadcast(DeviceBuffer buffer, int root);
 
   /**
-   * Prepares a buffer, which the first call for it does otherwise. Collective where it is not
-   * nothing.
+   * Prepares a buffer in advance; otherwise the first call for it does so. Collective, unless it
+   * does nothing.
    *
    * @param buffer the same type and count on all ranks
    */
   default void register(DeviceBuffer buffer) {
-    // most prepare so little that the first call may do it
+    // most reducers prepare so little that the first call may do it
   }
 
   /**
-   * Whether its calls return only when the other ranks have come. Those that do not enqueue their
-   * work and leave the host free.
+   * Whether calls block the host until the other ranks have joined. Reducers that do not block only
+   * enqueue their work.
    *
-   * @return true if a caller that has other work needs a thread for this
+   * @return true if overlap with other work of the host needs a separate thread
    */
   default boolean blocksHost() {
     return true;
   }
 
   /**
-   * Whether it lets FLOAT32 sums and averages travel as {@link SyncContext#wire()} says. Those that
-   * do not are wrapped in a {@link org.gradientsync.internal.collectives.CompressedReducer} where a
-   * wire type is set.
+   * Whether this reducer itself converts FLOAT32 sums and averages to the type of {@link
+   * SyncContext#wire()}. Otherwise, if a wire type is set, the library wraps the reducer in one
+   * that does.
    *
-   * @return true if it rounds by itself
+   * @return true if the reducer converts
    */
   default boolean compresses() {
     return false;
   }
 
   /**
-   * Whether it looks by itself for what is not finite, where {@link SyncContext#finite()} asks for
-   * it. For those that do not, {@link BackendDevice#firstNotFinite} is asked before each call, and
-   * the ranks tell each other when they meet.
+   * Whether this reducer itself checks for values that are not finite if {@link
+   * SyncContext#finite()} is set. Otherwise the library calls {@link BackendDevice#firstNotFinite}
+   * before each call, and the ranks exchange the result in the rendezvous.
    *
-   * @return true if there is nothing to do for the caller
+   * @return true if the reducer checks
    */
   default boolean checksFinite() {
     return false;
   }
 
   /**
-   * What a report is to say of it; called by any thread, while a call may be running.
+   * Describes this reducer for reports. Called by any thread, possibly while a call is running.
    *
    * @return lines of text
    */
@@ -89,7 +88,7 @@ public interface Reducer extends AutoCloseable {
     return List.of();
   }
 
-  /** Gives up everything that was prepared, after what is under way on the device. */
+  /** Waits for the work enqueued on the device, then releases everything. */
   @Override
   void close();
 }

@@ -5,22 +5,23 @@ import java.util.Set;
 /** A kind of {@link Reducer}, found with {@link java.util.ServiceLoader}. */
 public interface ReducerProvider {
   /**
-   * The name by which users ask for it.
+   * The reducer's name, by which users select it.
    *
    * @return for example {@code host-staged}
    */
   String name();
 
   /**
-   * The reducer of the highest priority that every rank can use is taken.
+   * The reducer's priority. The library selects the reducer with the highest priority that every
+   * rank can use.
    *
    * @return 0 to 1000
    */
   int priority();
 
   /**
-   * The settings that it reads, besides {@link Settings#NAMES}; a warning tells of those that
-   * nobody does.
+   * The settings that this provider and its reducers read in addition to {@link Settings#NAMES}.
+   * The library warns of settings that no provider reads.
    *
    * @return names without the prefix {@code gradientsync.}
    */
@@ -29,20 +30,20 @@ public interface ReducerProvider {
   }
 
   /**
-   * Whether it can work with this rank's device and launcher. Local: no communication.
+   * Whether the reducer works with this rank's device and launcher. Does not communicate.
    *
-   * @param context this rank's side
-   * @return usable or why not
+   * @param context this rank's group, device and settings
+   * @return usable, or why not
    */
   Availability availability(SyncContext context);
 
   /**
-   * Builds it. Every rank does so at the same time, so this may communicate.
+   * Creates the reducer. Collective, so it may communicate.
    *
-   * <p>Where it turns out that it cannot be built, the ranks agree on that and all of them throw
-   * {@link org.gradientsync.UnavailableException}; the next reducer is tried then.
+   * <p>If a rank cannot create it, the ranks agree on that and all of them throw an {@link
+   * org.gradientsync.UnavailableException}; the library then tries the next reducer.
    *
-   * @param context this rank's side
+   * @param context this rank's group, device and settings
    * @return a reducer that the caller closes
    */
   Reducer create(SyncContext context);

@@ -6,8 +6,8 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * What has been taken so far, so that all of it is given back: by a constructor that fails half
- * way, and by a close in which one thing fails and the others must not be left.
+ * A list of acquired resources. It closes all of them if a constructor fails half way, and it
+ * closes the rest if closing one of them fails.
  *
  * <pre>{@code
  * try {
@@ -22,31 +22,32 @@ import java.util.List;
 public final class Resources implements AutoCloseable {
   private final List<AutoCloseable> taken = new ArrayList<>();
 
-  /** Nothing yet. */
+  /** Creates an empty list. */
   public Resources() {}
 
   /**
-   * Notes what has been taken.
+   * Adds a resource.
    *
-   * @param resource closed before those that were added earlier
+   * @param resource the resource, which is closed before those that were added earlier
    * @return the resource
-   * @param <T> its type
+   * @param <T> the type of the resource
    */
   public <T extends AutoCloseable> T add(T resource) {
     taken.add(resource);
     return resource;
   }
 
-  /** Closes all, the last one first. A second call does nothing. */
+  /** Closes all resources, the last one first. A second call does nothing. */
   @Override
   public void close() {
     closeAll(takeAll());
   }
 
   /**
-   * Closes all, the last one first, after something has failed.
+   * Closes all resources after a failure, the last one first.
    *
-   * @param failure what the caller throws; what goes wrong here is suppressed in it
+   * @param failure the exception that the caller throws; exceptions from closing are added to it as
+   *     suppressed ones
    */
   public void closeAfter(Throwable failure) {
     closeAllAfter(failure, takeAll());
@@ -60,20 +61,19 @@ public final class Resources implements AutoCloseable {
   }
 
   /**
-   * Closes one after the other, all of them whatever some of them throw.
+   * Closes resources in the given order, all of them even if some throw.
    *
-   * @param resources in this order; null for what is not there
-   * @throws RuntimeException what the first one that failed has thrown; what others throw is
-   *     suppressed in it
+   * @param resources the resources, of which some may be null
+   * @throws RuntimeException the first exception; later ones are added to it as suppressed ones
    */
   public static void closeAll(AutoCloseable... resources) {
     closeAll(Arrays.asList(resources));
   }
 
   /**
-   * Closes one after the other, as {@link #closeAll(AutoCloseable...)} does.
+   * Closes resources in the given order, as {@link #closeAll(AutoCloseable...)} does.
    *
-   * @param resources in this order; null for what is not there
+   * @param resources the resources, of which some may be null
    */
   public static void closeAll(Iterable<? extends AutoCloseable> resources) {
     Throwable first = null;
@@ -90,10 +90,11 @@ public final class Resources implements AutoCloseable {
   }
 
   /**
-   * Closes one after the other, all of them, after something has failed.
+   * Closes resources in the given order after a failure, all of them even if some throw.
    *
-   * @param failure what the caller throws; what goes wrong here is suppressed in it
-   * @param resources in this order; null for what is not there
+   * @param failure the exception that the caller throws; exceptions from closing are added to it as
+   *     suppressed ones
+   * @param resources the resources, of which some may be null
    */
   public static void closeAllAfter(Throwable failure, AutoCloseable... resources) {
     for (AutoCloseable resource : resources) {

@@ -5,31 +5,31 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 
 /**
- * What one rank's sync has when it looks for a reducer.
+ * The parts of one rank's sync from which a reducer is created.
  *
- * @param group the ranks, and how they meet; {@link RankGroup#transport()} leads to the backend
- * @param communicator of the same ranks, for exchanges while a reducer is built or a buffer is
- *     registered; the reducer does not close it
+ * @param group the sync's ranks; {@link RankGroup#transport()} leads to the backend
+ * @param communicator a communicator of the same ranks, for exchanges while a reducer is created or
+ *     a buffer is registered; the reducer must not close it
  * @param device this rank's device
- * @param settings what the user asked for
+ * @param settings the user's settings
  */
 public record SyncContext(
     RankGroup group, Communicator communicator, BackendDevice device, Settings settings) {
   /**
-   * What FLOAT32 sums and averages travel as; see {@link
+   * The type in which FLOAT32 sums and averages travel; see {@link
    * org.gradientsync.GradientSync.Builder#wire}.
    *
-   * @return FLOAT16 or BFLOAT16, or empty if they travel as they are; the same on all ranks
+   * @return FLOAT16 or BFLOAT16, or empty if they travel as FLOAT32; the same on all ranks
    */
   public Optional<DataType> wire() {
     return settings.wire();
   }
 
   /**
-   * Whether gradients have to be finite; see {@link
+   * Whether reductions check that gradients are finite; see {@link
    * org.gradientsync.GradientSync.Builder#requireFinite}.
    *
-   * @return the same on all ranks
+   * @return true to check; the same on all ranks
    */
   public boolean finite() {
     return settings.finite();

@@ -6,20 +6,19 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * How long a group's ranks wait for each other, and what happens then.
+ * How long a group's ranks wait for each other, and where a time-out writes reports.
  *
- * @param timeout after which a call throws; more than zero
- * @param late after which a call says in the log for whom it waits, and ranks that wait for each
- *     other in several communicators give up; more than zero
- * @param reports the folder in which a time-out leaves a folder with the ranks' reports, or empty
+ * @param timeout the time after which a call throws; more than zero
+ * @param late the time after which a call logs for which ranks it waits, and after which calls end
+ *     that deadlock across several communicators; more than zero
+ * @param reports the folder in which a time-out creates a folder with the ranks' reports, or empty
  *     for no reports
  */
 public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) {
-  private static final Duration FOREVER =
-      Duration.ofDays(36500); // what a long of nanoseconds can hold
+  private static final Duration FOREVER = Duration.ofDays(36500); // fits a long of nanoseconds
 
   /**
-   * Refuses what is missing.
+   * Checks that no argument is null.
    *
    * @param timeout more than zero
    * @param late more than zero
@@ -32,7 +31,7 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
   }
 
   /**
-   * The time-out as a number.
+   * The time-out in nanoseconds.
    *
    * @return nanoseconds, a hundred years at most
    */
@@ -41,7 +40,7 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
   }
 
   /**
-   * When to say something, as a number.
+   * The time after which a call logs that it waits, in nanoseconds.
    *
    * @return nanoseconds, a hundred years at most
    */

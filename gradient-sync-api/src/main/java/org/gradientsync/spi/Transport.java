@@ -5,14 +5,13 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * What a launcher's backend has to give: the ranks of one job, and messages between them. The rest,
- * the communicators, the collectives, time-outs, the comparing of calls, is written once on top of
- * it in {@code org.gradientsync.internal}.
+ * A launcher's backend: the ranks of one job, and messages between them. The library implements
+ * everything else (communicators, collectives, time-outs, the comparison of calls) on top of it.
  *
- * <p>Safe for use by several threads, unless the backend says otherwise.
+ * <p>Thread-safe, unless the backend documents otherwise.
  */
 public interface Transport extends AutoCloseable {
-  /** Tags run from 0 to this; 2^23 - 1 is what every known MPI library takes. */
+  /** The largest tag; the smallest is 0. Every known MPI library supports tags up to 2^23 - 1. */
   int MAX_TAG = (1 << 23) - 1;
 
   /**
@@ -37,16 +36,16 @@ public interface Transport extends AutoCloseable {
   int size();
 
   /**
-   * Which node a rank runs on.
+   * The node on which a rank runs.
    *
    * @param rank a rank of the job
-   * @return a number that is the same for ranks that share a node, and differs for those that do
-   *     not
+   * @return a number that is the same for ranks on the same node, and different for ranks on
+   *     different nodes
    */
   int nodeOf(int rank);
 
   /**
-   * Where a rank runs, for the texts of errors.
+   * The host and process of a rank, for errors.
    *
    * @param rank a rank of the job
    * @return for example {@code host=node7, process=4711}, or an empty text
@@ -56,39 +55,39 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Whether a rank is still there, as far as this one can see without communicating.
+   * Whether a rank is alive, as far as this rank knows without communication.
    *
    * @param rank a rank of the job
-   * @return false only if it is known to have died
+   * @return false only if the rank is known to have died
    */
   default boolean isAlive(int rank) {
     return true;
   }
 
   /**
-   * Whether the library's own threads may send and receive while the program's threads do what they
-   * like. After a time-out they ask ranks of other nodes what they are doing.
+   * Whether the library's own threads may send and receive at any time. After a time-out, such a
+   * thread requests the reports of ranks on other nodes.
    *
-   * @return false if only threads that make the program's calls may
+   * @return false if only threads that make the program's calls may send and receive
    */
   default boolean takesOtherThreads() {
     return true;
   }
 
   /**
-   * What the ranks have in common, if all of them are threads of this JVM: they leave there, under
-   * keys that they agree on, what takes a message to each other rank otherwise.
+   * A map that all ranks share if they are threads of this JVM. Ranks exchange objects through it,
+   * under keys that they agree on, instead of messages.
    *
-   * @return the same map on all ranks, or empty where ranks may be processes of their own
+   * @return the same map on all ranks, or empty if ranks may be separate processes
    */
   default Optional<ConcurrentMap<Object, Object>> common() {
     return Optional.empty();
   }
 
   /**
-   * Prepares sending.
+   * Creates a message to send.
    *
-   * @param memory a direct buffer; all of it from index 0 to its capacity is sent
+   * @param memory a direct buffer, which is sent from index 0 to its capacity
    * @param peer another rank
    * @param tag from 0 to {@link #MAX_TAG}
    * @return a message that the caller closes
@@ -96,10 +95,10 @@ public interface Transport extends AutoCloseable {
   Message sender(ByteBuffer memory, int peer, int tag);
 
   /**
-   * Prepares receiving.
+   * Creates a message to receive.
    *
-   * @param memory a direct buffer; a message of its capacity is expected, or a shorter one, and
-   *     then what lies behind stays as it is
+   * @param memory a direct buffer, which receives a message of its capacity or less; bytes behind a
+   *     shorter message do not change
    * @param peer another rank
    * @param tag from 0 to {@link #MAX_TAG}
    * @return a message that the caller closes

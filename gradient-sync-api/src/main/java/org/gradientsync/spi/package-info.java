@@ -1,5 +1,5 @@
 /**
- * What a backend implements, found by {@link java.util.ServiceLoader}: ways in which ranks come to
- * life, devices, reducers.
+ * The interfaces that backends implement: launchers, devices and reducers, found with {@link
+ * java.util.ServiceLoader}.
  */
 package org.gradientsync.spi;

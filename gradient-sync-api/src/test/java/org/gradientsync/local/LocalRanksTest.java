@@ -32,7 +32,7 @@ import org.gradientsync.internal.local.LocalWorld;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Threads as ranks: how they end, and how they are told apart. */
+/** Tests ranks as threads: how they start, fail and end. */
 @Timeout(240)
 class LocalRanksTest {
   @Test
@@ -155,12 +155,12 @@ class LocalRanksTest {
             over.countDown();
           }
           over.await();
-          sync.barrier(); // what they have goes on
+          sync.barrier(); // ranks that have a sync go on
         });
   }
 
   @Test
-  void createElsewhereIsAloneAndWorks() {
+  void createOnAnotherThreadIsAJobOfOneRank() {
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 2)) {
       assertEquals(1, sync.size());
@@ -176,7 +176,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void saysWhyOtherReducersWereNotChosen() {
+  void reportsWhyOtherReducersWereNotChosen() {
     LocalRanks.run(
         2,
         sync ->
@@ -273,7 +273,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void timeoutsThatCannotBe() {
+  void invalidTimeouts() {
     assertThrows(
         IllegalArgumentException.class, () -> GradientSync.builder().timeout(Duration.ZERO));
     System.setProperty("gradientsync.timeout", "soon");
@@ -291,7 +291,7 @@ class LocalRanksTest {
   }
 
   @Test
-  void numbersOfRanksThatCannotBe() {
+  void invalidNumbersOfRanks() {
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(0, sync -> {}));
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(-1, sync -> {}));
     assertThrows(IllegalArgumentException.class, () -> LocalRanks.run(257, sync -> {}));
@@ -382,7 +382,7 @@ class LocalRanksTest {
     assertInstanceOf(RankLostException.class, nextCall.get());
   }
 
-  /** Whatever interrupts it. */
+  /** Ignores interrupts. */
   private static void loopUntil(AtomicBoolean released) {
     while (!released.get()) {
       Thread.onSpinWait();
@@ -396,7 +396,7 @@ class LocalRanksTest {
         sync -> {
           try (DeviceBuffer a = sync.allocate(DataType.INT64, 1000);
               DeviceBuffer b = sync.allocate(DataType.INT64, 1000)) {
-            // Both threads ask for the same, so whichever comes first the ranks match.
+            // Both threads make the same calls, so the ranks match in any order.
             Thread other =
                 new Thread(
                     () -> {
@@ -458,16 +458,16 @@ class LocalRanksTest {
     assertSame(mine, e);
   }
 
-  /** Sixteen times would be the memory of what takes a piece for each two ranks. */
+  /** Memory for each pair of ranks would grow sixteenfold. */
   @Test
   void fourTimesTheRanksAllocateAboutFourTimesAsMuch() {
-    allocated(2); // what is loaded once for all
+    allocated(2); // loads classes
     long few = allocated(64);
     long many = allocated(256);
     assertTrue(many < 6.5 * few, "64 ranks: " + few + ", 256 ranks: " + many);
   }
 
-  /** Bytes, by the threads of all ranks up to the end of their first average. */
+  /** The bytes that the threads of all ranks allocate until their first average ends. */
   private static long allocated(int ranks) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     AtomicLong bytes = new AtomicLong();

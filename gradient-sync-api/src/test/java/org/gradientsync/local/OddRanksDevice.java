@@ -7,8 +7,8 @@ import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 
 /**
- * A kind of device that only the odd ranks of a node can have, and that is preferred only while a
- * test says so.
+ * A kind of device that only the odd ranks of a node can use. It is preferred only while a test
+ * sets {@link #PREFERRED}.
  */
 public final class OddRanksDevice implements DeviceProvider {
   static final String PREFERRED = "oddRanks";

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** All is given back, and the first failure is the one that is thrown. */
+/** Tests that all resources are closed, and that the first failure is thrown. */
 class ResourcesTest {
   private final List<String> closed = new ArrayList<>();
 

@@ -24,16 +24,17 @@ import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * Tries in a process of its own whether MPI takes device memory. An MPI that only believes so reads
- * a GPU's address as the host's, which ends the process: better that one than a job.
+ * Tests in a child process whether MPI supports device memory. An MPI that reports support but
+ * lacks it reads a GPU's address as a host address, which crashes the process. The child protects
+ * the job.
  */
 final class CudaAwareProbe {
   private static final long SECONDS = 60;
   private static final int COUNT = 1000;
 
   /**
-   * What tells a process that it is a rank; the child is to be a job of its own, with the same
-   * settings otherwise.
+   * The prefixes of variables that make a process a rank of this job. The child must be a job of
+   * its own, with otherwise the same settings.
    */
   private static final List<String> OF_RANKS =
       List.of(
@@ -56,10 +57,10 @@ final class CudaAwareProbe {
   private CudaAwareProbe() {}
 
   /**
-   * Tries.
+   * Runs the child.
    *
-   * @param othersWait how long the other ranks wait for the outcome
-   * @return usable, or how the trial ended
+   * @param othersWait how long the other ranks wait for the result
+   * @return usable, or how the child failed
    */
   static Availability run(Duration othersWait) {
     long seconds = Math.max(1, Math.min(SECONDS, othersWait.toSeconds() / 2));
@@ -94,7 +95,7 @@ final class CudaAwareProbe {
       return Availability.no("interrupted during the trial");
     } finally {
       if (child != null) {
-        child.destroyForcibly(); // if it has not ended
+        child.destroyForcibly(); // if it is still running
       }
       if (output != null) {
         output.toFile().delete();
@@ -102,7 +103,7 @@ final class CudaAwareProbe {
     }
   }
 
-  /** Makes an environment that of a process which is no rank of this job. */
+  /** Removes the variables that make a process a rank of this job. */
   static void forgetJob(Map<String, String> environment) {
     environment.keySet().removeIf(k -> OF_RANKS.stream().anyMatch(k::startsWith));
   }
@@ -115,7 +116,7 @@ final class CudaAwareProbe {
     return last;
   }
 
-  /** The child: sends device memory to itself. */
+  /** The program of the child, which sends device memory to itself. */
   public static void main(String[] args) {
     Duration limit = Duration.ofSeconds(SECONDS / 2);
     OpenMpi mpi = OpenMpi.connect(new Timeouts(limit, limit, Optional.empty()));
@@ -145,7 +146,7 @@ final class CudaAwareProbe {
     }
     int[] back = new int[COUNT];
     to.copyTo(back);
-    // Not by returning: how MPI ends is not in question here, and must not decide.
+    // Does not return, because finalizing MPI must not affect the result.
     Runtime.getRuntime().halt(java.util.Arrays.equals(values, back) ? 0 : 3);
   }
 }

@@ -15,22 +15,22 @@ import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
 /**
- * Offers {@code cuda-aware}: device memory handed to MPI point-to-point, added up on the GPU. Only
- * with an MPI that says that it takes device memory, has shown it in a process of its own, and then
- * between these ranks.
+ * Provides {@code cuda-aware}, which passes device memory to MPI point-to-point calls and adds on
+ * the GPU. The MPI must report support for device memory and prove it, first in a child process and
+ * then between these ranks.
  */
 public final class CudaAwareReducerProvider implements ReducerProvider {
-  private static final int CHUNK_BYTES = 4 << 20; // below it MPI's own cost for each message shows
+  private static final int CHUNK_BYTES = 4 << 20; // with less, MPI's cost per message shows
 
-  private final Supplier<Availability> mpi; // whether it takes device memory
-  private final Function<Duration, Availability> process; // whether that is so
+  private final Supplier<Availability> mpi; // MPI's report of support for device memory
+  private final Function<Duration, Availability> process; // the proof in a child process
 
   /** For the service loader. */
   public CudaAwareReducerProvider() {
     this(CudaAwareness::ask, CudaAwareProbe::run);
   }
 
-  /** For tests: an MPI that says, and a process that shows, what they like. */
+  /** For tests, which replace MPI's report and the child process. */
   CudaAwareReducerProvider(Supplier<Availability> mpi, Function<Duration, Availability> process) {
     this.mpi = mpi;
     this.process = process;
@@ -71,8 +71,8 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
       agree(communicator, trial.run(reducer));
     }
     RendezvousChoice.choose(group, context.settings(), false);
-    // MPI unmaps the other GPUs' memory at its end, and needs a GPU's context for that.
-    JobEnd.prepareWith(context.device()::makeCurrent);
+    // MPI_Finalize unmaps the other GPUs' memory and needs a GPU's context for that.
+    JobEnd.beforeFinalize(context.device()::makeCurrent);
     return reducer(group, context.device());
   }
 
@@ -80,7 +80,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     return new PointToPointReducer(name(), group, device, CHUNK_BYTES);
   }
 
-  /** Throws on all ranks if one has a failure to report. */
+  /** Throws on all ranks if one reports a failure. */
   private static void agree(GroupCommunicator communicator, String failure) {
     Agreement.requireAll(
         communicator, failure.isEmpty() ? "" : "a trial with device memory failed: " + failure);

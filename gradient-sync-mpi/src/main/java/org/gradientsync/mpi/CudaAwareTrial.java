@@ -11,11 +11,11 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
- * A small all-reduce of device memory between ranks that do not know yet whether it works. In a
- * group of its own: a call that fails breaks its group, and the ranks are to go on.
+ * A small all-reduce of device memory that tests whether MPI supports it between these ranks. It
+ * has its own group, because a failed call breaks its group and the ranks must be able to continue.
  *
- * <p>Nothing that fails is thrown. Each step says what has failed, for the ranks to agree on before
- * they go on to the next.
+ * <p>The steps do not throw. Each one returns its failure, so that the ranks can agree on the
+ * result before the next step.
  */
 final class CudaAwareTrial implements AutoCloseable {
   private static final int COUNT = 1000;
@@ -24,7 +24,7 @@ final class CudaAwareTrial implements AutoCloseable {
   private final int[] values = new int[COUNT];
   private DeviceBuffer buffer;
 
-  /** Collective, by the ranks' usual group. */
+  /** Creates the trial's group. Collective in the given group. */
   CudaAwareTrial(RankGroup ranks) {
     group = ProcessGroup.of(ranks).split(0, ranks.rank(), ranks.timeouts());
   }
@@ -33,7 +33,7 @@ final class CudaAwareTrial implements AutoCloseable {
     return group;
   }
 
-  /** Takes device memory; returns what went wrong, or an empty text. */
+  /** Allocates device memory. Returns the failure, or an empty text. */
   String prepare(BackendDevice device) {
     for (int i = 0; i < COUNT; i++) {
       values[i] = group.rank() + i;
@@ -45,7 +45,7 @@ final class CudaAwareTrial implements AutoCloseable {
         });
   }
 
-  /** Reduces, if all ranks are prepared; returns what went wrong, or an empty text. */
+  /** Reduces, once all ranks are prepared. Returns the failure, or an empty text. */
   String run(Reducer reducer) {
     String failure =
         failureOf(

@@ -5,8 +5,8 @@ import com.sun.jna.NativeLibrary;
 import org.gradientsync.spi.Availability;
 
 /**
- * Asks the MPI library whether it takes device memory. Its answer is the setting of this run, not
- * only how it was built: {@code --mca opal_cuda_support 0} makes it say no.
+ * Queries whether the MPI library supports device memory. The result depends on the settings of
+ * this run, not only on the build: with {@code --mca opal_cuda_support 0} it is negative.
  */
 final class CudaAwareness {
   private static final String LIBRARY = "libmpi.so.40"; // Open MPI 4 and 5

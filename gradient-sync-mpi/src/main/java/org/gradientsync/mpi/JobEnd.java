@@ -18,19 +18,19 @@ import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * How an MPI rank ends: together with the others where all is well, and by ending the job where it
- * is not.
+ * Ends an MPI rank: together with the others after success, and by aborting the job after a
+ * failure.
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
-  private static final int LOOKS = 20;
-  private static final long LOOK_NANOS = 100_000;
+  private static final int CAUSE_ATTEMPTS = 20;
+  private static final long POLL_NANOS = 100_000;
   private static final Duration POLL = Duration.ofMillis(1);
-  private static final Duration LOOK = Duration.ofMillis(100);
+  private static final Duration CHECK_INTERVAL = Duration.ofMillis(100);
   private static final Duration LIMIT = Duration.ofSeconds(10);
-  private static final Duration OTHERS_FIRST = Duration.ofSeconds(3);
+  private static final Duration HEAD_START = Duration.ofSeconds(3);
 
-  private static volatile Runnable beforeEnd = () -> {};
+  private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
 
   private final OpenMpi mpi;
@@ -43,12 +43,14 @@ final class JobEnd implements UncaughtExceptionHandler {
     this.previous = previous;
   }
 
-  /** Runs on the thread that ends MPI, just before; the last one that was given. */
-  static void prepareWith(Runnable preparation) {
-    beforeEnd = preparation;
+  /**
+   * Sets an action that the thread that finalizes MPI runs just before. Replaces an earlier one.
+   */
+  static void beforeFinalize(Runnable preparation) {
+    beforeFinalize = preparation;
   }
 
-  /** How long the end waits for other ranks: as long as the most patient sync of this process. */
+  /** Makes the end wait for other ranks for the longest time-out of this process's syncs. */
   static synchronized void waitAsLongAs(Timeouts timeouts) {
     if (longest == null || timeouts.timeout().compareTo(longest.timeout()) > 0) {
       longest = timeouts;
@@ -63,47 +65,47 @@ final class JobEnd implements UncaughtExceptionHandler {
             new Thread(
                 () -> {
                   if (mpi.isFinished()) {
-                    return; // by the program itself
+                    return; // the program has finalized MPI
                   }
-                  tellCause(mpi, world);
-                  boolean over = !world.endedBy().isEmpty() || !world.isComplete();
-                  boolean sound = world.leaveAll(Departure.ofThisProcess(), "");
-                  if (over) {
-                    return; // mpirun ends all that is left; there is nobody to end MPI with
+                  repeatCause(mpi, world);
+                  boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
+                  boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
+                  if (aborted) {
+                    return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
                   }
                   if (!mpi.isOwner()) {
                     return;
                   }
-                  beforeEnd.run();
-                  end(mpi, world, sound);
+                  beforeFinalize.run();
+                  end(mpi, world, noneLost);
                 },
                 "gradient-sync-mpi-end"));
   }
 
   /**
-   * Ends MPI together with the other ranks, or without those that do not come.
+   * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
    *
-   * @param sound whether no rank was lost; otherwise it may never come
+   * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(OpenMpi mpi, ProcessGroup world, boolean sound) {
+  private static void end(OpenMpi mpi, ProcessGroup world, boolean noneLost) {
     Timeouts timeouts = longest;
-    long limit = sound ? timeouts.timeoutNanos() : LIMIT.toNanos();
+    long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
-    long looked = 0;
+    long lastCheck = 0;
     boolean warned = false;
     while (!mpi.haveAllCome()) {
       pause(POLL);
       long waited = time.look();
-      if (waited - looked < LOOK.toNanos()) {
+      if (waited - lastCheck < CHECK_INTERVAL.toNanos()) {
         continue;
       }
-      looked = waited;
+      lastCheck = waited;
       List<Integer> staying = world.staying();
-      // The lowest rank that has ended speaks for all, and the others only if it does not.
+      // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
       boolean complete = world.isComplete();
-      if (!complete || waited > limit + (first ? 0 : OTHERS_FIRST.toNanos())) {
-        say(
+      if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
+        print(
             "rank "
                 + mpi.rank()
                 + " ends the job: it has come to its end and waited "
@@ -118,7 +120,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
         warned = true;
-        say(
+        print(
             "rank "
                 + mpi.rank()
                 + " has come to its end and waited "
@@ -136,7 +138,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     watch.interrupt();
   }
 
-  /** Runs no shutdown hook. */
+  /** Deletes shared files itself, because aborting runs no shutdown hooks. */
   private static void abort(OpenMpi mpi) {
     try {
       SharedFiles.deleteAll();
@@ -151,7 +153,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
 
-  /** MPI_Finalize takes no time-out, and hangs where a rank is lost in it. */
+  /** MPI_Finalize has no time-out and hangs if a rank is lost during it. */
   private static void haltAfter(OpenMpi mpi, Timeouts timeouts) {
     WaitClock time = new WaitClock();
     while (time.look() < timeouts.timeoutNanos()) {
@@ -162,7 +164,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
     }
     String troubles = mpi.troubles();
-    say(
+    print(
         "rank "
             + mpi.rank()
             + " ends: MPI_Finalize has not returned in "
@@ -172,30 +174,30 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /**
-   * Repeats what ended the job, if another rank has said so: mpirun prints pages of its own after
-   * that rank's words. One rank does it for all, the lowest that is not concerned itself.
+   * Repeats another rank's message about the end of the job, because mpirun prints pages of text
+   * after that message. The lowest rank that the message does not name prints it for all.
    */
-  private static void tellCause(OpenMpi mpi, ProcessGroup world) {
+  private static void repeatCause(OpenMpi mpi, ProcessGroup world) {
     String cause = "";
-    for (int i = 0; i < LOOKS && cause.isEmpty(); i++) {
-      cause = world.endedBy(); // each look lets a message come a little further
-      LockSupport.parkNanos(LOOK_NANOS);
+    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
+      cause = world.endedBy(); // each call lets messages make progress
+      LockSupport.parkNanos(POLL_NANOS);
     }
-    int teller = 0;
-    while (cause.contains("rank " + teller + " ")) {
-      teller++;
+    int reporter = 0;
+    while (cause.contains("rank " + reporter + " ")) {
+      reporter++;
     }
-    boolean nobodyElse = teller >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
-    if (!cause.isEmpty() && (mpi.rank() == teller || nobodyElse)) {
-      say("the job was ended by " + cause);
+    boolean noOther = reporter >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
+    if (!cause.isEmpty() && (mpi.rank() == reporter || noOther)) {
+      print("the job was ended by " + cause);
     }
   }
 
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
-    if (world.isEnding() && isOfACall(exception)) {
+    if (world.isEnding() && comesFromCall(exception)) {
       if (cause().isEmpty()) {
-        say(
+        print(
             "rank "
                 + mpi.rank()
                 + " ends while "
@@ -203,37 +205,39 @@ final class JobEnd implements UncaughtExceptionHandler {
                 + " makes calls: "
                 + exception);
       }
-      return; // whoever ends it does the rest
+      return; // the thread that ends the process does the rest
     }
     try {
       String cause = cause();
       if (exception instanceof RankLostException && !cause.isEmpty()) {
-        say("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
-        pause(OTHERS_FIRST.multipliedBy(2)); // that rank ends the job, and has more to say
+        print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
+        pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
-      say("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
+      print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
       StringWriter trace = new StringWriter();
       exception.printStackTrace(new PrintWriter(trace));
-      System.err.print(trace); // as a whole: between its lines mpirun puts other ranks' ones
+      System.err.print(
+          trace); // at once, because mpirun would mix single lines with other ranks' lines
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
       if (exception instanceof RankLostException) {
-        // Others lose that rank, too. The first one has the reports of all, and mpirun may be about
-        // to say which rank was killed.
-        pause(mpi.rank() == 0 ? OTHERS_FIRST.dividedBy(2) : OTHERS_FIRST);
+        // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
+        // about to print which rank was killed.
+        pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
       }
       if (!mpi.isFinished()) {
-        world.leaveAll(Departure.CLOSED, exception.toString()); // so that the others can say why
+        world.leaveAll(
+            Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
     } finally {
       abort(mpi);
     }
   }
 
-  private static boolean isOfACall(Throwable exception) {
+  private static boolean comesFromCall(Throwable exception) {
     Throwable e = exception;
     while (e != null && !(e instanceof GradientSyncException)) {
       e = e.getCause();
@@ -241,7 +245,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     return e != null;
   }
 
-  /** What another rank has said, unless that cannot be found out: what is at hand is to be told. */
+  /** The cause that another rank has sent, or an empty text, also if reading it fails. */
   private String cause() {
     try {
       return mpi.isFinished() ? "" : world.endedBy();
@@ -254,13 +258,13 @@ final class JobEnd implements UncaughtExceptionHandler {
     try {
       Thread.sleep(duration.toMillis());
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt(); // then at once
+      Thread.currentThread().interrupt(); // returns at once
     }
   }
 
-  /** Not through the log: without a logging backend nobody would learn why the job ended. */
-  private static void say(String what) {
-    System.err.println("gradient-sync: " + what);
+  /** Bypasses the log: without a logging backend, the cause would be lost. */
+  private static void print(String message) {
+    System.err.println("gradient-sync: " + message);
     System.err.flush();
   }
 }

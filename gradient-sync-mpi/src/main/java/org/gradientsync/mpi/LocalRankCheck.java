@@ -5,12 +5,11 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Compares the local rank that MPI gives with those that launchers put into the environment. They
- * differ where containers or virtual machines share a node, and then two ranks may take the same
- * GPU.
+ * Compares MPI's local rank with the local ranks in launchers' environment variables. They differ
+ * if containers or virtual machines share a node; then two ranks may use the same GPU.
  */
 final class LocalRankCheck {
-  /** Of nested launchers the innermost counts: Slurm's variables go on below an mpirun. */
+  /** The innermost launcher counts: processes of mpirun inherit Slurm's variables. */
   private static final List<String> INNERMOST_FIRST =
       List.of(
           "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -21,7 +20,7 @@ final class LocalRankCheck {
 
   private LocalRankCheck() {}
 
-  /** A warning, if a launcher says something else. */
+  /** Returns a warning if the launcher's local rank differs. */
   static Optional<String> warning(Map<String, String> environment, int rank, int localRank) {
     return INNERMOST_FIRST.stream()
         .filter(environment::containsKey)

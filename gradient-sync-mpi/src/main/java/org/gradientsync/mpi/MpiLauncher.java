@@ -14,9 +14,9 @@ import org.slf4j.LoggerFactory;
 /**
  * Joins the ranks that mpirun started.
  *
- * <p>MPI is started at the first sync and ended when the JVM exits, unless the program started it
- * itself: then it is left to the program. An exception that nobody catches ends the whole job,
- * because the other ranks would wait for this one in vain.
+ * <p>The first sync initializes MPI, and the exit of the JVM finalizes it. If the program has
+ * initialized MPI, it also finalizes it. An uncaught exception ends the whole job, because the
+ * other ranks would wait for this one until they time out.
  */
 public final class MpiLauncher implements Launcher {
   static final String NAME = "mpi";

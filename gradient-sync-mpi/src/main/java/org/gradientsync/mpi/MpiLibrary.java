@@ -7,8 +7,8 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Availability;
 
 /**
- * Looks for Open MPI's native library before its classes are touched: where it is missing, loading
- * {@code mpi.MPI} can end the JVM.
+ * Looks for Open MPI's native library before its classes are loaded: without the library, loading
+ * {@code mpi.MPI} can crash the JVM.
  */
 final class MpiLibrary {
   private static final String FILE = System.mapLibraryName("mpi_java");
@@ -34,8 +34,8 @@ final class MpiLibrary {
   }
 
   /**
-   * Lets this module read that of mpi.jar, whose name depends on the file, or the class path. Does
-   * not load natives.
+   * Makes this module read the module of mpi.jar, whose name depends on the file's name, or the
+   * class path. Does not load native libraries.
    */
   static void makeReadable(ClassLoader loader) {
     try {

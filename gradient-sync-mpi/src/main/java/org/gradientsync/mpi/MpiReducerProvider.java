@@ -7,7 +7,9 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
-/** Offers {@code mpi}: host memory handed to MPI point-to-point, added up by the CPU. */
+/**
+ * Provides {@code mpi}, which passes host memory to MPI point-to-point calls and adds on the CPU.
+ */
 public final class MpiReducerProvider implements ReducerProvider {
   /** For the service loader. */
   public MpiReducerProvider() {}

@@ -45,7 +45,7 @@ final class MpiTransport implements Transport {
     return mpi.isAlive(rank);
   }
 
-  /** A program that has started MPI may call it at any time, and end it. */
+  /** A program that has initialized MPI may call it at any time, and finalize it. */
   @Override
   public boolean takesOtherThreads() {
     return mpi.isOwner();
@@ -63,6 +63,6 @@ final class MpiTransport implements Transport {
 
   @Override
   public void close() {
-    // MPI ends with the JVM: it cannot be started a second time
+    // MPI is finalized when the JVM exits, because it cannot be initialized twice
   }
 }

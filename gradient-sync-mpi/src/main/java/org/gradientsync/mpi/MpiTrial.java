@@ -8,12 +8,11 @@ import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * For finding out what is wrong with an installation: tries Open MPI in a process of its own,
- * because a library that does not fit can end the JVM that loads it. Nothing here loads MPI but
- * {@link #main}.
+ * Tests an installation of Open MPI in a separate process, because an unsuitable library can crash
+ * the JVM that loads it. Only {@link #main} loads MPI.
  */
 public final class MpiTrial {
-  /** The argument of {@link #main} that asks for sending device memory, too. */
+  /** The argument that makes {@link #main} test device memory. */
   public static final String CUDA_AWARE = "cuda-aware";
 
   private static final Duration LIMIT = Duration.ofSeconds(30);
@@ -21,31 +20,32 @@ public final class MpiTrial {
   private MpiTrial() {}
 
   /**
-   * Whether {@code mpi.jar} and {@code libmpi_java} are where they are looked for. They may not
-   * load all the same.
+   * Checks that {@code mpi.jar} is on the class path and {@code libmpi_java} on the library path.
+   * They may still fail to load.
    *
-   * @param libraryPath where the library is looked for, as in {@code java.library.path}
-   * @return usable, or what is missing
+   * @param libraryPath folders in the format of {@code java.library.path}
+   * @return usable, or which file is missing
    */
   public static Availability files(String libraryPath) {
     return MpiLibrary.check(MpiTrial.class.getClassLoader(), libraryPath);
   }
 
   /**
-   * Takes out of an environment what tells a process that it is a rank of this one's job; the same
-   * settings stay.
+   * Removes the variables from an environment that make a process a rank of this job. Keeps MPI's
+   * settings.
    *
-   * @param environment of a process that is to be started
+   * @param environment the environment of a process to start
    */
   public static void forgetJob(Map<String, String> environment) {
     CudaAwareProbe.forgetJob(environment);
   }
 
   /**
-   * The process that tries. It starts MPI as a job of its own, prints the version and whether this
-   * MPI says that it takes device memory, and ends with code 0; or fails, in whatever way.
+   * The program of the separate process. It starts MPI as a job of its own, prints the version and
+   * whether MPI reports support for device memory, and exits with code 0. Any other end is a
+   * failure.
    *
-   * @param args {@link #CUDA_AWARE} for sending device memory to itself, instead of printing
+   * @param args {@link #CUDA_AWARE} to send device memory to itself instead
    */
   public static void main(String[] args) {
     if (args.length > 0 && args[0].equals(CUDA_AWARE)) {
@@ -54,10 +54,10 @@ public final class MpiTrial {
     }
     OpenMpi.connect(new Timeouts(LIMIT, LIMIT, Optional.empty()));
     System.out.println("version=" + OpenMpi.version());
-    Availability says = CudaAwareness.ask();
-    System.out.println("says=" + (says.usable() ? "yes" : "no: " + says.reason()));
+    Availability support = CudaAwareness.ask();
+    System.out.println("says=" + (support.usable() ? "yes" : "no: " + support.reason()));
     System.out.flush();
-    // Not by returning: how MPI ends is not in question here, and must not decide.
+    // Does not return, because finalizing MPI must not affect the result.
     Runtime.getRuntime().halt(0);
   }
 }

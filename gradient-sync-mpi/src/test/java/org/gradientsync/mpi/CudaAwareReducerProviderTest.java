@@ -7,10 +7,10 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import java.util.Map;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.Communicator;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 import org.gradientsync.spi.Transport;
@@ -46,10 +46,10 @@ class CudaAwareReducerProviderTest {
   }
 
   private Availability availability() {
-    ProcessGroup group = mock(ProcessGroup.class);
+    RankGroup group = mock(RankGroup.class);
     when(group.transport()).thenReturn(transport);
     return new CudaAwareReducerProvider(() -> mpi, timeout -> Availability.yes())
         .availability(
-            new SyncContext(group, new GroupCommunicator(group), device, new Settings(Map.of())));
+            new SyncContext(group, mock(Communicator.class), device, new Settings(Map.of())));
   }
 }

@@ -8,33 +8,34 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 
 /**
- * The gradients that are averaged together: their memory, and what puts the two streams in order.
+ * Gradients that are averaged together: their memory, and the events that order the compute stream
+ * and the communication stream.
  */
 public final class Bucket implements AutoCloseable {
   final int[] parameters;
 
-  /** On the stream that computes. */
+  /** The memory as a buffer of the compute stream. */
   final DeviceBuffer flat;
 
-  /** The same memory on the stream that averages. */
+  /** The same memory as a buffer of the communication stream. */
   final DeviceBuffer averaged;
 
-  /** Behind the last gradient. */
+  /** Recorded on the compute stream after the last gradient. */
   final Event ready;
 
-  /** Behind the average. */
+  /** Recorded on the communication stream after the average. */
   final Event done;
 
-  /** Averages, where it is its turn. */
+  /** Averages the bucket. Runs when all buckets before this one have been averaged. */
   final Runnable average;
 
-  /** How many gradients are not ready. */
+  /** The number of gradients that are not ready. */
   int missing;
 
-  /** What the communication thread has given for it. */
+  /** The ticket from the communication thread. */
   long ticket;
 
-  /** What is being found out about this step's average, or null. */
+  /** The observation of this step's average, or null. */
   Observer.Observation observation;
 
   private final Resources resources = new Resources();
@@ -44,12 +45,12 @@ public final class Bucket implements AutoCloseable {
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     try {
       DeviceBuffer memory = device.allocate(layout.type, layout.count);
-      resources.add(memory); // and with it the views
+      resources.add(memory); // closing it closes the views, too
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);
       ready = resources.add(device.createEvent(false));
       done = resources.add(device.createEvent(false));
-      ready.record(device.stream()); // allocating has filled it with zeros there
+      ready.record(device.stream()); // the allocation has enqueued the zeros there
       compute.waitFor(ready);
       communication.waitFor(ready);
     } catch (RuntimeException | Error e) {
@@ -64,7 +65,7 @@ public final class Bucket implements AutoCloseable {
     if (observation != null) {
       observation.starts(communication);
     }
-    if (averaged.count() > 0) { // the same on all ranks
+    if (averaged.count() > 0) { // true on all ranks or on none
       sync.averageInOrder(averaged);
     }
     if (observation != null) {
@@ -73,8 +74,7 @@ public final class Bucket implements AutoCloseable {
     done.record(communication);
   }
 
-  /** Begins a step. */
-  void begin() {
+  void beginStep() {
     missing = parameters.length;
   }
 

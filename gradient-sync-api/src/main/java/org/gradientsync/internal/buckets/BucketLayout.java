@@ -10,12 +10,15 @@ import org.gradientsync.DataType;
 import org.gradientsync.Parameter;
 
 /**
- * Which gradient lies in which bucket, and where. A bucket holds gradients of one type, in the
- * order in which they are expected to become ready, and is closed when it has reached its size.
- * Buckets are in the order in which they become full.
+ * The bucket and offset of each gradient. A bucket holds gradients of one type, in the order in
+ * which they are expected to become ready, until it has reached its size. Buckets are in the order
+ * in which they become full.
  */
 public final class BucketLayout {
-  /** Where a gradient begins: what matrix products want, and a whole line for the links. */
+  /**
+   * The alignment of gradients in bytes: enough for matrix products, and a whole cache line for the
+   * links.
+   */
   private static final int ALIGNMENT = 256;
 
   /** One bucket. */
@@ -23,13 +26,13 @@ public final class BucketLayout {
     final DataType type;
     final List<Integer> parameters = new ArrayList<>();
     long count;
-    private int last; // where in the order it becomes full
+    private int last; // position in the order of its last gradient
 
     private Bucket(DataType type) {
       this.type = type;
     }
 
-    /** Makes room behind what is there. */
+    /** Reserves space at the end and returns its offset. */
     private long add(long elements) {
       long at = count;
       int step = ALIGNMENT / type.sizeInBytes();
@@ -46,16 +49,16 @@ public final class BucketLayout {
   final int[] bucketOf;
   final long[] offsetOf;
 
-  /** Where the first bucket has one element more, for ranks without data; or -1. */
+  /** The offset of the {@link Flag} in the first bucket, or -1 without one. */
   final long flagOffset;
 
   /**
-   * Lays gradients out.
+   * Lays out the gradients.
    *
-   * @param order the parameters' numbers, the one that is ready first at the front
-   * @param firstBytes when the first bucket is closed
-   * @param bytes when another bucket is closed
-   * @param flag whether the first bucket has one element more
+   * @param order the parameters' indices in the order in which their gradients become ready
+   * @param firstBytes the size at which the first bucket is full
+   * @param bytes the size at which any other bucket is full
+   * @param flag whether the first bucket has an additional element for the {@link Flag}
    */
   BucketLayout(List<Parameter> parameters, int[] order, long firstBytes, long bytes, boolean flag) {
     bucketOf = new int[order.length];
@@ -87,15 +90,15 @@ public final class BucketLayout {
     flagOffset = flag ? buckets.get(0).add(1) : -1;
   }
 
-  /** Whether every gradient lies where it does in another one, of the same options. */
+  /** Whether every gradient has the same bucket and offset in a layout with the same options. */
   boolean isSameAs(BucketLayout other) {
     return Arrays.equals(bucketOf, other.bucketOf) && Arrays.equals(offsetOf, other.offsetOf);
   }
 
   /**
-   * Which gradient's element lies somewhere in a bucket.
+   * Names an element of a bucket by its gradient and the index in it.
    *
-   * @return for example {@code layer3[77]}, or an empty text where no gradient lies
+   * @return for example {@code layer3[77]}, or an empty text if the element belongs to no gradient
    */
   String nameOf(int bucket, long element, List<Parameter> parameters) {
     for (int parameter : buckets.get(bucket).parameters) {

@@ -7,12 +7,12 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
-/** The buckets of a model as they are laid out: their memory, and each gradient's view into it. */
+/** The buckets of a model in one layout: their memory, and each gradient's view into it. */
 public final class BucketSet implements AutoCloseable {
   final BucketLayout layout;
   final Bucket[] buckets;
 
-  /** What tells whether any rank has data, or null. */
+  /** The flag of ranks that have data, or null without uneven steps. */
   final Flag flag;
 
   private final List<Parameter> parameters;
@@ -20,9 +20,9 @@ public final class BucketSet implements AutoCloseable {
   private final Resources resources = new Resources();
 
   /**
-   * Allocates them. Not collective.
+   * Allocates the buckets. Not collective.
    *
-   * @param number among those of the sync, from 1
+   * @param number the number of this set among the sync's bucket sets, from 1
    */
   BucketSet(
       BucketSync sync,
@@ -58,8 +58,8 @@ public final class BucketSet implements AutoCloseable {
   }
 
   /**
-   * By what errors call a bucket, and the ranks tell it from others: its number, and its first and
-   * last parameter. Which of the sync's bucket sets it is comes first, but for the first one.
+   * Names a bucket for errors and for the comparison of calls: its index, its first and its last
+   * parameter, preceded by the number of the bucket set unless that is 1.
    */
   private void name(int bucket, int number) {
     int[] members = buckets[bucket].parameters;
@@ -70,7 +70,7 @@ public final class BucketSet implements AutoCloseable {
             + ("bucket " + bucket + ": " + first)
             + (members.length > 1 ? " to " + last : "");
     AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;
-    BucketLayout places = layout; // all that errors need, long after this is closed
+    BucketLayout places = layout; // so that the lambda does not keep this set's memory alive
     List<Parameter> names = parameters;
     averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, names));
   }
@@ -80,7 +80,7 @@ public final class BucketSet implements AutoCloseable {
     return bucketOf(parameter).flat.slice(layout.offsetOf[parameter], count);
   }
 
-  /** Where a parameter's gradient goes: a new view, if a caller has closed the one it got. */
+  /** The view of a parameter's gradient: a new one if the caller has closed the last one. */
   DeviceBuffer gradient(int parameter) {
     if (gradients[parameter].isClosed() && !bucketOf(parameter).flat.isClosed()) {
       gradients[parameter] = view(parameter);
@@ -88,14 +88,13 @@ public final class BucketSet implements AutoCloseable {
     return gradients[parameter];
   }
 
-  /** Begins a step. */
-  void begin() {
+  void beginStep() {
     for (Bucket bucket : buckets) {
-      bucket.begin();
+      bucket.beginStep();
     }
   }
 
-  /** When nothing is under way beside. */
+  /** Drops all observations. No average may be running. */
   void forgetObservations() {
     for (Bucket bucket : buckets) {
       if (bucket.observation != null) {

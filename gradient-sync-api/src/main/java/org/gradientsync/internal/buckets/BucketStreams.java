@@ -5,28 +5,28 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 
 /**
- * Where buckets are averaged: on two streams by turns, so that the next one's work is at the device
- * before the last one's has ended. The backward pass is over when the last bucket is ready, so that
- * has no other work to spare. A reducer that blocks the host has one bucket's work at the device at
- * a time.
+ * The streams on which buckets are averaged: two that alternate, so that the device has the next
+ * bucket's work before it completes the current one's. The last bucket has a stream that may use
+ * the whole device, because the backward pass is over when that bucket is ready. A reducer that
+ * blocks the host needs only one stream, because it enqueues one bucket's work at a time.
  */
 public final class BucketStreams implements AutoCloseable {
   private final Resources streams = new Resources();
-  private final Stream[] turns;
+  private final Stream[] alternating;
   private final Stream last; // or null
 
   /**
-   * Makes them.
+   * Creates the streams.
    *
    * @param blocks whether the reducer blocks the host
-   * @param compute what is used instead without overlap
+   * @param compute the only stream without overlap
    */
   BucketStreams(BackendDevice device, boolean blocks, Stream compute, boolean overlap) {
     boolean one = !overlap || blocks;
-    turns = new Stream[one ? 1 : 2];
+    alternating = new Stream[one ? 1 : 2];
     try {
-      for (int i = 0; i < turns.length; i++) {
-        turns[i] = overlap ? streams.add(device.createStream(true)) : compute;
+      for (int i = 0; i < alternating.length; i++) {
+        alternating[i] = overlap ? streams.add(device.createStream(true)) : compute;
       }
       last = one ? null : streams.add(device.createStream(false));
     } catch (RuntimeException | Error e) {
@@ -36,7 +36,7 @@ public final class BucketStreams implements AutoCloseable {
   }
 
   Stream of(int bucket, int buckets) {
-    return last != null && bucket == buckets - 1 ? last : turns[bucket % turns.length];
+    return last != null && bucket == buckets - 1 ? last : alternating[bucket % alternating.length];
   }
 
   @Override

@@ -6,44 +6,42 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
 
-/** What buckets need of the sync whose ranks average them. */
+/** The sync as its buckets see it. */
 public interface BucketSync {
-  /** This rank's number. */
+
   int rank();
 
-  /** The number of ranks. */
   int size();
 
-  /** The device that the buckets' memory is on. */
+  /** The device that holds the buckets' memory. */
   BackendDevice backend();
 
-  /** What records the time that averages take. */
   Observer observer();
 
-  /** The ranks, for the library's own calls. */
+  /** The communicator for the library's own calls, which no interceptor sees. */
   Communicator ownCommunicator();
 
-  /** Numbers the sync's buckets, from 1; the same on all ranks, which build them together. */
+  /** Returns the number of the next bucket set, from 1; the same on all ranks. */
   int nextBuckets();
 
-  /** Whether an average returns only when the other ranks have come. */
+  /** Whether an average blocks until the other ranks have joined. */
   boolean blocksHost();
 
-  /** What averages during the backward pass where the reducer blocks the host. */
+  /** The thread for averages that overlap with the backward pass if the reducer blocks. */
   CommunicationThread communicationThread();
 
-  /** Waits until the communication thread has nothing to do, so that all ranks keep one order. */
+  /** Waits until the communication thread is idle, so that all ranks keep one order of calls. */
   void awaitTurn();
 
-  /** Throws if the caller is a listener of the sync. */
+  /** Throws if a listener of the sync makes this call. */
   void requireNoListener();
 
   /** Prepares a buffer for averages. Collective. */
   void prepare(DeviceBuffer buffer);
 
-  /** Averages in the order that the caller keeps; waits for no other call. */
+  /** Averages at once: the caller keeps the order of calls. */
   void averageInOrder(DeviceBuffer buffer);
 
-  /** Copies one rank's elements to all ranks, as one call of the program's. Collective. */
+  /** Copies one rank's elements to all ranks. Interceptors see one call. Collective. */
   void broadcast(List<? extends DeviceBuffer> buffers, int root);
 }

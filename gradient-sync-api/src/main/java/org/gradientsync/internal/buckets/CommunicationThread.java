@@ -8,26 +8,26 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.internal.diagnosis.WorkerThread;
 
 /**
- * Carries out averages beside its callers' work, in the order in which they were handed over: for
- * reducers that block the host. Each {@link GradientBuckets} has a lane of its own, and the thread
- * ends what is left of a lane when something in it fails.
+ * Runs averages concurrently with its callers' work, in the order of submission. For reducers that
+ * block the host. Each {@link GradientBuckets} has its own lane. If work of a lane fails, the
+ * thread skips the rest of that lane's work.
  *
- * <p>What all ranks are told of is the end of that lane only. If a gradient is not finite, all
- * ranks leave out the same averages. If calls do not match, it may be another lane's on another
- * rank; what is left of the two does not match either, by the buckets' names. The loss of a rank is
- * found out by the sync's other calls for themselves. Whatever else fails is the end of all lanes:
- * the other ranks wait for averages that this one does not make.
+ * <p>Failures that every rank detects end only their lane. If a gradient is not finite, all ranks
+ * skip the same averages. If calls do not match, another rank may have run another lane's work; the
+ * rest of both lanes does not match either, because the ranks compare the buckets' names. If a rank
+ * is lost, the sync's other calls detect that themselves. Any other failure ends all lanes, because
+ * the other ranks wait for averages that this rank does not make.
  */
 public final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
-  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // of what waits
+  private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // the lane of each waiting element
   private final int rank;
   private final Thread thread;
-  private long handedOver;
-  private long carriedOut;
-  private Throwable endOfAll; // what was the end of all lanes, or null
-  private long endedAt; // the ticket of the work that failed
-  private volatile Thread caller; // that has handed over last
+  private long submitted; // the ticket of the last work that was submitted
+  private long completed; // the ticket of the last work that is complete
+  private Throwable endOfAll; // the failure that ended all lanes, or null
+  private long endTicket; // the ticket of the work that failed
+  private volatile Thread caller; // the last one that submitted work
   private boolean closed;
 
   public CommunicationThread(int rank) {
@@ -45,19 +45,19 @@ public final class CommunicationThread implements AutoCloseable {
 
   /** The work of one caller. */
   public final class Lane {
-    private Throwable failure; // of this lane's work
-    private long failed;
+    private Throwable failure; // of this lane's work, or null
+    private long failedTicket; // the ticket of the work that failed
 
     private Lane() {}
 
     /**
-     * Hands work over. What was handed over before comes first; after a failure nothing is carried
-     * out. Allocates nothing in the long run.
+     * Submits work, which runs after all work submitted earlier. After a failure it is skipped.
+     * Once the queues have grown, this allocates nothing.
      *
-     * @return what {@link #await} takes
+     * @return a ticket for {@link #await}
      * @throws IllegalStateException if the thread is closed
      */
-    public long hand(Runnable work) {
+    public long submit(Runnable work) {
       synchronized (CommunicationThread.this) {
         if (closed) {
           throw new IllegalStateException(
@@ -67,48 +67,47 @@ public final class CommunicationThread implements AutoCloseable {
         waiting.add(work);
         lanes.add(this);
         CommunicationThread.this.notifyAll();
-        return ++handedOver;
+        return ++submitted;
       }
     }
 
     /**
-     * Waits for work that was handed over.
+     * Waits for work that was submitted.
      *
-     * @throws RuntimeException what that work, or an earlier one, threw
+     * @throws RuntimeException the exception of that work, or of earlier work of this lane
      */
     public void await(long ticket) {
       synchronized (CommunicationThread.this) {
-        settle(ticket);
-        if (failure != null && ticket >= failed) {
-          // its trace is this thread's, which says nothing of who waited
+        awaitTicket(ticket);
+        if (failure != null && ticket >= failedTicket) {
+          // the stack trace is that of the communication thread and does not show the caller
           failure.addSuppressed(new Throwable("rank " + rank + " waited for it here"));
           if (failure instanceof Error e) {
             throw e;
           }
           throw (RuntimeException) failure;
         }
-        if (endOfAll != null && ticket >= endedAt) {
+        if (endOfAll != null && ticket >= endTicket) {
           throw broken();
         }
       }
     }
 
     /**
-     * Gives up what was handed over and has not been carried out, unless this lane has failed
-     * before. What is under way ends as if its thread had been interrupted. Returns when that is
-     * so, and other lanes' work that was handed over before has ended, too.
+     * Cancels all work that is running or waiting, unless this lane has failed before. Interrupts
+     * running work. Returns when all work up to the ticket, including other lanes', has ended.
      */
     void abandon(long ticket) {
       synchronized (CommunicationThread.this) {
-        if (carriedOut < ticket && failure == null) {
-          giveUp();
+        if (completed < ticket && failure == null) {
+          cancelAll();
         }
-        settle(ticket);
+        awaitTicket(ticket);
       }
     }
   }
 
-  /** For one caller's work. */
+  /** Creates a lane for one caller's work. */
   public Lane lane() {
     return new Lane();
   }
@@ -122,9 +121,9 @@ public final class CommunicationThread implements AutoCloseable {
         endOfAll);
   }
 
-  private synchronized void settle(long ticket) {
+  private synchronized void awaitTicket(long ticket) {
     boolean interrupted = false;
-    while (carriedOut < ticket) {
+    while (completed < ticket) {
       try {
         wait();
       } catch (InterruptedException e) {
@@ -138,15 +137,15 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   /**
-   * Waits for all that was handed over; nothing to do on the thread itself.
+   * Waits for all work that was submitted. Does nothing on the communication thread itself.
    *
-   * @throws RuntimeException if the other ranks wait for averages that are not made any more
+   * @throws RuntimeException if all lanes have ended after a failure
    */
   public synchronized void awaitAll() {
     if (Thread.currentThread() == thread) {
       return;
     }
-    settle(handedOver);
+    awaitTicket(submitted);
     if (endOfAll != null) {
       throw broken();
     }
@@ -156,7 +155,7 @@ public final class CommunicationThread implements AutoCloseable {
     while (true) {
       Runnable work;
       Lane lane;
-      boolean over;
+      boolean skipped;
       synchronized (this) {
         while (waiting.isEmpty()) {
           if (closed) {
@@ -166,33 +165,33 @@ public final class CommunicationThread implements AutoCloseable {
             wait();
           } catch (InterruptedException e) {
             if (!waiting.isEmpty()) {
-              thread.interrupt(); // meant for what has just been handed over
+              thread.interrupt(); // meant for work that has just been submitted
             }
           }
         }
         lane = lanes.remove();
         work = waiting.remove();
-        over = endOfAll != null || lane.failure != null;
+        skipped = endOfAll != null || lane.failure != null;
       }
       Throwable thrown = null;
       try {
-        if (!over) {
+        if (!skipped) {
           work.run();
         }
       } catch (RuntimeException | Error e) {
         thrown = e;
       }
       synchronized (this) {
-        carriedOut++;
+        completed++;
         if (thrown != null) {
           lane.failure = thrown;
-          lane.failed = carriedOut;
+          lane.failedTicket = completed;
           if (!endsItsLaneOnly(thrown)) {
-            fail(thrown, carriedOut);
+            endAll(thrown, completed);
           }
         }
         if (waiting.isEmpty()) {
-          Thread.interrupted(); // was meant for what is done now
+          Thread.interrupted(); // was meant for work that is complete
         }
         notifyAll();
       }
@@ -205,36 +204,36 @@ public final class CommunicationThread implements AutoCloseable {
         || thrown instanceof RankLostException;
   }
 
-  /** The first failure counts. */
-  private void fail(Throwable thrown, long from) {
+  /** Records the failure that ends all lanes; the first one counts. */
+  private void endAll(Throwable thrown, long from) {
     if (endOfAll == null) {
       endOfAll = thrown;
-      endedAt = from;
+      endTicket = from;
     }
   }
 
-  /** The work that is under way, and all that waits. */
-  private synchronized void giveUp() {
-    fail(
+  /** Interrupts the running work, and ends all lanes. */
+  private synchronized void cancelAll() {
+    endAll(
         new IllegalStateException(
             "averages were given up in the middle of a step: rank="
                 + rank
                 + "; close the sync, it cannot be used any more"),
-        carriedOut + 1);
+        completed + 1);
     thread.interrupt();
   }
 
-  /** Ends the thread, and gives up what it has not carried out. */
+  /** Cancels work that is not complete, and ends the thread. */
   @Override
   public void close() {
     long last;
     synchronized (this) {
-      last = handedOver;
-      if (carriedOut < last) {
-        giveUp();
+      last = submitted;
+      if (completed < last) {
+        cancelAll();
       }
     }
-    settle(last);
+    awaitTicket(last);
     synchronized (this) {
       closed = true;
       notifyAll();

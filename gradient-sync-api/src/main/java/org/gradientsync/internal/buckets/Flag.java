@@ -16,8 +16,8 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 
 /**
- * One element that travels with the gradients. A rank with data writes 1; so the average is zero
- * only if no rank has any.
+ * One element in the first bucket that a rank with data sets to 1. Its average is zero only if no
+ * rank has data.
  */
 public final class Flag implements AutoCloseable {
   private final BackendDevice device;
@@ -26,9 +26,9 @@ public final class Flag implements AutoCloseable {
   private final DeviceBuffer[] one;
 
   /**
-   * A flag.
+   * Creates the flag.
    *
-   * @param place one element of a bucket, on the stream that computes
+   * @param place one element of a bucket, on the compute stream
    */
   Flag(BackendDevice device, DeviceBuffer place, Stream compute) {
     this.device = device;
@@ -37,7 +37,7 @@ public final class Flag implements AutoCloseable {
     try {
       one = new DeviceBuffer[] {device.on(compute, memory)};
       begin(compute);
-      raise(); // loads the kernel now: in a step, a GPU may already be waiting for this rank
+      raise(); // loads the kernel: in a step, a GPU may already be waiting for this rank
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, memory);
       throw e;
@@ -59,12 +59,12 @@ public final class Flag implements AutoCloseable {
     ((AbstractDeviceBuffer) one[0]).copyFromUnseen(number);
   }
 
-  /** Enqueues that this rank has data. */
+  /** Sets the flag on the compute stream: this rank has data. */
   void raise() {
     device.reduce(one, place, ReduceOp.SUM);
   }
 
-  /** Waits for the average, and tells whether any rank had data. */
+  /** Waits for the average and returns whether any rank had data. */
   boolean isRaised() {
     ByteBuffer average = ByteBuffer.allocate(place.type().sizeInBytes());
     ((AbstractDeviceBuffer) place).copyToUnseen(average);

@@ -16,31 +16,31 @@ import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Buckets of one sync, their averages, and the steps in which they happen. */
+/** The buckets of a model: starts their averages, and ends the steps. */
 final class GradientBucketsImpl extends GradientBuckets {
 
   private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
-  private static final int MOST_BUCKETS = 500; // all of which reducers keep prepared
-  private static final int MOST_NAMES = 20; // in an error text
-  private static final int MANY_QUIET_STEPS = 500;
+  private static final int MAX_BUCKETS = 500; // reducers keep all of them prepared
+  private static final int MAX_NAMES = 20; // in an error text
+  private static final int MANY_NO_SYNC_STEPS = 500;
 
   private final BucketSync sync;
   private final BucketsBuilder options;
   private final List<Parameter> parameters;
   private final Stream compute;
   private final CommunicationThread.Lane lane; // or null
-  private final int number; // of these buckets, among the sync's
+  private final int number; // among the sync's bucket sets
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
   private BucketStreams streams;
   private BucketSet set;
   private long lastTicket;
   private int started;
-  private int quiet;
-  private long quietSteps; // that have ended since noSync()
-  private boolean warnedOfQuiet;
+  private int noSyncDepth;
+  private long noSyncSteps; // steps that have ended since noSync()
+  private boolean warnedOfNoSync;
   private boolean joining;
-  private boolean finishing; // within finish(update)
+  private boolean finishing; // within finish(averaged)
   private Throwable broken;
   private boolean closed;
 
@@ -78,12 +78,12 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void layOut() {
     BucketLayout layout = layout();
-    if (layout.buckets.size() > MOST_BUCKETS) {
+    if (layout.buckets.size() > MAX_BUCKETS) {
       throw new IllegalArgumentException(
           "too many buckets: buckets="
               + layout.buckets.size()
               + ", most="
-              + MOST_BUCKETS
+              + MAX_BUCKETS
               + ", rank="
               + sync.rank()
               + "; raise bucketBytes");
@@ -103,14 +103,13 @@ final class GradientBucketsImpl extends GradientBuckets {
         sync.prepare(bucket.averaged);
       }
     }
-    begin();
+    beginStep();
   }
 
-  /** Forgets the last step. */
-  private void begin() {
-    readiness.begin();
+  private void beginStep() {
+    readiness.beginStep();
     started = 0;
-    set.begin();
+    set.beginStep();
   }
 
   @Override
@@ -137,11 +136,11 @@ final class GradientBucketsImpl extends GradientBuckets {
   public synchronized void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
-    if (quiet > 0) {
+    if (noSyncDepth > 0) {
       readiness.keep(parameter);
       return;
     }
-    if (readiness.has(parameter)) {
+    if (readiness.isReady(parameter)) {
       throw new IllegalStateException(
           "gradient is ready already: parameter="
               + parameters.get(parameter)
@@ -171,10 +170,10 @@ final class GradientBucketsImpl extends GradientBuckets {
           bucket.observation.ready(compute);
         }
         if (lane != null) {
-          bucket.ticket = lane.hand(bucket.average);
+          bucket.ticket = lane.submit(bucket.average);
           lastTicket = bucket.ticket;
         } else {
-          sync.awaitTurn(); // another model's averages, perhaps
+          sync.awaitTurn(); // another model's averages may be running
           bucket.average.run();
         }
       } catch (RuntimeException | Error e) {
@@ -212,39 +211,39 @@ final class GradientBucketsImpl extends GradientBuckets {
     } finally {
       finishing = false;
     }
-    begin(); // not before: what belongs between steps is refused in between
+    beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
   }
 
-  /** Starts what is left. Whether there are averages to wait for then. */
+  /** Starts the remaining averages. Returns false if there are none, because of noSync(). */
   private synchronized boolean endStep() {
     requireUsable();
     if (finishing) {
       throw new IllegalStateException(
           "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
     }
-    if (quiet > 0) {
-      if (++quietSteps == MANY_QUIET_STEPS && !warnedOfQuiet) {
-        warnedOfQuiet = true;
+    if (noSyncDepth > 0) {
+      if (++noSyncSteps == MANY_NO_SYNC_STEPS && !warnedOfNoSync) {
+        warnedOfNoSync = true;
         log.warn(
             "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
                 + " forgotten to close it?",
             sync.rank(),
-            quietSteps);
+            noSyncSteps);
       }
       return false;
     }
     if (!readiness.isComplete()) {
-      settleMissing();
+      handleMissing();
     }
     startFull();
-    readiness.ordered();
+    readiness.fixOrder();
     return true;
   }
 
   private void await(Bucket bucket) {
     if (bucket.observation != null && options.overlap) {
-      bucket.observation.wanted(compute);
+      bucket.observation.awaited(compute);
     }
     if (lane != null) {
       awaitLane(bucket);
@@ -260,25 +259,25 @@ final class GradientBucketsImpl extends GradientBuckets {
     try {
       lane.await(bucket.ticket);
     } catch (RuntimeException | Error e) {
-      set.forgetObservations(); // the thread has dropped the buckets after this one
+      set.forgetObservations(); // the thread has dropped all later buckets
       throw e;
     }
   }
 
-  private void settleMissing() {
+  private void handleMissing() {
     List<Parameter> missing = new ArrayList<>();
     for (int i = 0; i < parameters.size(); i++) {
-      if (!readiness.hasKept(i)) {
+      if (!readiness.isKept(i)) {
         missing.add(parameters.get(i));
       }
     }
     if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
       String names =
-          missing.size() > MOST_NAMES
-              ? missing.subList(0, MOST_NAMES) + " and " + (missing.size() - MOST_NAMES) + " more"
+          missing.size() > MAX_NAMES
+              ? missing.subList(0, MAX_NAMES) + " and " + (missing.size() - MAX_NAMES) + " more"
               : missing.toString();
       if (missing.size() == parameters.size()) {
-        throw new IllegalStateException( // nothing has begun here, so nothing is broken
+        throw new IllegalStateException( // no average has started, so nothing is broken
             "no gradient is ready: missing="
                 + names
                 + ", rank="
@@ -297,8 +296,8 @@ final class GradientBucketsImpl extends GradientBuckets {
       throw e;
     }
     for (int i = 0; i < parameters.size(); i++) {
-      if (!readiness.has(i)) {
-        if (!readiness.hasKept(i)) {
+      if (!readiness.isReady(i)) {
+        if (!readiness.isKept(i)) {
           set.gradient(i).fillZero();
         }
         ready(i);
@@ -309,15 +308,15 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public NoSync noSync() {
     requireBetweenSteps("noSync");
-    if (quiet++ == 0) {
-      quietSteps = 0;
+    if (noSyncDepth++ == 0) {
+      noSyncSteps = 0;
     }
     return new NoSync() {
       private boolean ended;
 
       @Override
       public void close() {
-        quiet -= ended ? 0 : 1;
+        noSyncDepth -= ended ? 0 : 1;
         ended = true;
       }
     };
@@ -349,8 +348,8 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
-    requireLoud("rebuild");
-    if (!readiness.isOrdered()) {
+    requireSynchronizing("rebuild");
+    if (!readiness.isOrderFixed()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
@@ -372,7 +371,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public long join(Runnable update) {
     requireBetweenSteps("join");
-    requireLoud("join");
+    requireSynchronizing("join");
     if (set.flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -429,8 +428,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private void requireLoud(String call) {
-    if (quiet > 0) {
+  private void requireSynchronizing(String call) {
+    if (noSyncDepth > 0) {
       throw new IllegalStateException(
           call + "() within noSync(): rank=" + sync.rank() + "; close that first");
     }
@@ -442,7 +441,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return;
     }
     closed = true;
-    if (quiet > 0) {
+    if (noSyncDepth > 0) {
       log.warn(
           "rank {}: buckets are closed within noSync(), which nobody has closed: what was ready"
               + " since then has not been averaged",

@@ -14,19 +14,20 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.ranks.ShortText;
 import org.gradientsync.internal.selection.Answers;
 
-/** Makes sure that all ranks have the same parameters, before any gradient is averaged. */
+/** Checks that all ranks have the same parameters and options. */
 public final class LayoutCheck {
-  private static final int TYPES = 16; // room for the types' numbers
-  private static final int MOST_CHARACTERS = 500; // of a parameter's text that others are told
+  private static final int TYPES = 16; // more than the number of data types
+  private static final int MAX_CHARACTERS = 500; // of a parameter's text in errors
 
   private LayoutCheck() {}
 
   /**
-   * Throws on every rank if they differ. Collective.
+   * Throws on every rank if parameters or options differ. Collective.
    *
-   * @param names what the options are called
-   * @param options what else has to be the same
-   * @throws MismatchedCallException naming the first parameter that differs, and what each rank has
+   * @param names the options' names
+   * @param options the options' values
+   * @throws MismatchedCallException naming the first parameter that differs and each rank's, or the
+   *     option
    */
   static void requireSame(
       Communicator communicator, List<Parameter> parameters, List<String> names, long... options) {
@@ -59,7 +60,7 @@ public final class LayoutCheck {
     }
   }
 
-  /** Throws if two have the same name, on all ranks, which have the same parameters. */
+  /** Throws if two parameters have the same name. The ranks' parameters are known to be equal. */
   static void requireDifferentNames(List<Parameter> parameters, int rank) {
     Map<String, Integer> seen = new HashMap<>();
     for (int i = 0; i < parameters.size(); i++) {
@@ -79,7 +80,7 @@ public final class LayoutCheck {
     }
   }
 
-  /** Its number, the same on all ranks, or how many there are. */
+  /** The index of the first parameter that differs, or their number; the same on all ranks. */
   private static int firstDifferent(Communicator communicator, List<Parameter> parameters) {
     long[] keys = new long[2 * parameters.size()];
     for (int i = 0; i < parameters.size(); i++) {
@@ -116,6 +117,6 @@ public final class LayoutCheck {
   }
 
   private static String inOneLine(String text) {
-    return ShortText.oneLine(text.substring(0, Math.min(text.length(), MOST_CHARACTERS)));
+    return ShortText.oneLine(text.substring(0, Math.min(text.length(), MAX_CHARACTERS)));
   }
 }

@@ -2,15 +2,18 @@ package org.gradientsync.internal.buckets;
 
 import java.util.Arrays;
 
-/** Which gradients of a step are there, and in which order they came in the first one. */
+/**
+ * The gradients that are ready in the current step, and the order in which they became ready in the
+ * first one.
+ */
 public final class Readiness {
   private final boolean[] ready; // in this step
-  private final boolean[] kept; // in it, or without sync since the last average
+  private final boolean[] kept; // in this step, or within noSync() since the last average
   private final int[] order;
   private int count;
-  private boolean ordered;
+  private boolean orderFixed;
 
-  /** Expects them in the reverse order of the parameters, as the backward pass goes. */
+  /** Assumes the order of a backward pass: the reverse order of the parameters. */
   Readiness(int parameters) {
     ready = new boolean[parameters];
     kept = new boolean[parameters];
@@ -20,38 +23,37 @@ public final class Readiness {
     }
   }
 
-  /** Forgets the last step. */
-  void begin() {
+  void beginStep() {
     Arrays.fill(ready, false);
     Arrays.fill(kept, false);
     count = 0;
   }
 
-  /** A gradient has come that is not to be averaged yet. */
+  /** Marks a gradient as ready within noSync(). */
   void keep(int parameter) {
     kept[parameter] = true;
   }
 
-  /** A gradient has come. */
+  /** Marks a gradient as ready in this step. */
   void add(int parameter) {
     ready[parameter] = true;
     kept[parameter] = true;
-    if (!ordered) {
+    if (!orderFixed) {
       order[count] = parameter;
     }
     count++;
   }
 
-  boolean has(int parameter) {
+  boolean isReady(int parameter) {
     return ready[parameter];
   }
 
-  /** Whether it has come, or was kept. */
-  boolean hasKept(int parameter) {
+  /** Whether the gradient is ready in this step, or was within noSync(). */
+  boolean isKept(int parameter) {
     return kept[parameter];
   }
 
-  /** Whether none has come: a kept one has not. */
+  /** Whether no gradient is ready in this step; those of noSync() do not count. */
   boolean isEmpty() {
     return count == 0;
   }
@@ -60,16 +62,16 @@ public final class Readiness {
     return count == ready.length;
   }
 
-  /** All have come once; their order is not looked at any more. */
-  void ordered() {
-    ordered = true;
+  /** Fixes the order after the first step. */
+  void fixOrder() {
+    orderFixed = true;
   }
 
-  boolean isOrdered() {
-    return ordered;
+  boolean isOrderFixed() {
+    return orderFixed;
   }
 
-  /** The parameters' numbers, the one that came first at the front; may be written. */
+  /** The parameters' indices in the order in which gradients become ready; writable. */
   int[] order() {
     return order;
   }

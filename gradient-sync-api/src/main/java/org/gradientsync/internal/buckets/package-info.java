@@ -1,2 +1,2 @@
-/** Gradients packed into buckets, and the thread that averages them during the backward pass. */
+/** Buckets of gradients, and the thread that averages them during the backward pass. */
 package org.gradientsync.internal.buckets;

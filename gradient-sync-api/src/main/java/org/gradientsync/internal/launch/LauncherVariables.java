@@ -13,23 +13,25 @@ import java.util.Optional;
 import org.gradientsync.UnavailableException;
 
 /**
- * The environment variables in which launchers say how many processes they have started. A process
- * that does not find the others would train alone, without a word: {@link #requireSize} refuses
- * that.
+ * The environment variables in which launchers pass the number of processes they have started. A
+ * process that does not find the others would silently train alone; {@link #requireSize} throws
+ * instead.
  *
  * <p>Immutable, so any thread may use it.
  */
 public final class LauncherVariables {
   private static final String OMPI_SIZE = "OMPI_COMM_WORLD_SIZE";
 
-  /** Launchers that set their variables anew for what they start, the innermost first. */
+  /**
+   * Launchers that overwrite inherited variables for the processes they start, the innermost first.
+   */
   private static final List<Launched> INNERMOST =
       List.of(
           new Launched("torchrun", "WORLD_SIZE", "RANK", "TORCHELASTIC_RUN_ID"),
           new Launched("mpirun", OMPI_SIZE, "OMPI_COMM_WORLD_RANK", OMPI_SIZE),
           new Launched("an mpirun that is not Open MPI's", "PMI_SIZE", "PMI_RANK", "PMI_SIZE"));
 
-  /** Of these several may stand side by side. */
+  /** Launchers of which several may have set their variables. */
   private static final List<Launched> OTHERS =
       List.of(
           new Launched("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PROCID"),
@@ -43,26 +45,26 @@ public final class LauncherVariables {
   private final Map<String, String> environment;
 
   /**
-   * A launcher, and how to know that it started this process.
+   * A launcher and its variables.
    *
    * @param size the variable with the number of processes
-   * @param rank the variable with the number of this one
-   * @param sign the variable without which {@code size} means nothing
+   * @param rank the variable with the number of this process
+   * @param marker the variable that must exist, too, for {@code size} to count
    */
-  private record Launched(String name, String size, String rank, String sign) {}
+  private record Launched(String name, String size, String rank, String marker) {}
 
   /**
-   * What a launcher says.
+   * A job of several processes, as a launcher's variables describe it.
    *
-   * @param launcher its name, for texts
-   * @param variable the environment variable that says it
-   * @param size how many processes it started, more than one
-   * @param rank the number of this one, as the launcher writes it
+   * @param launcher the launcher's name, for texts
+   * @param variable the environment variable with the number of processes
+   * @param size the number of processes, more than one
+   * @param rank the number of this process, as the launcher formats it
    */
   public record Job(String launcher, String variable, int size, String rank) {}
 
   /**
-   * The variables of some process.
+   * Creates the variables of any process.
    *
    * @param environment names and values
    */
@@ -71,18 +73,18 @@ public final class LauncherVariables {
   }
 
   /**
-   * The variables of this process.
+   * The variables of this process, from {@link #environment()}.
    *
-   * @return those of {@link #environment()}
-   * @throws UnavailableException as {@link #environment()}
+   * @throws UnavailableException as for {@link #environment()}
    */
   public static LauncherVariables ofProcess() {
     return new LauncherVariables(environment());
   }
 
   /**
-   * The environment of this process. Before version 18 Java reads it in the default charset: with
-   * {@code -Dfile.encoding=UTF-16} no variable has its name any more, so the system is asked then.
+   * The environment of this process. Before version 18, Java decodes it in the default charset,
+   * which garbles all names with {@code -Dfile.encoding=UTF-16}. This method then reads it from
+   * {@code /proc}.
    *
    * @return names and values
    * @throws UnavailableException if it cannot be read
@@ -117,19 +119,18 @@ public final class LauncherVariables {
   }
 
   /**
-   * Whether Open MPI's mpirun, or another launcher by PMIx, started the process.
-   *
-   * @return true if MPI is the way to the other ranks
+   * Whether Open MPI's mpirun, or another launcher with PMIx, started the process, so that Open MPI
+   * can join the other ranks.
    */
   public boolean areForOpenMpi() {
     return environment.containsKey(OMPI_SIZE) || environment.containsKey("PMIX_RANK");
   }
 
   /**
-   * Whether a launcher started several processes, of which this is one. Where launchers are nested,
-   * the innermost counts.
+   * The job of several processes to which this process belongs. If launchers are nested, the
+   * innermost counts.
    *
-   * @return what it says, or empty if the process is alone
+   * @return the job, or empty if the process is alone
    */
   public Optional<Job> job() {
     return jobs().stream().findFirst();
@@ -137,7 +138,7 @@ public final class LauncherVariables {
 
   private List<Job> jobs() {
     for (Launched launched : INNERMOST) {
-      if (environment.containsKey(launched.sign)) {
+      if (environment.containsKey(launched.marker)) {
         return jobs(List.of(launched));
       }
     }
@@ -148,7 +149,7 @@ public final class LauncherVariables {
     List<Job> jobs = new ArrayList<>();
     for (Launched launched : launchers) {
       int size = number(environment.get(launched.size));
-      if (size > 1 && environment.containsKey(launched.sign)) {
+      if (size > 1 && environment.containsKey(launched.marker)) {
         String rank = environment.getOrDefault(launched.rank, "(unknown)");
         jobs.add(new Job(launched.name, launched.size, size, rank));
       }
@@ -156,7 +157,7 @@ public final class LauncherVariables {
     return jobs;
   }
 
-  /** What is not a number says nothing. */
+  /** Returns 0 if the text is not a number. */
   private static int number(String text) {
     try {
       return text == null ? 0 : Integer.parseInt(text.strip());
@@ -166,10 +167,11 @@ public final class LauncherVariables {
   }
 
   /**
-   * Refuses a job that has not as many ranks as its launcher started.
+   * Throws if a job does not have as many ranks as its launcher started.
    *
-   * @param found how many ranks the job has, 1 or more
-   * @throws UnavailableException if a launcher says another number, more than one
+   * @param found the number of ranks that were found, 1 or more
+   * @throws UnavailableException if launchers started several processes, and none of them this
+   *     number
    */
   public void requireSize(int found) {
     List<Job> jobs = jobs();

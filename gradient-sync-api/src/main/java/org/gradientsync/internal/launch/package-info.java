@@ -1,2 +1,2 @@
-/** What launchers leave in the environment of the processes that they start. */
+/** The environment variables that launchers set for the processes they start. */
 package org.gradientsync.internal.launch;

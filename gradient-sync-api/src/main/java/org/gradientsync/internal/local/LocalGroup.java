@@ -6,16 +6,16 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
 
-/** What the ranks of one {@link LocalRanks#run} share. */
+/** The state that the ranks of one {@link LocalRanks#run} share. */
 public final class LocalGroup {
-  /** Instead of a rank: the thread that waits for all of them. */
+  /** The value that stands for the thread that waits for the ranks. */
   public static final int CALLER = -1;
 
   private final Mailbox[][] mailboxes;
   private final ConcurrentMap<Object, Object> common = new ConcurrentHashMap<>();
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
-  private volatile boolean over; // all are told, when the one that failed has closed its sync
+  private volatile boolean ended; // true once the failed rank has closed its sync
 
   public LocalGroup(int ranks) {
     mailboxes = new Mailbox[ranks][ranks];
@@ -30,7 +30,6 @@ public final class LocalGroup {
     return mailboxes.length;
   }
 
-  /** What the ranks leave for each other without a message. */
   ConcurrentMap<Object, Object> common() {
     return common;
   }
@@ -40,42 +39,43 @@ public final class LocalGroup {
   }
 
   /**
-   * Notes a failure, of which the first one counts. Takes no memory: there may be none left.
+   * Records a failure; only the first one counts. Allocates nothing, because the failure may be
+   * that memory is exhausted.
    *
-   * @return whether it is this one's that counts
+   * @return whether the first failure is that of the given rank
    */
-  public synchronized boolean note(int who, Throwable thrown) {
+  public synchronized boolean recordFailure(int rank, Throwable thrown) {
     if (cause == null) {
-      failed = who;
+      failed = rank;
       cause = thrown;
     }
-    return failed == who;
+    return failed == rank;
   }
 
-  /** What was thrown first, or null. */
+  /** The first failure, or null. */
   public Throwable cause() {
     return cause;
   }
 
-  /** What has been noted, for whoever waits for the ranks. */
+  /** Creates the exception for the thread that waits for the ranks. */
   public GradientSyncException failure() {
     return failed == CALLER
         ? new GradientSyncException("the thread that called LocalRanks.run was interrupted", cause)
         : new GradientSyncException("rank " + failed + " failed: " + cause, cause);
   }
 
-  /** Ends the waiting of all, because of what has been noted. */
+  /** Makes all ranks that wait throw the recorded failure. */
   public void end() {
-    over = true;
+    ended = true;
   }
 
   /**
-   * Called by a rank that waits for another.
+   * Throws if the run has failed. Called by a rank that waits for another.
    *
-   * @throws RankLostException if anything has failed: the job is over, whoever it waits for
+   * @throws RankLostException if any rank has failed, even if it is not the awaited one
    */
   void requireAlive() {
-    if (over) {
+    if (ended) {
       throw new RankLostException(failure().getMessage(), cause);
     }
   }

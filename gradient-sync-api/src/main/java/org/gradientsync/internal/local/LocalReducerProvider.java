@@ -7,7 +7,7 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
-/** Offers {@code local}: ranks that are threads of one JVM, over the host's memory. */
+/** Provides {@code local}, the reducer for threads of one JVM and host memory. */
 public final class LocalReducerProvider implements ReducerProvider {
   /** For the service loader. */
   public LocalReducerProvider() {}

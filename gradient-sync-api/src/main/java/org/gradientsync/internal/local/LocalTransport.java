@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
-/** Messages between threads of one JVM: a copy from memory to memory. */
+/** Messages between threads of one JVM, which are copies from memory to memory. */
 public final class LocalTransport implements Transport {
   static final String NAME = "local";
 
@@ -60,6 +60,6 @@ public final class LocalTransport implements Transport {
 
   @Override
   public void close() {
-    // the mailboxes go with the last rank
+    // garbage collection frees the mailboxes
   }
 }

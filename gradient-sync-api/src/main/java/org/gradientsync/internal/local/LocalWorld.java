@@ -6,7 +6,9 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The ranks that a thread of this JVM belongs to, where no launcher has started the process. */
+/**
+ * The group of ranks to which a thread of this JVM belongs if no launcher has started the process.
+ */
 public final class LocalWorld {
   private static final Logger log = LoggerFactory.getLogger("org.gradientsync.local.LocalRanks");
   private static final ThreadLocal<ProcessGroup> CURRENT = new ThreadLocal<>();
@@ -14,7 +16,7 @@ public final class LocalWorld {
 
   private LocalWorld() {}
 
-  /** Does something that has threads as ranks. */
+  /** Runs the ranks of one {@code LocalRanks.run}, and counts that run while it lasts. */
   public static void duringRun(Runnable run) {
     RUNNING.incrementAndGet();
     try {
@@ -24,21 +26,21 @@ public final class LocalWorld {
     }
   }
 
-  /** Makes the calling thread a rank, so that a sync that it creates joins the others. */
+  /** Makes the calling thread a rank: a sync that it creates joins the others. */
   public static void enter(ProcessGroup world) {
     CURRENT.set(world);
   }
 
   /**
-   * The ranks that the calling thread belongs to.
+   * The group to which the calling thread belongs.
    *
-   * @return all ranks of the run, or none if the thread is not a rank
+   * @return all ranks of the run, or empty if the thread is not a rank
    */
   public static Optional<ProcessGroup> current() {
     return Optional.ofNullable(CURRENT.get());
   }
 
-  /** A job of one rank, for a thread that belongs to no launcher. */
+  /** Creates a job of one rank, for a thread that is not a rank. */
   public static ProcessGroup single() {
     if (RUNNING.get() > 0) {
       log.warn(

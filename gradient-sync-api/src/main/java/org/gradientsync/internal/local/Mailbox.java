@@ -5,19 +5,21 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.spi.Message;
 
 /**
- * The started messages from one rank to another that wait for their counterpart, oldest first.
- * Whoever starts second copies, so a message is finished as soon as both sides have started it.
+ * The started messages from one rank to another that wait for their counterpart, oldest first. The
+ * side that starts second copies the data, so a message is complete as soon as both sides have
+ * started it.
  */
 public final class Mailbox {
   private final LocalGroup group;
-  private Letter first; // sends and receives: none of them fits another
+  private Letter first; // a list of sends and receives, of which no two match
 
   Mailbox(LocalGroup group) {
     this.group = group;
   }
 
   /**
-   * One prepared message; linked into its mailbox while it waits, so starting allocates nothing.
+   * A persistent message. While it waits it is a node of the mailbox's list, so starting allocates
+   * nothing.
    */
   final class Letter implements Message {
     private final ByteBuffer memory;
@@ -72,7 +74,7 @@ public final class Mailbox {
 
     @Override
     public void close() {
-      // What has been sent stays sent, as in a network: a goodbye is for those who look later.
+      // A send that was started still arrives, as in a network: the receiver may look for it later.
       if (!sends) {
         synchronized (Mailbox.this) {
           remove();

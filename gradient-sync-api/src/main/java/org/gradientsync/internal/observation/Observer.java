@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Takes the times of reductions where somebody wants them: a listener, or Flight Recorder. A GPU's
- * times are known later than the calls return, so they are told at a later call, or at the end.
+ * Measures the times of reductions for listeners and JDK Flight Recorder. A GPU's times are known
+ * only after the calls have returned, so a later call, or closing, reports them.
  */
 public final class Observer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Observer.class);
@@ -28,12 +28,13 @@ public final class Observer implements AutoCloseable {
 
   private final BackendDevice device;
   private final String reducer;
-  private volatile Thread caller; // that calls listeners now, or null
+  private volatile Thread caller; // the thread that is calling a listener, or null
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
-  private Event lastEnded; // of those that were told of, or null; closed with its observation
-  private boolean complained;
+  private Event
+      lastEnded; // the end of the last reported reduction, or null; an observation owns it
+  private boolean warned;
   private long calls;
   private long bytes;
   private long observed;
@@ -46,26 +47,26 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Who wants to know.
+   * A listener.
    *
-   * @param origin when it came
-   * @param after the calls that had been made then, of which it is not told
+   * @param origin the event from which its times count
+   * @param after the number of calls before it was added, which are not reported to it
    */
   private record Listener(Consumer<Synchronization> consumer, Event origin, long after) {}
 
-  /** One reduction under way. */
+  /** The times of one reduction. */
   public final class Observation {
     private final Resources events = new Resources();
     private final Event ready;
     private final Event started;
-    private Event ended; // null if it is the last of all
-    private final Event wanted;
+    private Event ended; // null if it has become lastEnded
+    private final Event awaited;
     private long sequence;
     private int bucket;
     private ReduceOp op;
     private DataType type;
     private long size;
-    private boolean beside;
+    private boolean overlapped;
     private boolean complete;
 
     private Observation() {
@@ -73,45 +74,45 @@ public final class Observer implements AutoCloseable {
         ready = events.add(device.createEvent(true));
         started = events.add(device.createEvent(true));
         ended = events.add(device.createEvent(true));
-        wanted = events.add(device.createEvent(true));
+        awaited = events.add(device.createEvent(true));
       } catch (RuntimeException | Error e) {
         events.closeAfter(e);
         throw e;
       }
     }
 
-    /** The data is there, on the stream that computes. */
+    /** Records on the compute stream that the data is ready. */
     public void ready(Stream stream) {
       ready.record(stream);
     }
 
-    /** The next on this stream is the reduction. */
+    /** Records the start on the stream of the reduction, just before it. */
     public void starts(Stream stream) {
       started.record(stream);
     }
 
-    /** The last on this stream was the reduction. */
+    /** Records the end on the stream of the reduction, just after it. */
     public void ends(Stream stream) {
       ended.record(stream);
     }
 
     /**
-     * From here on, the stream that computes waits for the reduction. Not called for reductions
-     * that are in that stream themselves.
+     * Records on the compute stream that it now waits for the reduction. Not called for reductions
+     * that run on the compute stream itself.
      */
-    public void wanted(Stream stream) {
-      wanted.record(stream);
-      beside = true;
+    public void awaited(Stream stream) {
+      awaited.record(stream);
+      overlapped = true;
     }
 
-    /** All events have been recorded. */
+    /** Marks that all events have been recorded. */
     public void complete() {
       synchronized (Observer.this) {
         complete = true;
       }
     }
 
-    /** It ended in an exception. */
+    /** Drops the observation of a reduction that has failed. */
     public void forget() {
       synchronized (Observer.this) {
         pending.remove(this);
@@ -120,11 +121,11 @@ public final class Observer implements AutoCloseable {
     }
 
     private boolean isOver() {
-      return complete && ended.isDone() && (!beside || wanted.isDone());
+      return complete && ended.isDone() && (!overlapped || awaited.isDone());
     }
   }
 
-  /** Tells a listener of the calls from now on. */
+  /** Adds a listener, to which later calls are reported. Returns the origin of its times. */
   public synchronized Event listen(Consumer<Synchronization> listener) {
     Event origin = device.createEvent(true);
     try {
@@ -138,7 +139,7 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Refuses calls by a listener: they would be told to listeners, too, without end.
+   * Throws if a listener makes this call: reporting it to listeners would not end.
    *
    * @param rank this rank
    * @throws IllegalStateException if a listener makes this call
@@ -153,34 +154,35 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Counts a call that is about to be made, and begins to observe it if somebody wants that.
+   * Counts a call that is about to be made, and begins to observe it if there is a listener or a
+   * recording.
    *
-   * @param stream where the data is computed
-   * @return null if nobody does, or if the call is only noted for a graph, which has no time
+   * @param stream the stream on which the data is computed
+   * @return null if there is none, or if the call is captured into a graph and so has no time
    */
   public synchronized Observation begin(
       DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
     calls++;
     bytes += buffer.sizeInBytes();
-    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isWanted())) {
+    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isRecorded())) {
       return null;
     }
     if (stream.isCapturing()) {
       return null;
     }
-    Observation observation = free.isEmpty() ? new Observation() : again();
+    Observation observation = free.isEmpty() ? new Observation() : reused();
     observation.sequence = calls;
     observation.bucket = bucket;
     observation.op = op;
     observation.type = buffer.type();
     observation.size = buffer.sizeInBytes();
-    observation.beside = false;
+    observation.overlapped = false;
     observation.complete = false;
     pending.add(observation);
     return observation;
   }
 
-  private Observation again() {
+  private Observation reused() {
     Observation observation = free.peek();
     if (observation.ended == null) {
       observation.ended = observation.events.add(device.createEvent(true));
@@ -189,8 +191,8 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Tells of those that are over. A stream that is being captured must not be asked, so nothing is
-   * told meanwhile.
+   * Reports the reductions that are complete. Does nothing while the stream is being captured,
+   * because events must not be queried then.
    */
   public synchronized void deliver(Stream stream) {
     if (!pending.isEmpty() && !stream.isCapturing()) {
@@ -199,11 +201,11 @@ public final class Observer implements AutoCloseable {
   }
 
   private void deliver() {
-    while (!pending.isEmpty() && pending.peek().isOver() && haveBegun()) {
+    while (!pending.isEmpty() && pending.peek().isOver() && haveOriginsPassed()) {
       Observation o = pending.remove();
       try {
         deliver(o);
-      } finally { // also if its times cannot be had
+      } finally { // even if reading the times fails
         Event earlier = lastEnded;
         lastEnded = o.ended;
         o.ended = earlier;
@@ -214,9 +216,9 @@ public final class Observer implements AutoCloseable {
 
   private void deliver(Observation o) {
     observed++;
-    Event started = begun(o);
+    Event started = startOf(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
-    double exposed = o.beside ? within(duration, o.wanted.millisecondsTo(o.ended)) : duration;
+    double exposed = o.overlapped ? within(duration, o.awaited.millisecondsTo(o.ended)) : duration;
     double queued = Math.max(0, o.ready.millisecondsTo(started));
     totalDuration += duration;
     totalExposed += exposed;
@@ -226,18 +228,20 @@ public final class Observer implements AutoCloseable {
         deliver(listener, synchronization(o, startedAt, queued, duration, exposed));
       }
     }
-    if (FLIGHT_RECORDER && SynchronizationEvent.isWanted()) {
+    if (FLIGHT_RECORDER && SynchronizationEvent.isRecorded()) {
       SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
     }
   }
 
-  /** Reductions follow one another, even where the next one is on the device already. */
-  private Event begun(Observation o) {
+  /**
+   * The start of a reduction, but not before the end of the last one: reductions do not overlap.
+   */
+  private Event startOf(Observation o) {
     return lastEnded != null && lastEnded.millisecondsTo(o.started) < 0 ? lastEnded : o.started;
   }
 
-  /** Whether the listeners' times have begun: on another stream that may come late. */
-  private boolean haveBegun() {
+  /** Whether all origins are done: the device's own stream may be behind the others. */
+  private boolean haveOriginsPassed() {
     for (Listener listener : listeners) {
       if (!listener.origin.isDone()) {
         return false;
@@ -256,14 +260,14 @@ public final class Observer implements AutoCloseable {
         o.sequence, o.bucket, o.op, o.type, o.size, reducer, startedAt, queued, duration, exposed);
   }
 
-  /** What a listener throws is its own affair: the other ranks are in the same call. */
+  /** Does not rethrow a listener's exception, because the other ranks are in the same call. */
   private void deliver(Listener listener, Synchronization synchronization) {
     caller = Thread.currentThread();
     try {
       listener.consumer.accept(synchronization);
     } catch (RuntimeException | Error e) {
-      if (!complained) {
-        complained = true;
+      if (!warned) {
+        warned = true;
         log.warn(
             "a listener has thrown, and is told further on: {}; this is logged once for each sync",
             synchronization,
@@ -274,7 +278,7 @@ public final class Observer implements AutoCloseable {
     }
   }
 
-  /** What was done so far, in a line; empty if nothing was. */
+  /** Summarizes all calls so far in one line; empty if there were none. */
   public synchronized String summary() {
     if (calls == 0) {
       return "";
@@ -292,7 +296,7 @@ public final class Observer implements AutoCloseable {
                 totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
   }
 
-  /** Tells of those that are over; the others are forgotten. */
+  /** Reports the reductions that are complete, and drops the others. */
   @Override
   public synchronized void close() {
     List<AutoCloseable> all = new ArrayList<>();

@@ -10,7 +10,9 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 import org.gradientsync.Synchronization;
 
-/** {@link Synchronization} as Flight Recorder keeps it. Used only where the JDK has it. */
+/**
+ * {@link Synchronization} as an event of JDK Flight Recorder. Used only if the JDK has that module.
+ */
 @Name("org.gradientsync.Synchronization")
 @Label("Gradient Synchronization")
 @Description(
@@ -54,8 +56,8 @@ public final class SynchronizationEvent extends Event {
   @Timespan
   long exposed;
 
-  /** Whether a recording wants these events. Costs nothing if none does. */
-  static boolean isWanted() {
+  /** Whether a recording has enabled these events. Costs nothing if none has. */
+  static boolean isRecorded() {
     return PROBE.isEnabled();
   }
 

@@ -1,2 +1,2 @@
-/** Times of reductions, for listeners and for Flight Recorder. */
+/** The times of reductions, for listeners and JDK Flight Recorder. */
 package org.gradientsync.internal.observation;

@@ -9,16 +9,16 @@ import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 
-/** Lists of texts that ranks tell each other, as bytes: each rank's are read by all others. */
+/** Exchanges lists of texts between ranks, so that every rank has the lists of all ranks. */
 public final class Answers {
-  /** Of one rank; far more than any rank says, and little enough to make room for. */
-  static final int MOST_BYTES = 1 << 20;
+  /** The limit for one rank: far more than any rank sends, but little enough to allocate. */
+  static final int MAX_BYTES = 1 << 20;
 
   private Answers() {}
 
   /**
-   * Tells all ranks a text, and returns what each of them tells, taken apart at each zero
-   * character. Collective.
+   * Sends a text to all ranks, and returns the text of each rank, split at each zero character.
+   * Collective.
    */
   public static List<String[]> exchange(Communicator communicator, String text) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
@@ -31,18 +31,18 @@ public final class Answers {
     return parse(all.array(), lengths);
   }
 
-  /** How much room each rank's answer takes. */
+  /** The bytes of the longest answer, to which all answers are padded. */
   static int longest(long[] lengths) {
     int longest = 0;
     for (int rank = 0; rank < lengths.length; rank++) {
-      if (lengths[rank] < 0 || lengths[rank] > MOST_BYTES) {
+      if (lengths[rank] < 0 || lengths[rank] > MAX_BYTES) {
         throw new UnavailableException(
             "a rank's answer cannot be read: rank="
                 + rank
                 + ", bytes="
                 + lengths[rank]
                 + ", most="
-                + MOST_BYTES
+                + MAX_BYTES
                 + "; run the same version of this library on all ranks");
       }
       longest = Math.max(longest, (int) lengths[rank]);
@@ -51,11 +51,12 @@ public final class Answers {
   }
 
   /**
-   * Takes the texts apart.
+   * Splits the texts.
    *
-   * @param all each rank's bytes, in {@link #longest} bytes for each
-   * @param lengths how many of them each rank has used
-   * @return the texts of each rank, not to be changed: ranks that answer alike have one array
+   * @param all the answers, each padded to {@link #longest} bytes
+   * @param lengths the number of bytes of each rank's answer
+   * @return the texts of each rank, which the caller must not change because ranks with equal
+   *     answers share an array
    */
   static List<String[]> parse(byte[] all, long[] lengths) {
     int longest = longest(lengths);
@@ -68,7 +69,7 @@ public final class Answers {
           repeated
               && Arrays.equals(
                   all, from, from + bytes, all, from - longest, from - longest + bytes);
-      answers.add( // most ranks answer alike, and each one reads the answers of all
+      answers.add( // most answers are equal, and each rank reads all of them
           repeated
               ? answers.get(rank - 1)
               : new String(all, from, bytes, StandardCharsets.UTF_8).split("\0", -1));

@@ -12,10 +12,10 @@ import org.gradientsync.GradientSync;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The devices and reducers that the class path has, and those that it lacks. */
+/** The providers on the class path, and the modules of those that are missing. */
 public final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
-  private static final Set<Class<?>> TOLD = ConcurrentHashMap.newKeySet(); // in this process
+  private static final Set<Class<?>> WARNED = ConcurrentHashMap.newKeySet(); // in this process
   private static final String HERE = "gradient-sync-api";
   private static final Map<String, String> DEVICES =
       Map.of("host", HERE, "cuda", "gradient-sync-cuda");
@@ -31,14 +31,14 @@ public final class Providers {
   private Providers() {}
 
   /**
-   * Those of a service, the highest priority first.
+   * Loads the providers of a service, the highest priority first.
    *
-   * @param own one that this module has
+   * @param own a provider of this module, whose absence shows that service files were lost
    */
   static <P> List<P> of(Class<P> service, Class<? extends P> own, ToIntFunction<P> priority) {
     List<P> providers = new ArrayList<>();
     ServiceLoader.load(service).forEach(providers::add);
-    if (providers.stream().noneMatch(own::isInstance) && TOLD.add(service)) {
+    if (providers.stream().noneMatch(own::isInstance) && WARNED.add(service)) {
       log.warn(
           "META-INF/services/{} does not name what {} has: jars were merged into one, and their files"
               + " there were not; some reducers and devices are missing",
@@ -50,10 +50,10 @@ public final class Providers {
   }
 
   /**
-   * Where a device or reducer is that was not found, for an error text.
+   * Names the module of a device or reducer that was not found, for an error text.
    *
    * @param what {@code device} or {@code reducer}
-   * @param name in small letters
+   * @param name the name in lower case
    */
   static String whereIs(String what, String name) {
     boolean device = what.equals("device");

@@ -36,8 +36,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Finds the launcher, then the device, then the reducer. The ranks tell each other what they can
- * use, so all of them take the same or all of them throw.
+ * Selects the launcher, then the device, then the reducer. The ranks exchange what they can use, so
+ * all of them select the same or all of them throw.
  */
 public final class Selection {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
@@ -46,23 +46,23 @@ public final class Selection {
   private final Settings settings;
 
   /**
-   * A selection.
+   * Creates a selection.
    *
-   * @param settings what the user asked for
+   * @param settings the user's settings
    */
   public Selection(Settings settings) {
     this.settings = settings;
   }
 
   /**
-   * What has been found, for one rank.
+   * The result of the selection for one rank.
    *
-   * @param group the ranks
-   * @param communicator of the same ranks; closes the group
-   * @param wire what FLOAT32 travels as, or null where it travels as it is
-   * @param finite whether the sync has to look for elements that are not finite, because the
-   *     reducer does not
-   * @param alternatives the reducers that were not chosen, and why
+   * @param group the sync's ranks
+   * @param communicator a communicator of the same ranks, which closes the group
+   * @param wire the type in which FLOAT32 travels, or null without a wire type
+   * @param finite whether the sync must check that elements are finite, because the reducer does
+   *     not
+   * @param alternatives the reducers that were not selected, and why
    */
   public record Choice(
       ProcessGroup group,
@@ -74,12 +74,12 @@ public final class Selection {
       Map<String, String> alternatives) {}
 
   /**
-   * Finds them. Collective.
+   * Selects launcher, device and reducer. Collective.
    *
    * @param given all ranks of the job, or null to look for a launcher
    */
   public Choice choose(ProcessGroup given) {
-    settings.meetsByMessages(); // a mistake in it is told at once
+    settings.meetsByMessages(); // throws now if the value is wrong
     ProcessGroup world = given != null ? given : launch();
     ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
     GroupCommunicator communicator = new GroupCommunicator(group);
@@ -95,8 +95,8 @@ public final class Selection {
         requireDenormals(communicator);
       }
       Map<String, String> rejected = new LinkedHashMap<>();
-      Map<String, String> others = new LinkedHashMap<>();
-      reducer = reducer(communicator, group, device, rejected, others);
+      Map<String, String> alternatives = new LinkedHashMap<>();
+      reducer = reducer(communicator, group, device, rejected, alternatives);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
@@ -105,14 +105,14 @@ public final class Selection {
       group.addState(device::state);
       group.addState(reducer::state);
       boolean finite = settings.finite() && !reducer.checksFinite();
-      return new Choice(group, communicator, device, reducer, wire, finite, others);
+      return new Choice(group, communicator, device, reducer, wire, finite, alternatives);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, reducer, device, communicator);
       throw e;
     }
   }
 
-  /** One line for the job; the other ranks' are for those who look closely. */
+  /** Logs one line for the job; the lines of the other ranks are for debugging. */
   private static void report(
       ProcessGroup group,
       BackendDevice device,
@@ -176,8 +176,8 @@ public final class Selection {
   }
 
   /**
-   * Ranks that round in different ways would have different weights after the first step, and those
-   * that do not look for what is not finite would be told of it by others only.
+   * With different wire types, ranks would have different weights after the first step. With
+   * different checks, some ranks would not detect their own values that are not finite.
    */
   private void requireSame(GroupCommunicator communicator) {
     String asked = "wire=" + settings.get("wire").orElse("(none)");
@@ -199,7 +199,7 @@ public final class Selection {
     }
   }
 
-  /** The host adds on the calling thread, whose shard of the sums would differ from the others'. */
+  /** Flushing denormals on one rank would change the bits of the shard that this rank reduces. */
   private static void requireDenormals(GroupCommunicator communicator) {
     if (communicator.size() == 1) {
       return; // nothing is added
@@ -244,7 +244,7 @@ public final class Selection {
       ProcessGroup group,
       BackendDevice device,
       Map<String, String> rejected,
-      Map<String, String> others) {
+      Map<String, String> alternatives) {
     SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
     List<ReducerProvider> providers =
         Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
@@ -261,20 +261,22 @@ public final class Selection {
                       ? Availability.no(failed.get(p.name()))
                       : p.availability(context),
               rejected,
-              others);
+              alternatives);
       try {
         return provider.create(context);
       } catch (UnavailableException e) {
-        // on every rank alike: building is a collective, and its outcome is agreed in it
+        // every rank throws: create is collective, and the ranks agree on its outcome
         failed.put(provider.name(), e.getMessage());
       }
     }
   }
 
   /**
-   * The provider of the highest priority that all ranks can use, or the one that the user named.
+   * Chooses the provider of the highest priority that all ranks can use, or the one that the user
+   * named.
    *
-   * @param others becomes why each other one was not taken
+   * @param rejected receives the reason against each better provider
+   * @param alternatives receives the reason against each other provider
    */
   private <P> P choose(
       GroupCommunicator communicator,
@@ -283,7 +285,7 @@ public final class Selection {
       Function<P, String> name,
       Function<P, Availability> availability,
       Map<String, String> rejected,
-      Map<String, String> others) {
+      Map<String, String> alternatives) {
     String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
@@ -319,23 +321,26 @@ public final class Selection {
       if (asked != null && !asked.equalsIgnoreCase(candidate)) {
         continue;
       }
-      String cause = causeAgainst(candidate, answers);
+      String cause = rejection(candidate, answers);
       if (cause == null) {
-        others.clear(); // of an earlier choice, which could not be built
+        alternatives.clear(); // remove those of an earlier choice that could not be created
         for (P each : providers) {
           String other = name.apply(each);
           if (!other.equals(candidate)) {
-            String against = causeAgainst(other, answers);
+            String rejection = rejection(other, answers);
             String beaten = asked == null ? "slower than " + candidate : "not asked for";
-            others.put(other, against == null ? USABLE + ", but " + beaten : against);
+            alternatives.put(other, rejection == null ? USABLE + ", but " + beaten : rejection);
           }
         }
         return provider;
       }
-      boolean told = rejected.put(candidate, cause) != null; // as one was chosen and not built
+      boolean rejectedBefore = rejected.put(candidate, cause) != null; // by an earlier choice
       List<Integer> able = ranksThatCanUse(candidate, answers);
-      // By a rank that can: rank 0 may not have it on its class path, and not come here.
-      if (asked == null && !told && !able.isEmpty() && able.get(0) == communicator.rank()) {
+      // A rank that can use it logs: rank 0 may not have it on its class path and not get here.
+      if (asked == null
+          && !rejectedBefore
+          && !able.isEmpty()
+          && able.get(0) == communicator.rank()) {
         log.warn(
             "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
       }
@@ -364,8 +369,8 @@ public final class Selection {
             + causes);
   }
 
-  /** Null if all ranks can use it, or why the first one that cannot, cannot. */
-  static String causeAgainst(String candidate, List<String[]> answers) {
+  /** The reason of the first rank that cannot use a candidate, or null if all ranks can. */
+  static String rejection(String candidate, List<String[]> answers) {
     for (int rank = 0; rank < answers.size(); rank++) {
       String verdict = verdict(candidate, answers.get(rank));
       if (!verdict.equals(USABLE)) {
@@ -392,7 +397,9 @@ public final class Selection {
     return verdict;
   }
 
-  /** Every rank's answer: what it was asked for, then names and verdicts by turns. */
+  /**
+   * Returns every rank's answer: the name that its user asked for, then pairs of name and verdict.
+   */
   private static List<String[]> exchange(
       GroupCommunicator communicator, String asked, Map<String, String> own) {
     StringBuilder text = new StringBuilder(asked == null ? "" : asked);

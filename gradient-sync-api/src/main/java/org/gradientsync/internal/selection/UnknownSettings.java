@@ -12,11 +12,11 @@ import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Tells of settings that nobody reads, which are mistyped more often than not. */
+/** Warns of settings that no provider reads, which are often misspelled. */
 public final class UnknownSettings {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final String PREFIX = "gradientsync.";
-  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet(); // once in each process
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet(); // once in each process
 
   private UnknownSettings() {}
 
@@ -26,14 +26,14 @@ public final class UnknownSettings {
     ServiceLoader.load(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
     for (String name : settings.names()) {
       if (!known.contains(name)) {
-        tell(PREFIX + name, settings.get(name).orElse(""), rank, known);
+        warnOnce(PREFIX + name, settings.get(name).orElse(""), rank, known);
       }
     }
     for (String property : System.getProperties().stringPropertyNames()) {
       String letters = letters(property);
       if (!property.startsWith(PREFIX)
           && (letters.startsWith("gradientsync") || letters.startsWith("orggradientsync"))) {
-        tell(property, System.getProperty(property), rank, known);
+        warnOnce(property, System.getProperty(property), rank, known);
       }
     }
     Set<String> variables = new TreeSet<>();
@@ -42,18 +42,18 @@ public final class UnknownSettings {
         .forEach(
             (variable, value) -> {
               if (variables.contains(letters(variable))) {
-                tell("environment variable " + variable, value, rank, known);
+                warnOnce("environment variable " + variable, value, rank, known);
               }
             });
   }
 
-  /** What is left of a name if neither case nor what is between the letters counts. */
+  /** Reduces a name to its letters in lower case, to recognize other spellings. */
   private static String letters(String name) {
     return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
   }
 
-  private static void tell(String name, String value, int rank, Set<String> known) {
-    if (TOLD.add(name)) {
+  private static void warnOnce(String name, String value, int rank, Set<String> known) {
+    if (WARNED.add(name)) {
       log.warn(
           "no module here reads this setting: {}={}, rank={}; known, as system properties that begin"
               + " with {} or with the builder: {}",

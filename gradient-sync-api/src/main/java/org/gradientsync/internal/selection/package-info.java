@@ -1,2 +1,2 @@
-/** Finds the launcher, the device and the reducer that all ranks can use. */
+/** Selects the launcher, the device and the reducer that all ranks can use. */
 package org.gradientsync.internal.selection;

@@ -34,7 +34,7 @@ import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** One rank's sync: its calls in their order, handed to the reducer. */
+/** One rank's sync: it runs the program's calls one after the other, on the reducer. */
 final class GradientSyncImpl extends GradientSync implements BucketSync {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
@@ -47,7 +47,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private final boolean finite;
   private final Map<String, String> alternatives;
   private CallInterceptor interceptor; // or null
-  private Communicator shown; // to the program
+  private Communicator
+      programCommunicator; // the program's view of the communicator, possibly wrapped
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -61,7 +62,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
-    shown = communicator;
+    programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
   }
 
@@ -95,10 +96,10 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   private void reduce(DeviceBuffer buffer, ReduceOp op) {
-    synchronized (group) { // so that no other thread closes what has been checked
+    synchronized (group) { // so that no other thread closes the buffer after the checks
       requireOwn(buffer);
       op.requireDefinedFor(buffer.type());
-      lookForNotFinite(buffer);
+      checkFinite(buffer);
       Stream stream = device.streamOf(buffer);
       Observer.Observation observation = observer.begin(buffer, stream, op, -1);
       if (observation == null) {
@@ -174,7 +175,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   @Override
   public void barrier() {
     requireOpen();
-    shown.barrier();
+    programCommunicator.barrier();
   }
 
   @Override
@@ -224,7 +225,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
 
   @Override
   public Communicator communicator() {
-    return shown;
+    return programCommunicator;
   }
 
   @Override
@@ -251,14 +252,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       }
       closed = true;
       Resources.closeAll(
-          reducer, // and with it all that has been enqueued
+          reducer, // which waits for the work enqueued on the device
           this::report,
           communicator,
           device);
     }
   }
 
-  /** One line for the job, as at the start. */
+  /** Logs one line for the job, as at the start. */
   private void report() {
     try {
       observer.close();
@@ -335,25 +336,25 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     }
     synchronized (group) {
       requireOwn(given);
-      lookForNotFinite(given);
+      checkFinite(given);
       reducer.allReduce(given, ReduceOp.AVERAGE);
     }
   }
 
   void intercept(CallInterceptor newInterceptor) {
     interceptor = newInterceptor;
-    shown = newInterceptor.around(communicator, this::awaitThread);
+    programCommunicator = newInterceptor.around(communicator, this::awaitThread);
     device.intercept(newInterceptor);
   }
 
-  /** What a call of the program's is made with; null if it is to be left out. */
+  /** The buffer for the program's call, or null to skip the call. */
   private DeviceBuffer intercepted(DeviceBuffer buffer) {
     Objects.requireNonNull(buffer, "buffer");
     return interceptor == null ? buffer : interceptor.beforeCall(buffer);
   }
 
-  /** The ranks tell each other when they meet, so that all of them throw. */
-  private void lookForNotFinite(DeviceBuffer buffer) {
+  /** The rendezvous exchanges the result, so that all ranks throw. */
+  private void checkFinite(DeviceBuffer buffer) {
     if (finite) {
       group.found(device.firstNotFinite(buffer));
     }

@@ -11,16 +11,16 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 
-/** Builds syncs; found by its name, see {@link GradientSync#builder}. */
+/** Builds syncs. {@link GradientSync#builder} finds this class by its name. */
 public final class SyncBuilder extends GradientSync.Builder implements CallInterceptor.Installer {
   private final Map<String, String> chosen = new LinkedHashMap<>();
   private ProcessGroup world;
   private Function<GradientSync, CallInterceptor> interceptor;
 
-  /** Nothing is chosen yet. */
+  /** For {@link GradientSync#builder}. */
   public SyncBuilder() {}
 
-  /** The builder behind the public class, which has no other implementation. */
+  /** Casts a builder to the only implementation. */
   public static SyncBuilder of(GradientSync.Builder builder) {
     return (SyncBuilder) builder;
   }
@@ -39,10 +39,9 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
   }
 
   /**
-   * Joins the ranks of a job that the caller knows, instead of looking for a launcher. For
-   * backends.
+   * Sets the job's ranks, instead of looking for a launcher. For backends.
    *
-   * @param newWorld all ranks of the job; stays its owner's
+   * @param newWorld all ranks of the job; the caller closes it
    * @return this builder
    */
   public SyncBuilder ranks(ProcessGroup newWorld) {

@@ -1,2 +1,2 @@
-/** One rank's sync: its calls, in one order. */
+/** The implementation of the sync. */
 package org.gradientsync.internal.sync;

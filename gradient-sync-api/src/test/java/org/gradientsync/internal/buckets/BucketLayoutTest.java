@@ -13,7 +13,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.Parameter;
 import org.junit.jupiter.api.Test;
 
-/** Which gradient lies where. */
+/** Tests the bucket and offset of each gradient. */
 class BucketLayoutTest {
   private static final DataType[] TYPES = {
     DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64
@@ -84,7 +84,7 @@ class BucketLayoutTest {
   void bucketsAreInTheOrderInWhichTheyBecomeFull() {
     Parameter half = new Parameter("h", DataType.FLOAT16, 1);
     Parameter wide = new Parameter("d", DataType.FLOAT64, 1);
-    // One of each type; the halves and the wide one never fill a bucket.
+    // One bucket per type; the 16-bit and 64-bit gradients never fill theirs.
     List<Parameter> model = List.of(half, floats(64), wide, floats(64), floats(64), half);
     BucketLayout layout = layout(model, new int[] {0, 1, 2, 3, 4, 5}, 1 << 20, 512);
     assertEquals(

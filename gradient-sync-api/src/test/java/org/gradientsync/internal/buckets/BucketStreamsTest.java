@@ -13,7 +13,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.BackendDevice;
 import org.junit.jupiter.api.Test;
 
-/** Which bucket is averaged on which stream, and what becomes of the streams. */
+/** Tests which stream averages which bucket, and that the streams are closed. */
 class BucketStreamsTest {
   private final List<Named> created = new ArrayList<>();
   private final List<String> closed = new ArrayList<>();
@@ -43,7 +43,7 @@ class BucketStreamsTest {
     }
   }
 
-  /** Makes streams, and nothing else. */
+  /** A device that only creates streams. */
   private final BackendDevice device =
       (BackendDevice)
           Proxy.newProxyInstance(
@@ -68,7 +68,7 @@ class BucketStreamsTest {
   }
 
   @Test
-  void twoByTurnsAndTheLastHasTheWholeDevice() {
+  void twoAlternateAndTheLastBucketHasTheWholeDevice() {
     assertEquals(
         List.of("sparing 0", "sparing 1", "sparing 0", "sparing 1", "whole 2"),
         names(false, true, 5));
@@ -81,20 +81,20 @@ class BucketStreamsTest {
   }
 
   @Test
-  void aReducerThatBlocksTheHostHasOne() {
+  void aBlockingReducerHasOneStream() {
     assertEquals(List.of("sparing 0", "sparing 0", "sparing 0"), names(true, true, 3));
     assertEquals(List.of("sparing 0"), closed);
   }
 
   @Test
-  void withoutOverlapItIsTheOneThatComputes() {
+  void withoutOverlapItIsTheComputeStream() {
     assertEquals(List.of("compute", "compute"), names(false, false, 2));
     assertEquals(List.of("compute", "compute"), names(true, false, 2));
-    assertEquals(List.of(), closed); // its owner's
+    assertEquals(List.of(), closed); // its owner closes it
   }
 
   @Test
-  void whatWasMadeIsGivenUpIfAnotherCannotBe() {
+  void streamsAreClosedIfCreatingAnotherFails() {
     most = 2;
     assertThrows(
         GradientSyncException.class, () -> new BucketStreams(device, false, compute, true));

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** One after the other, and an end in any case. */
+/** Tests the order of work, failures, cancellation and closing. */
 @Timeout(60)
 class CommunicationThreadTest {
   private final CommunicationThread thread = new CommunicationThread(3);
@@ -53,12 +53,12 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void carriesOutInOrderOnADaemon() {
+  void runsWorkInOrderOnADaemon() {
     assertTrue(started().isDaemon());
     long last = 0;
     for (int i = 0; i < 1000; i++) {
       int number = i;
-      long ticket = lane.hand(() -> done.add(number));
+      long ticket = lane.submit(() -> done.add(number));
       assertEquals(last + 1, ticket);
       last = ticket;
     }
@@ -66,15 +66,15 @@ class CommunicationThreadTest {
     assertTrue(done.size() >= 500);
     lane.await(last);
     assertEquals(IntStream.range(0, 1000).boxed().toList(), done);
-    lane.await(0); // what nobody handed over
+    lane.await(0); // a ticket before the first
     thread.awaitAll();
   }
 
   @Test
-  void awaitWaitsForNothingLater() {
+  void awaitDoesNotWaitForLaterWork() {
     CountDownLatch latch = new CountDownLatch(1);
-    long first = lane.hand(() -> done.add(1));
-    long second = lane.hand(waitsFor(latch));
+    long first = lane.submit(() -> done.add(1));
+    long second = lane.submit(waitsFor(latch));
     lane.await(first);
     assertEquals(List.of(1), done);
     latch.countDown();
@@ -82,23 +82,23 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void aFailureIsThrownForItsWorkAndAllThatComesAfter() {
+  void aFailureIsThrownForItsWorkAndAllLaterWork() {
     CountDownLatch latch = new CountDownLatch(1);
     IllegalArgumentException mine = new IllegalArgumentException("mine");
-    long before = lane.hand(waitsFor(latch));
-    long failing = lane.hand(() -> fail(mine));
-    long after = lane.hand(() -> done.add(2));
-    long another = other.hand(() -> done.add(3));
+    long before = lane.submit(waitsFor(latch));
+    long failing = lane.submit(() -> fail(mine));
+    long after = lane.submit(() -> done.add(2));
+    long another = other.submit(() -> done.add(3));
     latch.countDown();
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(after)));
-    lane.await(before); // has gone well
+    lane.await(before); // succeeded
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(failing)));
     assertBroken(mine, thread::awaitAll);
     assertBroken(mine, () -> other.await(another));
     other.await(before);
-    long later = lane.hand(() -> done.add(4));
+    long later = lane.submit(() -> done.add(4));
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(later)));
-    assertEquals(List.of(), done); // nothing has been carried out since
+    assertEquals(List.of(), done); // all later work was skipped
   }
 
   private static void fail(RuntimeException e) {
@@ -114,7 +114,7 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void whatFailsOnAllRanksEndsItsLaneOnly() {
+  void failuresOfAllRanksEndOnlyTheirLane() {
     for (RuntimeException mine :
         List.of(
             new NotFiniteException("mine"),
@@ -122,23 +122,23 @@ class CommunicationThreadTest {
             new RankLostException("mine"))) {
       CommunicationThread.Lane own = thread.lane();
       done.clear();
-      long failing = own.hand(() -> fail(mine));
-      long after = own.hand(() -> done.add(1));
-      long another = other.hand(() -> done.add(2));
+      long failing = own.submit(() -> fail(mine));
+      long after = own.submit(() -> done.add(1));
+      long another = other.submit(() -> done.add(2));
       assertSame(mine, assertThrows(RuntimeException.class, () -> own.await(failing)));
       assertSame(mine, assertThrows(RuntimeException.class, () -> own.await(after)));
       other.await(another);
       thread.awaitAll();
-      own.abandon(own.hand(() -> done.add(3))); // harms nobody
-      other.await(other.hand(() -> done.add(4)));
+      own.abandon(own.submit(() -> done.add(3))); // does nothing
+      other.await(other.submit(() -> done.add(4)));
       assertEquals(List.of(2, 4), done);
     }
   }
 
   @Test
-  void aFailureSaysWhoWaitedForIt() {
+  void aFailureShowsWhereItWasAwaited() {
     RankLostException mine = new RankLostException("mine");
-    long failing = lane.hand(() -> fail(mine));
+    long failing = lane.submit(() -> fail(mine));
     assertThrows(RankLostException.class, () -> lane.await(failing));
     Throwable place = mine.getSuppressed()[0];
     assertTrue(place.getMessage().contains("rank 3"), place.getMessage());
@@ -151,7 +151,7 @@ class CommunicationThreadTest {
   void errorsAreThrownToo() {
     OutOfMemoryError mine = new OutOfMemoryError("mine");
     long ticket =
-        lane.hand(
+        lane.submit(
             () -> {
               throw mine;
             });
@@ -160,7 +160,7 @@ class CommunicationThreadTest {
 
   @Test
   void anInterruptReachesTheWorkAndStaysSet() {
-    long ticket = lane.hand(waitsFor(new CountDownLatch(1)));
+    long ticket = lane.submit(waitsFor(new CountDownLatch(1)));
     Thread.currentThread().interrupt();
     assertThrows(RankLostException.class, () -> lane.await(ticket));
     assertTrue(Thread.interrupted());
@@ -168,24 +168,25 @@ class CommunicationThreadTest {
 
   @Test
   void anInterruptAfterTheWorkHarmsNothing() {
-    long ticket = lane.hand(() -> done.add(1));
+    long ticket = lane.submit(() -> done.add(1));
     lane.await(ticket);
     Thread.currentThread().interrupt();
     lane.await(ticket);
     assertTrue(Thread.interrupted());
     started().interrupt(); // it is waiting for work
-    lane.await(lane.hand(() -> done.add(2)));
-    lane.await(lane.hand(() -> assertFalse(Thread.currentThread().isInterrupted())));
+    lane.await(lane.submit(() -> done.add(2)));
+    lane.await(lane.submit(() -> assertFalse(Thread.currentThread().isInterrupted())));
     assertEquals(List.of(1, 2), done);
   }
 
   @Test
-  void abandonEndsWhatIsUnderWayAndDropsTheRest() {
-    long first = lane.hand(waitsFor(new CountDownLatch(1)));
-    long second = lane.hand(() -> done.add(1));
+  void abandonCancelsRunningAndWaitingWork() {
+    long first = lane.submit(waitsFor(new CountDownLatch(1)));
+    long second = lane.submit(() -> done.add(1));
     lane.abandon(second);
     assertEquals(List.of(), done);
-    assertThrows(RuntimeException.class, () -> lane.await(first)); // if begun, what has ended it
+    assertThrows(
+        RuntimeException.class, () -> lane.await(first)); // its interrupt, or its cancellation
     lane.abandon(second);
     IllegalStateException e = assertThrows(IllegalStateException.class, () -> other.await(second));
     assertTrue(e.getMessage().contains("rank=3"), e.getMessage());
@@ -194,19 +195,19 @@ class CommunicationThreadTest {
   }
 
   @Test
-  void abandonLeavesWhatIsDone() {
-    long ticket = lane.hand(() -> done.add(1));
+  void abandonKeepsCompletedWork() {
+    long ticket = lane.submit(() -> done.add(1));
     lane.await(ticket);
     lane.abandon(ticket);
-    lane.await(lane.hand(() -> done.add(2)));
+    lane.await(lane.submit(() -> done.add(2)));
     assertEquals(List.of(1, 2), done);
   }
 
   @Test
-  void abandonThrowsNothingWhateverTheWorkDoes() {
+  void abandonDoesNotThrowFailuresOfTheWork() {
     CountDownLatch never = new CountDownLatch(1);
     long ticket =
-        lane.hand(
+        lane.submit(
             () -> {
               try {
                 never.await();
@@ -220,18 +221,18 @@ class CommunicationThreadTest {
   @Test
   void closingEndsTheThread() throws InterruptedException {
     Thread own = started();
-    lane.hand(waitsFor(new CountDownLatch(1)));
+    lane.submit(waitsFor(new CountDownLatch(1)));
     thread.close();
     thread.close();
     own.join();
     IllegalStateException e =
-        assertThrows(IllegalStateException.class, () -> lane.hand(() -> done.add(1)));
+        assertThrows(IllegalStateException.class, () -> lane.submit(() -> done.add(1)));
     assertTrue(e.getMessage().contains("sync is closed: rank=3"), e.getMessage());
     assertEquals(List.of(), done);
   }
 
   @Test
   void theThreadItselfDoesNotWaitForItself() {
-    lane.await(lane.hand(thread::awaitAll));
+    lane.await(lane.submit(thread::awaitAll));
   }
 }

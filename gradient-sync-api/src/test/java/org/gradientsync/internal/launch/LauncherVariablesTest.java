@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What launchers say, and how many ranks were found. */
+/** Tests the comparison of launchers' variables with the number of ranks. */
 class LauncherVariablesTest {
   @TempDir Path folder;
 
@@ -87,7 +87,7 @@ class LauncherVariablesTest {
   }
 
   @Test
-  void whoStartedTheJobIsKnown() {
+  void theLauncherIsNamed() {
     assertEquals(
         new LauncherVariables.Job("srun", "SLURM_STEP_NUM_TASKS", 2, "0"),
         variables("SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0").job().orElseThrow());

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.mockito.MockMakers;
 
-/** The observing of a device that is later than its host, with a clock that the test sets. */
+/** Tests the observation of a device that is behind the host, with a clock that the test sets. */
 class ObserverTest {
   private final List<SimulatedEvent> made = new ArrayList<>();
   private final List<Synchronization> heard = new ArrayList<>();
@@ -31,7 +31,7 @@ class ObserverTest {
       mock(BackendDevice.class, withSettings().mockMaker(MockMakers.SUBCLASS));
   private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
   private final Stream compute = new SimulatedStream();
-  private final Stream beside = new SimulatedStream();
+  private final Stream communication = new SimulatedStream();
   private final Observer observer = new Observer(device, "played");
   private double now;
   private boolean capturing;
@@ -40,7 +40,7 @@ class ObserverTest {
   private final class SimulatedStream implements Stream {
     @Override
     public void waitFor(Event event) {
-      // the test knows what is done
+      // the test decides when events are done
     }
 
     @Override
@@ -55,11 +55,11 @@ class ObserverTest {
 
     @Override
     public void close() {
-      // nothing to give up
+      // nothing to release
     }
   }
 
-  /** Done when the test says so. */
+  /** An event that is done when the test sets it. */
   private final class SimulatedEvent implements Event {
     private double time = Double.NaN;
     private boolean done = true;
@@ -112,16 +112,16 @@ class ObserverTest {
   }
 
   /** A bucket's average, with the times of its four events. */
-  private void average(int bucket, double ready, double start, double end, double wanted) {
+  private void average(int bucket, double ready, double start, double end, double awaited) {
     Observer.Observation observation = begin(bucket);
     now = ready;
     observation.ready(compute);
     now = start;
-    observation.starts(beside);
+    observation.starts(communication);
     now = end;
-    observation.ends(beside);
-    now = wanted;
-    observation.wanted(compute);
+    observation.ends(communication);
+    now = awaited;
+    observation.awaited(compute);
     observation.complete();
   }
 
@@ -130,18 +130,19 @@ class ObserverTest {
   }
 
   @Test
-  void whatIsNotDoneIsToldLaterAndInOrder() {
+  void reductionsAreReportedInOrderWhenDone() {
     now = 1;
     SimulatedEvent origin = (SimulatedEvent) observer.listen(heard::add);
     average(0, 2, 3, 5, 4.5);
     average(1, 4, 5, 9, 5);
     observer.deliver(compute);
     assertEquals(List.of(), heard);
-    made.subList(5, made.size()).forEach(event -> event.done = true); // those of the second
+    made.subList(5, made.size())
+        .forEach(event -> event.done = true); // the second reduction's events
     observer.deliver(compute);
     assertEquals(List.of(), heard);
     allIsDone();
-    origin.done = false; // on a stream that is later
+    origin.done = false; // its stream is behind
     observer.deliver(compute);
     assertEquals(List.of(), heard);
     allIsDone();
@@ -156,10 +157,10 @@ class ObserverTest {
   }
 
   @Test
-  void exposedIsBetweenNothingAndAllOfIt() {
+  void exposedIsBetweenZeroAndTheDuration() {
     observer.listen(heard::add);
-    average(0, 1, 2, 4, 7); // wanted when it was over
-    average(1, 1, 5, 6, 3); // wanted before it began
+    average(0, 1, 2, 4, 7); // awaited after its end
+    average(1, 1, 5, 6, 3); // awaited before its start
     allIsDone();
     observer.deliver(compute);
     assertEquals(List.of(0.0, 1.0), heard.stream().map(Synchronization::exposed).toList());
@@ -174,7 +175,7 @@ class ObserverTest {
   void aReductionBeginsWhenTheOneBeforeHasEnded() {
     observer.listen(heard::add); // at 0
     average(0, 1, 2, 6, 9);
-    average(1, 3, 4, 10, 8); // on the device already while it waits for its turn
+    average(1, 3, 4, 10, 8); // on the device already, behind the first one
     average(2, 4, 11, 12, 12);
     allIsDone();
     observer.deliver(compute);
@@ -185,7 +186,7 @@ class ObserverTest {
   }
 
   @Test
-  void eachListenerHearsOfWhatBeginsAfterItCame() {
+  void listenersGetOnlyLaterReductions() {
     List<Synchronization> late = new ArrayList<>();
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
@@ -199,7 +200,7 @@ class ObserverTest {
   }
 
   @Test
-  void nothingIsAskedOrRecordedWhileAGraphIsCaptured() {
+  void nothingIsQueriedOrRecordedDuringCapture() {
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
     allIsDone();
@@ -213,7 +214,7 @@ class ObserverTest {
   }
 
   @Test
-  void eventsAreUsedAgainAndClosedInTheEnd() {
+  void eventsAreReusedAndClosed() {
     observer.listen(heard::add);
     for (int i = 0; i < 5; i++) {
       average(0, 1, 2, 3, 3);
@@ -222,7 +223,7 @@ class ObserverTest {
     }
     begin(1).forget();
     assertNotNull(begin(2)); // under way
-    assertEquals(1 + 4 + 1, made.size()); // one is kept, of when the last one ended
+    assertEquals(1 + 4 + 1, made.size()); // the end of the last reduction is kept
     begin(3).forget();
     assertEquals(1 + 2 * 4 + 1, made.size());
     observer.close();
@@ -231,7 +232,7 @@ class ObserverTest {
   }
 
   @Test
-  void closingTellsOfWhatIsDone() {
+  void closingReportsCompleteReductions() {
     observer.listen(heard::add);
     average(0, 1, 2, 3, 3);
     allIsDone();

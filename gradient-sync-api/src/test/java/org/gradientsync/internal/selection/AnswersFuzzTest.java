@@ -10,16 +10,16 @@ import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.UnavailableException;
 
-/** What other ranks may say of what they can use: any bytes, and any lengths of them. */
+/** Tests answers of other ranks with any bytes and any lengths. */
 class AnswersFuzzTest {
   @FuzzTest
   void anyLengthsMakeLittleRoomOrNone(FuzzedDataProvider data) {
     long[] lengths = data.consumeLongs(16);
     try {
       int longest = Answers.longest(lengths);
-      assertTrue(longest >= 0 && longest <= Answers.MOST_BYTES, "longest=" + longest);
+      assertTrue(longest >= 0 && longest <= Answers.MAX_BYTES, "longest=" + longest);
     } catch (UnavailableException e) {
-      assertTrue(Arrays.stream(lengths).anyMatch(l -> l < 0 || l > Answers.MOST_BYTES));
+      assertTrue(Arrays.stream(lengths).anyMatch(l -> l < 0 || l > Answers.MAX_BYTES));
     }
   }
 
@@ -33,7 +33,7 @@ class AnswersFuzzTest {
     List<String[]> answers =
         Answers.parse(Arrays.copyOf(all, lengths.length * Answers.longest(lengths)), lengths);
     assertEquals(lengths.length, answers.size());
-    String cause = Selection.causeAgainst(data.consumeRemainingAsString(), answers);
+    String cause = Selection.rejection(data.consumeRemainingAsString(), answers);
     assertTrue(cause == null || cause.contains("(rank "), cause);
     for (String[] answer : answers) {
       assertFalse(answer.length == 0);

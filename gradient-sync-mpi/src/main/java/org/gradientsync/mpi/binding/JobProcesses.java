@@ -11,23 +11,22 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The processes of this job that can be seen from here, found by what the launcher has put into
- * their environment. This names ranks that have not come, before MPI can. Works on Linux, within a
- * node, and finds nothing elsewhere.
+ * Finds this job's processes on this node by the launcher's variables in their environment. This
+ * names missing ranks before MPI can. Works only on Linux and finds nothing elsewhere.
  */
 final class JobProcesses {
   private static final Path PROC = Path.of("/proc");
-  private static final int COMMAND = 15; // how much of a thread's name Linux keeps
+  private static final int COMMAND = 15; // Linux truncates thread names to this length
   private static final String STARTS = MpiStart.THREAD.substring(0, COMMAND);
 
   /**
    * The process of a rank.
    *
-   * @param place where it is
+   * @param place its host and process id
    * @param hasCome whether it has begun to start MPI
    */
   record Found(RankPlace place, boolean hasCome) {
-    /** Why nothing has come of it. */
+    /** Describes why the rank is late. */
     String late(int rank) {
       String trouble = place.trouble();
       return "rank " + rank + " (" + place + ") " + (trouble.isEmpty() ? "has not come" : trouble);
@@ -36,7 +35,7 @@ final class JobProcesses {
 
   private JobProcesses() {}
 
-  /** By rank, without those that cannot be seen. */
+  /** Returns the visible processes by rank. */
   static Map<Integer, Found> find(Map<String, String> environment) {
     Map<Integer, Found> found = new HashMap<>();
     String job = environment.get("PMIX_NAMESPACE");
@@ -47,13 +46,14 @@ final class JobProcesses {
       for (Path process : processes) {
         int rank = rankOf(process, job);
         Found other = found.get(rank);
-        if (rank >= 0 && (other == null || !other.hasCome())) { // rather than a shell around it
+        if (rank >= 0
+            && (other == null || !other.hasCome())) { // prefers the JVM to a shell around it
           RankPlace place = RankPlace.of(host(), Long.parseLong(process.getFileName().toString()));
           found.put(rank, new Found(place, startsMpi(process)));
         }
       }
     } catch (IOException | DirectoryIteratorException e) {
-      found.clear(); // then nobody is named
+      found.clear(); // names no ranks
     }
     return found;
   }
@@ -72,7 +72,7 @@ final class JobProcesses {
               .orElse(-1)
           : -1;
     } catch (IOException e) {
-      return -1; // another user's, or it has ended
+      return -1; // another user's process, or it has ended
     }
   }
 
@@ -91,7 +91,7 @@ final class JobProcesses {
     }
   }
 
-  /** This host's name, as MPI gives it. */
+  /** This host's name, the same as MPI returns. */
   static String host() {
     try {
       return Files.readString(PROC.resolve("sys/kernel/hostname")).strip();

@@ -7,20 +7,20 @@ import mpi.MPIException;
 import mpi.Prequest;
 import org.gradientsync.spi.Message;
 
-/** A persistent request: starting and testing it allocate nothing. */
+/** A message over a persistent request. Starting and testing it allocate nothing. */
 public final class MpiMessage implements Message {
-  /** How often a message that has been given up is driven on, so that a short one still leaves. */
+  /** How often closing tests an active message, so that a short one is still sent. */
   private static final int LAST_TESTS = 100;
 
   /**
-   * The memory of messages that were given up in the middle. MPI may still use it, so it must not
-   * be collected. Seldom: short ones are on their way at once.
+   * The memory of messages that were closed while active. MPI may still use it, so it must not be
+   * garbage collected. This is rare, because short messages are sent at once.
    */
   private static final Deque<ByteBuffer> UNFINISHED = new ArrayDeque<>();
 
   private final Object lock;
   private final Prequest request;
-  private final ByteBuffer memory; // MPI writes to it: it must live as long as the request
+  private final ByteBuffer memory; // MPI uses it, so it must stay reachable as long as the request
   private final int peer;
   private final boolean sends;
   private boolean active;
@@ -77,7 +77,7 @@ public final class MpiMessage implements Message {
           return;
         }
         if (active && !sends) {
-          request.cancel(); // which does nothing once the other rank's message has arrived
+          request.cancel(); // does nothing if the other rank's message has arrived
         }
         for (int i = 0; i < LAST_TESTS && active; i++) {
           active = !request.test();

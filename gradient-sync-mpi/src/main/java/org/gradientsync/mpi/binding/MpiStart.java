@@ -26,23 +26,23 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The start of MPI. Most of its calls block until every rank makes them and take no time-out. So
- * one thread makes them, and another keeps the time and says who is missing; where a rank does not
- * come, the first one is left behind in MPI.
+ * Starts MPI. Most of the calls for that block until every rank makes them, without a time-out. So
+ * one thread makes the calls, and another one checks the time and names missing ranks. If a rank is
+ * missing, the first thread remains blocked in MPI.
  */
 final class MpiStart {
-  /** Makes the calls; other ranks of this node look for it. */
+  /** The name of the thread that makes the calls. Other ranks of this node look for it. */
   static final String THREAD = "gradient-sync-mpi-start";
 
   private static final Logger log = LoggerFactory.getLogger(MpiStart.class);
-  private static final long LOOK_NANOS = 20_000_000;
+  private static final long POLL_NANOS = 20_000_000;
   private static final int QUICK_TESTS = 1000;
-  private static final int MOST_NAMED = 4;
+  private static final int MAX_NAMED = 4;
 
-  /** For tests: what this rank does before a call of MPI, whose name it is given. */
+  /** For tests: called before a call of MPI, with its name. */
   static volatile Consumer<String> beforeCall = call -> {};
 
-  /** The places of all ranks, once this has been read; where nothing has come there are zeros. */
+  /** The places of all ranks. A rank whose place has not arrived yet has zeros. */
   private record Places(ByteBuffer bytes, int size) {
     boolean has(int peer) {
       return bytes.getLong(peer * RankPlace.BYTES) != 0;
@@ -60,16 +60,16 @@ final class MpiStart {
   private volatile String call = "MPI_Init";
   private volatile String rank = System.getenv("OMPI_COMM_WORLD_RANK");
   private volatile Places places; // null until MPI has started
-  private volatile boolean[] seen; // ranks whose processes were seen; null until all have come
-  private ByteBuffer ownPlace; // MPI reads it as long as the request lives
+  private volatile boolean[] seen; // ranks whose processes are visible; null until all have come
+  private ByteBuffer ownPlace; // MPI reads it until the request is complete
   private RankLostException lost; // or null
 
   /**
-   * Begins.
+   * Begins to start MPI.
    *
-   * @param owner whether MPI is started here, rather than by the program
-   * @param anyThread whether another thread than the caller's may make the calls
-   * @param timeouts how long a caller's thread may take
+   * @param owner whether to initialize MPI here; otherwise the program has done so
+   * @param anyThread whether a thread other than the caller's may make the calls
+   * @param timeouts how long the calls may take on the caller's thread
    */
   MpiStart(boolean owner, boolean anyThread, Timeouts timeouts) {
     this.owner = owner;
@@ -87,7 +87,7 @@ final class MpiStart {
     thread.start();
   }
 
-  /** Ends the process, whose thread cannot be called back from MPI. */
+  /** Ends the process after a time-out, because its thread cannot return from MPI. */
   private void endIfLate(Timeouts timeouts) {
     try {
       await(timeouts);
@@ -101,9 +101,9 @@ final class MpiStart {
   }
 
   /**
-   * Waits for the end of the start.
+   * Waits until MPI has started.
    *
-   * @throws RankLostException if not all ranks come, now and later
+   * @throws RankLostException if not all ranks join; later calls throw it, too
    */
   OpenMpi await(Timeouts timeouts) throws MPIException {
     if (lost != null) {
@@ -116,9 +116,9 @@ final class MpiStart {
     WaitClock time = new WaitClock();
     while (true) {
       try {
-        return task.get(LOOK_NANOS, TimeUnit.NANOSECONDS);
+        return task.get(POLL_NANOS, TimeUnit.NANOSECONDS);
       } catch (TimeoutException e) {
-        // looks again
+        // look again
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
         throw new RankLostException("interrupted while MPI starts", e);
@@ -128,7 +128,7 @@ final class MpiStart {
         } else if (e.getCause() instanceof RuntimeException cause) {
           throw cause;
         } else if (e.getCause() instanceof Error error) {
-          throw error; // among them what the loading of natives throws
+          throw error; // for example a LinkageError from loading natives
         }
         throw new IllegalStateException(e.getCause());
       }
@@ -176,7 +176,7 @@ final class MpiStart {
     begin("MPI_Comm_dup");
     Intracomm world = MPI.COMM_WORLD.dup();
     world.setErrhandler(MPI.ERRORS_RETURN);
-    // Ranks that can share memory are one node; its number is that of its first rank.
+    // Ranks that can share memory form a node, whose number is that of its first rank.
     begin("MPI_Comm_split_type");
     Intracomm node = world.splitType(Comm.TYPE_SHARED, world.getRank(), new Info());
     begin("MPI_Bcast");
@@ -197,8 +197,8 @@ final class MpiStart {
   }
 
   /**
-   * By a call that does not block, before those that do: so a rank that has not come yet is known,
-   * and later ones by their place.
+   * Exchanges the places of all ranks with a non-blocking call, before the blocking ones. So a
+   * time-out can name the ranks that have not come, and later ones by their place.
    */
   private void gatherPlaces() throws MPIException {
     begin("MPI_Iallgather");
@@ -228,12 +228,12 @@ final class MpiStart {
     try {
       Thread.sleep(1);
     } catch (InterruptedException e) {
-      Thread.yield(); // the thread that keeps the time ends this wait
+      Thread.yield(); // the thread that checks the time ends this wait
     }
   }
 
   /**
-   * What it waits for. Makes no call of MPI.
+   * Describes the ranks for which the start waits. Does not call MPI.
    *
    * @return for example {@code not all ranks created a sync: rank 1 (host=node7, process=4711) has
    *     not come}
@@ -281,8 +281,8 @@ final class MpiStart {
   }
 
   /**
-   * All ranks have come, and only the library's own code runs in them: so one that is missing was
-   * stopped or has ended. Where none of this host is, it is one of another.
+   * All ranks have come and run only the library's code, so a missing rank was stopped or has
+   * ended. If no rank of this host is missing, one of another host is.
    */
   private List<String> notRunning(Places known, boolean[] visible) {
     List<String> troubled = new ArrayList<>();
@@ -307,7 +307,7 @@ final class MpiStart {
     if (ranks.isEmpty()) {
       return "";
     }
-    String more = ranks.size() > MOST_NAMED ? ", and " + (ranks.size() - MOST_NAMED) + " more" : "";
-    return ranks.stream().limit(MOST_NAMED).collect(Collectors.joining(", ", ": ", more));
+    String more = ranks.size() > MAX_NAMED ? ", and " + (ranks.size() - MAX_NAMED) + " more" : "";
+    return ranks.stream().limit(MAX_NAMED).collect(Collectors.joining(", ", ": ", more));
   }
 }

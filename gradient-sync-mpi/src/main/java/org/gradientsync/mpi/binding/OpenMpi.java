@@ -16,12 +16,12 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * The one door to Open MPI's Java bindings: nothing else imports {@code mpi.*}, so that another
- * binding can take its place.
+ * The access to Open MPI's Java bindings. No other package imports {@code mpi.*}, so that another
+ * binding can replace it.
  *
- * <p>Every call into MPI holds one lock. That makes thread level SERIALIZED enough. All calls made
- * here return at once, so the lock is never held for long; but for {@link #connect}, before which
- * nobody else can need it, and {@link #finish}, after which nobody does.
+ * <p>Every call of MPI holds one lock, so thread level SERIALIZED is sufficient. All calls return
+ * at once, so no thread holds the lock for long. The exceptions are {@link #connect}, before which
+ * no other thread needs the lock, and {@link #finish}, after which none does.
  */
 public final class OpenMpi {
   private static final Object LOCK = new Object();
@@ -34,12 +34,12 @@ public final class OpenMpi {
   private final boolean owner;
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
-  private Request end; // of the wait for all ranks' ends, or null
+  private Request end; // a barrier for the end of all ranks, or null
 
   /**
-   * A job that has started.
+   * Creates a job that has started.
    *
-   * @param seen ranks whose processes were found by the numbers that they gave
+   * @param seen ranks whose processes are visible under the process ids that they sent
    */
   OpenMpi(Intracomm world, boolean owner, int[] nodes, RankPlace[] places, boolean[] seen)
       throws MPIException {
@@ -51,23 +51,23 @@ public final class OpenMpi {
     size = world.getSize();
     visible = new boolean[size];
     for (int peer = 0; peer < size; peer++) {
-      // Containers on one node may share memory, but not the numbers of processes.
+      // Containers on one node may share memory, but not process ids.
       visible[peer] = nodes[peer] == nodes[rank] && seen[peer];
     }
   }
 
   /**
-   * Where a rank runs.
+   * A rank's host and process.
    *
    * @param peer a rank
-   * @return its host and process
+   * @return for example {@code host=node7, process=4711}
    */
   public String placeOf(int peer) {
     return places[peer].toString();
   }
 
   /**
-   * Whether a rank's process is there. Does not communicate.
+   * Whether a rank is alive. Does not communicate.
    *
    * @param peer a rank
    * @return false if it runs on this node and has ended
@@ -77,14 +77,15 @@ public final class OpenMpi {
   }
 
   /**
-   * Starts MPI, or joins the one that the program has started, and takes a communicator of its own.
-   * Collective. After a time-out MPI cannot be used any more in this process: a thread of it is
-   * left behind there.
+   * Starts MPI, or uses the one that the program has started, and creates its own communicator.
+   * Collective. After a time-out this process cannot use MPI any more, because one of its threads
+   * remains blocked in it.
    *
-   * @param timeouts how long to wait for the other ranks, and when to say so
+   * @param timeouts how long to wait for the other ranks, and when to log that
    * @return the job
-   * @throws RankLostException if not all ranks come, and in all later calls
-   * @throws UnavailableException if MPI is over, or the program gave it too low a thread level
+   * @throws RankLostException if not all ranks join; later calls throw it, too
+   * @throws UnavailableException if MPI has been finalized, or the program has initialized it with
+   *     too low a thread level
    */
   public static OpenMpi connect(Timeouts timeouts) {
     synchronized (LOCK) {
@@ -103,7 +104,7 @@ public final class OpenMpi {
                   + MPI.THREAD_SERIALIZED
                   + "; start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)");
         }
-        if (starting == null) { // otherwise an earlier attempt, which was interrupted, goes on
+        if (starting == null) { // otherwise an interrupted earlier attempt goes on
           starting = new MpiStart(owner, anyThread, timeouts);
         }
         return starting.await(timeouts);
@@ -114,10 +115,10 @@ public final class OpenMpi {
   }
 
   /**
-   * Of an Open MPI 4.1 that was moved after it was installed, MPI_Init deadlocks where mpirun knows
-   * the new place and the rank does not: it wants to warn, before it can.
+   * Explains a deadlock of an Open MPI 4.1 that was moved after its installation. If mpirun knows
+   * the new place but the rank does not, MPI_Init tries to log a warning before it is able to.
    *
-   * @return what to say of it, or nothing
+   * @return a text for the error, or an empty text
    */
   static String prefixMissing(Map<String, String> environment) {
     String prefix = environment.get("PMIX_INSTALL_PREFIX");
@@ -159,23 +160,23 @@ public final class OpenMpi {
   /**
    * Each rank's node.
    *
-   * @return the lowest rank of the node, for each rank
+   * @return for each rank, the lowest rank of its node
    */
   public int[] nodes() {
     return nodes.clone();
   }
 
   /**
-   * Whether MPI was started here, and so has to be ended here.
+   * Whether this class has initialized MPI and must finalize it.
    *
-   * @return false if the program had started it
+   * @return false if the program has initialized it
    */
   public boolean isOwner() {
     return owner;
   }
 
   /**
-   * Prepares sending all of a direct buffer.
+   * Creates a message that sends all of a direct buffer.
    *
    * @param memory the buffer
    * @param peer the rank to send to
@@ -194,7 +195,7 @@ public final class OpenMpi {
   }
 
   /**
-   * Prepares receiving all of a direct buffer.
+   * Creates a message that fills a direct buffer.
    *
    * @param memory the buffer
    * @param peer the rank to receive from
@@ -213,9 +214,9 @@ public final class OpenMpi {
   }
 
   /**
-   * Whether MPI is over in this process.
+   * Whether MPI has been finalized in this process.
    *
-   * @return true after MPI's end, whoever brought it about
+   * @return true if this class or the program has finalized it
    */
   public boolean isFinished() {
     synchronized (LOCK) {
@@ -228,10 +229,10 @@ public final class OpenMpi {
   }
 
   /**
-   * Comes to the end of MPI, at the first call, and looks whether the others have. Waits for
-   * nobody.
+   * Announces at the first call that this rank has come to its end, and checks whether all others
+   * have. Does not block.
    *
-   * @return true once every rank has come, or MPI is over
+   * @return true once every rank has come to its end, or MPI has been finalized
    */
   public boolean haveAllCome() {
     synchronized (LOCK) {
@@ -249,7 +250,7 @@ public final class OpenMpi {
     }
   }
 
-  /** Ends MPI, unless it is over. Blocks until every rank does; {@link #haveAllCome} first. */
+  /** Finalizes MPI. Blocks until every rank does, so call {@link #haveAllCome} first. */
   public void finish() {
     synchronized (LOCK) {
       try {
@@ -264,7 +265,7 @@ public final class OpenMpi {
   }
 
   /**
-   * Which ranks of this host have died or are stopped. Makes no call of MPI.
+   * Names the ranks of this host that have died or are stopped. Does not call MPI.
    *
    * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
    */
@@ -276,7 +277,7 @@ public final class OpenMpi {
   }
 
   /**
-   * Ends the whole job, all ranks of it.
+   * Ends all ranks of the job.
    *
    * @param code the exit code
    */

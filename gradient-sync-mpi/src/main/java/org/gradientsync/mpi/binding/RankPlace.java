@@ -5,23 +5,21 @@ import org.gradientsync.internal.host.Processes;
 import org.gradientsync.internal.ranks.ShortText;
 
 /**
- * Where a rank runs, as the ranks tell each other at the start.
+ * The place where a rank runs. The ranks exchange it at the start.
  *
  * @param host the node's name
- * @param process the process id, in that node's numbering
+ * @param process the process id on that node
  * @param started see {@link Processes#started}
  */
 record RankPlace(String host, long process, long started) {
   static final int BYTES = 128;
 
-  private static final int HOST = 2 * Long.BYTES; // behind the two numbers
+  private static final int HOST = 2 * Long.BYTES; // after the two numbers
 
-  /** This process. */
   static RankPlace own(String host) {
     return of(host, ProcessHandle.current().pid());
   }
 
-  /** A process of this host. */
   static RankPlace of(String host, long process) {
     return new RankPlace(host, process, Processes.started(process));
   }
@@ -32,7 +30,6 @@ record RankPlace(String host, long process, long started) {
     return bytes.array();
   }
 
-  /** What {@link #encode} made. */
   static RankPlace decode(byte[] bytes, int offset) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
@@ -40,15 +37,15 @@ record RankPlace(String host, long process, long started) {
     return new RankPlace(ShortText.get(from, offset + HOST, BYTES - HOST), process, started);
   }
 
-  /** Whether the process can be seen from here and has not ended. */
+  /** Whether the process is visible here and has not ended. */
   boolean isAlive() {
     return Processes.isAlive(process, started);
   }
 
   /**
-   * What keeps the process from doing its part, if it is of this host.
+   * Describes why a process of this host does not respond.
    *
-   * @return a verb for the texts of errors, or an empty text if it runs
+   * @return a predicate for errors, or an empty text if the process runs
    */
   String trouble() {
     if (!isAlive()) {

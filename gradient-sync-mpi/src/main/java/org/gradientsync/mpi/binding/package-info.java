@@ -1,2 +1,2 @@
-/** The one door to Open MPI's Java bindings. */
+/** The only package that uses Open MPI's Java bindings. */
 package org.gradientsync.mpi.binding;
