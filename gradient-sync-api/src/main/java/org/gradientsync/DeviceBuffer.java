@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.nio.Buffer;
+import java.nio.ByteBuffer;
 
 /**
  * A typed array of elements in a device's memory, which holds gradients.
@@ -76,6 +77,23 @@ public interface DeviceBuffer extends AutoCloseable {
    * @throws IllegalStateException if this buffer is closed
    */
   DeviceBuffer slice(long offset, long count);
+
+  /**
+   * The elements in place, for code that computes them in Java, where the device is the host. The
+   * next call of a sync reads and writes them here. Do not touch them during a call, or after this
+   * buffer or its parent is closed: writes may be lost or change another buffer, and reading memory
+   * that was shared with other processes can throw an {@link InternalError}.
+   *
+   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and
+   *     similar views count elements
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException if the elements are on another device, or lie in several
+   *     segments of the host's memory (only buffers above 1 GiB have several)
+   */
+  default ByteBuffer hostMemory() {
+    throw new UnsupportedOperationException(
+        "buffer is not in host memory: buffer=" + this + "; use copyTo and copyFrom");
+  }
 
   /**
    * Sets all elements to zero. Ordered on the buffer's stream.

@@ -30,7 +30,6 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
-import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -217,7 +216,7 @@ class TrainingGuideTest {
   }
 
   static void fillInPlace(GradientBuckets buckets, int layer, float value) {
-    FloatBuffer gradient = ((HostBuffer) buckets.gradient(layer)).bytes().asFloatBuffer();
+    FloatBuffer gradient = buckets.gradient(layer).hostMemory().asFloatBuffer();
     for (int i = 0; i < gradient.limit(); i++) {
       gradient.put(i, value);
     }

@@ -51,18 +51,8 @@ public final class HostBuffer extends AbstractDeviceBuffer {
     return segments;
   }
 
-  /**
-   * The elements in place, for code that computes them in Java. The next call of a sync reads and
-   * writes them here. Do not touch them during a call, or after this buffer or its parent is
-   * closed: writes may be lost or change another buffer, and reading memory that was shared with
-   * other processes can throw an {@link InternalError}.
-   *
-   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and
-   *     similar views count elements
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException if the elements lie in several segments
-   */
-  public ByteBuffer bytes() {
+  @Override
+  public ByteBuffer hostMemory() {
     requireOpen();
     ByteBuffer bytes = nativeView(0, count());
     if (bytes == null) {

@@ -42,16 +42,16 @@ class HostBufferTest {
     DeviceBuffer whole = device.allocate(DataType.FLOAT32, 7);
     whole.copyFrom(new float[] {1, 2, 3, 4, 5, 6, 7});
     HostBuffer view = (HostBuffer) whole.slice(3, 2);
-    ByteBuffer bytes = view.bytes();
+    ByteBuffer bytes = view.hostMemory();
     assertEquals(8, bytes.remaining());
     assertEquals(5, bytes.asFloatBuffer().get(1));
     bytes.asFloatBuffer().put(0, 9);
     float[] values = new float[7];
     whole.copyTo(values);
     assertArrayEquals(new float[] {1, 2, 3, 9, 5, 6, 7}, values);
-    assertEquals(0, ((HostBuffer) whole.slice(7, 0)).bytes().remaining());
+    assertEquals(0, ((HostBuffer) whole.slice(7, 0)).hostMemory().remaining());
     whole.close();
-    assertThrows(IllegalStateException.class, view::bytes);
+    assertThrows(IllegalStateException.class, view::hostMemory);
   }
 
   @Test
@@ -82,9 +82,10 @@ class HostBufferTest {
     assertNotNull(buffer.nativeView(16, 16));
     assertNull(buffer.nativeView(15, 2));
     assertNull(buffer.slice(10, 20).nativeView(5, 2));
-    assertEquals(64, ((HostBuffer) buffer.slice(16, 16)).bytes().remaining());
+    assertEquals(64, ((HostBuffer) buffer.slice(16, 16)).hostMemory().remaining());
     HostBuffer across = (HostBuffer) buffer.slice(10, 20);
-    String message = assertThrows(UnsupportedOperationException.class, across::bytes).getMessage();
+    String message =
+        assertThrows(UnsupportedOperationException.class, across::hostMemory).getMessage();
     assertTrue(message.contains("cross no multiple of 16 elements"), message);
   }
 

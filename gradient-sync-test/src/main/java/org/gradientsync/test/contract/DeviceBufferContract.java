@@ -56,6 +56,22 @@ public abstract class DeviceBufferContract {
     }
   }
 
+  @Test
+  void hostMemoryIsTheElementsInPlace() {
+    try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 7)) {
+      buffer.copyFrom(new float[] {0, 1, 2, 3, 4, 5, 6});
+      DeviceBuffer view = buffer.slice(3, 2);
+      if (device.kind().equals("host")) {
+        view.hostMemory().putFloat(4, 9);
+        float[] elements = new float[7];
+        buffer.copyTo(elements);
+        assertArrayEquals(new float[] {0, 1, 2, 3, 9, 5, 6}, elements);
+      } else {
+        assertThrows(UnsupportedOperationException.class, view::hostMemory);
+      }
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void beginsWithZeros(DataType type) {
