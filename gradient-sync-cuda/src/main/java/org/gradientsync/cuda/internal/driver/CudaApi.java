@@ -173,9 +173,6 @@ public interface CudaApi {
   /** A graph ready to be launched; the graph itself is not needed any more. */
   CUgraphExec instantiate(CUgraph graph);
 
-  /** Enqueues what a graph's first launch would do on the device before it runs. */
-  void upload(CUgraphExec graph, CUstream stream);
-
   /** Enqueues a graph. Allocates nothing. */
   void launch(CUgraphExec graph, CUstream stream);
 

@@ -475,11 +475,6 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public void upload(CUgraphExec graph, CUstream stream) {
-    check(() -> JCudaDriver.cuGraphUpload(graph, stream), "cuGraphUpload");
-  }
-
-  @Override
   public void launch(CUgraphExec graph, CUstream stream) {
     try {
       check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");

@@ -37,12 +37,6 @@ final class PeerPlan implements AutoCloseable {
     }
     CUgraph captured = api.endCapture(capture.handle());
     graph = gpu.instantiate(captured);
-    try { // a first launch would wait for kernels that share the GPU, and these for this rank
-      api.upload(graph, capture.handle());
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.destroyGraph(graph));
-      throw e;
-    }
   }
 
   /** Enqueues it; the device's context is current. Allocates nothing. */
