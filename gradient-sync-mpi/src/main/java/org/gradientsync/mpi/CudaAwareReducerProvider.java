@@ -5,7 +5,7 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.collectives.PointToPointReducer;
+import org.gradientsync.internal.collectives.MessageReducer;
 import org.gradientsync.internal.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -77,7 +77,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
   }
 
   private Reducer reducer(RankGroup group, BackendDevice device) {
-    return new PointToPointReducer(name(), group, device, CHUNK_BYTES);
+    return new MessageReducer(name(), group, device, CHUNK_BYTES);
   }
 
   /** Throws on all ranks if one reports a failure. */

@@ -1,6 +1,6 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.internal.collectives.PointToPointReducer;
+import org.gradientsync.internal.collectives.MessageReducer;
 import org.gradientsync.internal.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -40,6 +40,6 @@ public final class MpiReducerProvider implements ReducerProvider {
   @Override
   public Reducer create(SyncContext context) {
     RendezvousChoice.choose(context.group(), context.settings(), true);
-    return new PointToPointReducer(name(), context.group(), context.device());
+    return new MessageReducer(name(), context.group(), context.device());
   }
 }

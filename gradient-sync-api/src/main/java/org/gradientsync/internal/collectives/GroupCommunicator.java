@@ -28,7 +28,7 @@ public final class GroupCommunicator implements Communicator {
   private final CallMatcher matcher;
   private final Exchange exchange;
   private final HostDevice host = new HostDevice();
-  private final PointToPointReducer reducer;
+  private final MessageReducer reducer;
   private final int localRank;
   private final int localSize;
   private final int nodeCount;
@@ -45,7 +45,7 @@ public final class GroupCommunicator implements Communicator {
     group = ProcessGroup.of(ranks);
     matcher = group.matcher();
     exchange = group.exchange();
-    this.reducer = new PointToPointReducer("communicator", group, host);
+    this.reducer = new MessageReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {
       nodes[peer] = group.nodeOf(peer);

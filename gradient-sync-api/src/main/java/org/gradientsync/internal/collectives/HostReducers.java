@@ -23,6 +23,6 @@ public final class HostReducers {
         // on all ranks; messages always work
       }
     }
-    return new PointToPointReducer("messages", context.group(), context.device());
+    return new MessageReducer("messages", context.group(), context.device());
   }
 }

@@ -31,7 +31,7 @@ public final class SharedReducer implements Reducer {
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMemory node;
-  private final PointToPointReducer messages;
+  private final MessageReducer messages;
   private final PlanCache<Plan> plans;
   private final Map<Place, Mapping> mappings = new HashMap<>();
 
@@ -76,7 +76,7 @@ public final class SharedReducer implements Reducer {
     this.rendezvous = rendezvous;
     this.device = device;
     this.node = node;
-    this.messages = new PointToPointReducer(name, group, device);
+    this.messages = new MessageReducer(name, group, device);
     this.plans = new PlanCache<>(group, this::end);
   }
 

@@ -1,6 +1,6 @@
 package org.gradientsync.internal.local;
 
-import org.gradientsync.internal.collectives.PointToPointReducer;
+import org.gradientsync.internal.collectives.MessageReducer;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -37,6 +37,6 @@ public final class LocalReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    return new PointToPointReducer(name(), context.group(), context.device());
+    return new MessageReducer(name(), context.group(), context.device());
   }
 }

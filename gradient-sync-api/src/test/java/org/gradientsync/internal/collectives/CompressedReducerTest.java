@@ -91,7 +91,7 @@ class CompressedReducerTest {
           ProcessGroup world = LocalWorld.current().orElseThrow();
           HostDevice device = new HostDevice();
           try (ProcessGroup group = world.split(0, sync.rank(), TIMEOUTS)) {
-            task.run(group, device, new Noted(new PointToPointReducer("inner", group, device)));
+            task.run(group, device, new Noted(new MessageReducer("inner", group, device)));
             sync.barrier();
           } finally {
             device.close();

@@ -47,7 +47,7 @@ class InlinePayloadTest {
   }
 
   private record Rank(
-      ProcessGroup group, HostDevice device, PointToPointReducer reducer, GradientSync others) {
+      ProcessGroup group, HostDevice device, MessageReducer reducer, GradientSync others) {
     DeviceBuffer allocate(int count) {
       return device.allocate(DataType.FLOAT32, count);
     }
@@ -89,7 +89,7 @@ class InlinePayloadTest {
               ProcessGroup group = world.split(0, world.rank(), MESSAGES.timeouts())) {
             RendezvousChoice.choose(group, MESSAGES, true);
             try (HostDevice device = new HostDevice();
-                PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
+                MessageReducer reducer = new MessageReducer("mpi", group, device)) {
               body.run(new Rank(group, device, reducer, others));
             }
           }

@@ -133,7 +133,7 @@ class RendezvousChoiceTest {
         (group, own) -> {
           RendezvousChoice.choose(group, NONE, true);
           try (HostDevice device = new HostDevice();
-              PointToPointReducer reducer = new PointToPointReducer("mpi", group, device);
+              MessageReducer reducer = new MessageReducer("mpi", group, device);
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
             DeviceBuffer part = buffer.slice(0, group.rank() == 1 ? 4 : 5);
             MismatchedCallException e =

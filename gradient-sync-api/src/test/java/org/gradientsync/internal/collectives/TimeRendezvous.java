@@ -35,7 +35,7 @@ public final class TimeRendezvous {
     ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
     try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
-        PointToPointReducer reducer = new PointToPointReducer("mpi", group, device)) {
+        MessageReducer reducer = new MessageReducer("mpi", group, device)) {
       RendezvousChoice.choose(group, settings, true);
       for (long bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
         try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, bytes / Float.BYTES)) {
@@ -68,11 +68,7 @@ public final class TimeRendezvous {
   }
 
   private static double micros(
-      ProcessGroup group,
-      PointToPointReducer reducer,
-      DeviceBuffer buffer,
-      int calls,
-      boolean meets) {
+      ProcessGroup group, MessageReducer reducer, DeviceBuffer buffer, int calls, boolean meets) {
     synchronized (group) {
       group.meetForAllReduce(buffer, ReduceOp.AVERAGE); // aligns the ranks
       long start = System.nanoTime();

@@ -26,7 +26,7 @@ import org.gradientsync.spi.Resources;
  *
  * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
  */
-public final class PointToPointReducer implements Reducer {
+public final class MessageReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
   private static final int MIN_CHUNK_BYTES = 256;
   private static final long BROADCAST_BYTES = 16 << 20;
@@ -45,7 +45,7 @@ public final class PointToPointReducer implements Reducer {
    * @param group the ranks; their transport carries the device's memory
    * @param device the device of the buffers, which does the arithmetic
    */
-  public PointToPointReducer(String name, RankGroup group, BackendDevice device) {
+  public MessageReducer(String name, RankGroup group, BackendDevice device) {
     this(name, group, device, HOST_CHUNK_BYTES);
   }
 
@@ -55,7 +55,7 @@ public final class PointToPointReducer implements Reducer {
    * @param device the device of the buffers, which does the arithmetic
    * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
    */
-  public PointToPointReducer(String name, RankGroup group, BackendDevice device, int chunkBytes) {
+  public MessageReducer(String name, RankGroup group, BackendDevice device, int chunkBytes) {
     this.name = name;
     this.group = ProcessGroup.of(group);
     this.device = device;
