@@ -33,5 +33,5 @@ module org.gradientsync {
       org.gradientsync.internal.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.internal.local.LocalReducerProvider,
-      org.gradientsync.internal.collectives.SharedReducerProvider;
+      org.gradientsync.internal.collectives.SharedMemoryReducerProvider;
 }

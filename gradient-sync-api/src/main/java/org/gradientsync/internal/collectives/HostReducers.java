@@ -15,7 +15,7 @@ public final class HostReducers {
    * @return a reducer that the caller closes
    */
   public static Reducer fastest(SyncContext context) {
-    SharedReducerProvider shared = new SharedReducerProvider();
+    SharedMemoryReducerProvider shared = new SharedMemoryReducerProvider();
     if (shared.isPossible(context)) {
       try {
         return shared.create(context);

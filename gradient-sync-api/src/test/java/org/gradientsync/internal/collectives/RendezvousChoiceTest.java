@@ -89,8 +89,8 @@ class RendezvousChoiceTest {
               new SharedMemoryRendezvous(memory, group.rank(), group.size());
           group.arrivals().useRendezvous(rendezvous);
           try (HostDevice device = new HostDevice();
-              SharedReducer reducer =
-                  new SharedReducer("shared", group, rendezvous, device, memory)) {
+              SharedMemoryReducer reducer =
+                  new SharedMemoryReducer("shared", group, rendezvous, device, memory)) {
             device.share(memory.files());
             DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5).named("w");
             own.barrier();

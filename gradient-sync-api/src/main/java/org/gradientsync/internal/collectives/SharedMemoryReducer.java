@@ -25,7 +25,7 @@ import org.gradientsync.spi.Reducer;
  * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
  * system was full), all ranks reduce it by messages.
  */
-public final class SharedReducer implements Reducer {
+public final class SharedMemoryReducer implements Reducer {
   private final String name;
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
@@ -65,7 +65,7 @@ public final class SharedReducer implements Reducer {
     }
   }
 
-  SharedReducer(
+  SharedMemoryReducer(
       String name,
       ProcessGroup group,
       SharedMemoryRendezvous rendezvous,

@@ -11,9 +11,9 @@ import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
 /** Provides {@code shared}, for processes of one node that read each other's host memory. */
-public final class SharedReducerProvider implements ReducerProvider {
+public final class SharedMemoryReducerProvider implements ReducerProvider {
   /** For the service loader. */
-  public SharedReducerProvider() {}
+  public SharedMemoryReducerProvider() {}
 
   @Override
   public String name() {
@@ -55,6 +55,6 @@ public final class SharedReducerProvider implements ReducerProvider {
     SharedMemoryRendezvous rendezvous =
         new SharedMemoryRendezvous(memory, group.rank(), group.size());
     group.arrivals().useRendezvous(rendezvous);
-    return new SharedReducer(name(), group, rendezvous, device, memory);
+    return new SharedMemoryReducer(name(), group, rendezvous, device, memory);
   }
 }
