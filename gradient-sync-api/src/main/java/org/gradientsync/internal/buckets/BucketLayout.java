@@ -49,7 +49,7 @@ public final class BucketLayout {
   final int[] bucketOf;
   final long[] offsetOf;
 
-  /** The offset of the {@link Flag} in the first bucket, or -1 without one. */
+  /** The offset of the {@link JoinFlag} in the first bucket, or -1 without one. */
   final long flagOffset;
 
   /**
@@ -58,7 +58,7 @@ public final class BucketLayout {
    * @param order the parameters' indices in the order in which their gradients become ready
    * @param firstBytes the size at which the first bucket is full
    * @param bytes the size at which any other bucket is full
-   * @param flag whether the first bucket has an additional element for the {@link Flag}
+   * @param flag whether the first bucket has an additional element for the {@link JoinFlag}
    */
   BucketLayout(List<Parameter> parameters, int[] order, long firstBytes, long bytes, boolean flag) {
     bucketOf = new int[order.length];

@@ -13,7 +13,7 @@ public final class BucketSet implements AutoCloseable {
   final Bucket[] buckets;
 
   /** The flag of ranks that have data, or null without uneven steps. */
-  final Flag flag;
+  final JoinFlag flag;
 
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
@@ -49,7 +49,7 @@ public final class BucketSet implements AutoCloseable {
         flag = null;
       } else {
         DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
-        flag = resources.add(new Flag(sync.backend(), place, compute));
+        flag = resources.add(new JoinFlag(sync.backend(), place, compute));
       }
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);

@@ -19,7 +19,7 @@ import org.gradientsync.spi.Resources;
  * One element in the first bucket that a rank with data sets to 1. Its average is zero only if no
  * rank has data.
  */
-public final class Flag implements AutoCloseable {
+public final class JoinFlag implements AutoCloseable {
   private final BackendDevice device;
   private final DeviceBuffer place;
   private final DeviceBuffer memory;
@@ -30,7 +30,7 @@ public final class Flag implements AutoCloseable {
    *
    * @param place one element of a bucket, on the compute stream
    */
-  Flag(BackendDevice device, DeviceBuffer place, Stream compute) {
+  JoinFlag(BackendDevice device, DeviceBuffer place, Stream compute) {
     this.device = device;
     this.place = place;
     memory = device.allocate(place.type(), 1);
