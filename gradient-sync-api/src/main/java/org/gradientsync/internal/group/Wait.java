@@ -191,7 +191,8 @@ public final class Wait {
         }
       }
       if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
-        throw state.timedOut(arrivals.describeLate(peer) + ", waited=" + timeouts.timeout());
+        throw state.timedOut(
+            arrivals.describeLate(peer, state::test) + ", waited=" + timeouts.timeout());
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
@@ -199,7 +200,7 @@ public final class Wait {
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
             timeouts.late(),
-            arrivals.describeAwaited(peer),
+            arrivals.describeAwaited(peer, state::test),
             group.calls().log().lastFinished(),
             state.during());
       }

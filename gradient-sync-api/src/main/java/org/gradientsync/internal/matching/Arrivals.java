@@ -8,6 +8,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -112,38 +113,42 @@ public final class Arrivals implements AutoCloseable {
 
   /** Whether a rank is known to have reached the current collective. */
   public boolean hasArrived(int peer) {
-    return !pair && isHere(peer);
-  }
-
-  private boolean isHere(int peer) {
     try {
-      return rendezvous.arrival(peer).test();
+      return !pair && rendezvous.arrival(peer).test();
     } catch (GradientSyncException e) {
-      return false;
+      return false; // for reports, when no call needs the message any more
     }
   }
 
+  /** How a message is tested: a failed one must throw, because it fails only once. */
+  public interface MessageTest {
+    /** Whether a message of a rank has finished. */
+    boolean test(Message message, int peer);
+  }
+
   /** The ranks for which a call still waits, given one of them. */
-  public String describeAwaited(int peer) {
-    return pair ? ranks.name(peer) : missing(peer);
+  public String describeAwaited(int peer, MessageTest test) {
+    return pair ? ranks.name(peer) : missing(peer, test);
   }
 
   /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
-  public String describeLate(int peer) {
+  public String describeLate(int peer, MessageTest test) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
     // Ranks finish a call before the next one, so all have finished what this rank has.
-    return missing(peer)
-        + (isHere(peer) ? " came and did not do its part" : " did not join")
+    return missing(peer, test)
+        + (test.test(rendezvous.arrival(peer), peer)
+            ? " came and did not do its part"
+            : " did not join")
         + " in time, lastFinished="
         + calls.log().lastFinished();
   }
 
-  private String missing(int waitedFor) {
+  private String missing(int waitedFor, MessageTest test) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank() && !isHere(peer)) {
+      if (peer != ranks.rank() && !test.test(rendezvous.arrival(peer), peer)) {
         missing.add(peer);
       }
     }

@@ -34,7 +34,7 @@ public final class Channel {
   private static final int USER = 16;
 
   /** The number of tag bits that hold the channel. */
-  static final int BITS = 13;
+  public static final int BITS = 13;
 
   private Channel() {}
 
