@@ -210,6 +210,7 @@ final class StagedOnGpu implements AutoCloseable {
   }
 
   private void enqueueReduction(long[] sources, long count, DataType type, ReduceOp op) {
+    ReduceKernel.requireRanks(size);
     synchronized (kernel) {
       for (int peer = 0; peer < size; peer++) {
         kernel.source(peer, sources[peer]);
