@@ -22,7 +22,8 @@ public interface Launcher {
 
   /**
    * Joins the job, or returns the group that an earlier call in this process created. The group
-   * stays open until the JVM exits.
+   * stays open until the JVM exits. It is the library's own group over the backend's {@link
+   * Transport}; another implementation of {@link RankGroup} is refused.
    *
    * @param settings the user's settings
    * @return all ranks of the job

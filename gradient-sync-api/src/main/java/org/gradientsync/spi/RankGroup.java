@@ -38,14 +38,14 @@ public interface RankGroup {
   int size();
 
   /**
-   * The transport to the other ranks.
+   * The transport to the other ranks. Any thread may call it.
    *
    * @return the transport of the whole job, which uses the job's rank numbers
    */
   Transport transport();
 
   /**
-   * The group's time-outs.
+   * The group's time-outs. Any thread may call it.
    *
    * @return the time-outs that the group was created with
    */
@@ -126,7 +126,8 @@ public interface RankGroup {
   void finished();
 
   /**
-   * The record of calls that the device runs without a rendezvous of the hosts.
+   * The record of calls that the device runs without a rendezvous of the hosts. Any thread may call
+   * it.
    *
    * @return always the same object
    */
@@ -142,7 +143,7 @@ public interface RankGroup {
   void await(Message message, int peer);
 
   /**
-   * Throws if the group cannot be used. Takes the monitor itself.
+   * Throws if the group cannot be used. Takes the monitor itself. Any thread may call it.
    *
    * @throws IllegalStateException if it is closed
    * @throws RankLostException if an earlier call lost a rank
@@ -151,7 +152,7 @@ public interface RankGroup {
   void requireUsable();
 
   /**
-   * Whether an earlier call lost a rank. Takes the monitor itself.
+   * Whether an earlier call lost a rank. Takes the monitor itself. Any thread may call it.
    *
    * @return true if every later call throws
    */

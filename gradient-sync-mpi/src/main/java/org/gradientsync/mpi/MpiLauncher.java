@@ -7,6 +7,7 @@ import org.gradientsync.internal.launch.LauncherVariables;
 import org.gradientsync.mpi.binding.OpenMpi;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -38,7 +39,7 @@ public final class MpiLauncher implements Launcher {
   }
 
   @Override
-  public ProcessGroup connect(Settings settings) {
+  public RankGroup connect(Settings settings) {
     synchronized (MpiLauncher.class) {
       JobEnd.waitAsLongAs(settings.timeouts());
       if (world == null) {

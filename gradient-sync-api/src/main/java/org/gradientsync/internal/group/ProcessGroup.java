@@ -122,7 +122,11 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
 
   /** Casts: the library has no other implementation. */
   public static ProcessGroup of(RankGroup group) {
-    return (ProcessGroup) group;
+    if (group instanceof ProcessGroup own) {
+      return own;
+    }
+    throw new IllegalArgumentException(
+        "not a group of this library: group=" + group + "; a backend gives a Transport");
   }
 
   /**

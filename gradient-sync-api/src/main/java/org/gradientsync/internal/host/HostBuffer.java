@@ -10,7 +10,7 @@ import org.gradientsync.spi.HostElement;
 
 /**
  * A buffer in host memory outside the Java heap. A Java buffer ends at 2 GiB, so larger memory is a
- * row of segments, and only elements within one segment have {@link #bytes}.
+ * row of segments, and only elements within one segment have {@link #hostMemory}.
  */
 public final class HostBuffer extends AbstractDeviceBuffer {
   private final long offset;

@@ -127,11 +127,10 @@ public final class Call {
   }
 
   /**
-   * Adds this rank's own fields.
+   * Adds this rank's own fields, and clears what {@link #writeNotFinite} adds.
    *
    * @param enqueued the number of calls that this rank has enqueued on its device without a
    *     rendezvous on the host, or a negative number if unknown
-   * @param notFinite the index of an element that is not finite, or a negative number
    * @param buffer its name is added; may be null
    */
   public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {

@@ -39,7 +39,7 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
   }
 
   /**
-   * Sets the job's ranks, instead of looking for a launcher. For backends.
+   * Sets the job's ranks, instead of looking for a launcher. For LocalRanks and tests.
    *
    * @param newWorld all ranks of the job; the caller closes it
    * @return this builder
@@ -51,7 +51,14 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
 
   @Override
   public GradientSync create() {
-    GradientSyncImpl sync = new GradientSyncImpl(new Selection(new Settings(chosen)).choose(world));
+    Selection.Choice choice = new Selection(new Settings(chosen)).choose(world);
+    GradientSyncImpl sync;
+    try {
+      sync = new GradientSyncImpl(choice);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, choice.reducer(), choice.device(), choice.communicator());
+      throw e;
+    }
     if (interceptor != null) {
       try {
         sync.intercept(interceptor.apply(sync));
