@@ -29,7 +29,8 @@ final class ManyBuffers {
       for (int i = 0; i < SAMPLE; i++) {
         average(sync, buffers, i < SAMPLE / 2 ? i : random.nextInt(COUNT));
       }
-      System.out.printf("files=%s mappings=%s.%n", few(files()), few(mappings()));
+      // in one piece, so that the ranks' lines do not mix
+      System.out.println("files=" + few(files()) + " mappings=" + few(mappings()) + ".");
     }
   }
 
