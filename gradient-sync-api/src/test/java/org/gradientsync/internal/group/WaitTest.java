@@ -104,7 +104,6 @@ class WaitTest {
         });
   }
 
-  /** Whether rank 0 yields within a hundred polls of its message. */
   /** As MPI's: a message that fails does so once, and counts as finished then. */
   @Test
   void aMessageThatFailsWhileTheMissingRanksAreNamedBreaksTheGroup() {
@@ -152,6 +151,7 @@ class WaitTest {
         });
   }
 
+  /** Whether rank 0 yields within a hundred polls of its message. */
   private static boolean yieldsSoon(ProcessGroup group) {
     boolean[] yields = new boolean[1];
     int[] looks = new int[1];
