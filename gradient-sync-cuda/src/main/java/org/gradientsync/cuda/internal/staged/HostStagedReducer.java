@@ -12,18 +12,17 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
- * Reduces GPU memory by way of page-locked host memory. Needs nothing of the GPUs but that each can
- * copy to its host, and nothing of MPI.
+ * Reduces GPU memory through page-locked host memory. Requires only that each GPU can copy to its
+ * host; MPI need not support GPUs.
  *
- * <p>Small buffers are added up by the CPU, where the fewest steps count ({@link StagedOnHost});
- * larger ones by the GPUs, which read each other's staging memory and leave the CPU nothing but to
- * tell them when ({@link StagedOnGpu}). Ranks on several nodes cannot share memory and always take
- * the first way.
+ * <p>The CPU adds up small buffers, for which few steps matter most ({@link StagedOnHost}). The
+ * GPUs add up larger ones: they read each other's staging memory, and the CPU only tells them when
+ * ({@link StagedOnGpu}). Ranks on several nodes cannot share memory and always use the CPU.
  */
 final class HostStagedReducer implements Reducer {
   static final String NAME = "host-staged";
 
-  /** From here on the GPUs add. */
+  /** From this size on, the GPUs add. */
   private static final long GPU_BYTES = 256 << 10;
 
   private final RankGroup group;
@@ -31,10 +30,8 @@ final class HostStagedReducer implements Reducer {
   private final StagedOnGpu onGpu;
 
   /**
-   * A reducer.
-   *
    * @param inner reduces buffers of the host device over the same group
-   * @param node memory that all ranks share, or null if they cannot
+   * @param node memory that all ranks share, or null if they cannot share any
    */
   HostStagedReducer(RankGroup group, Gpu gpu, HostDevice host, Reducer inner, NodeMemory node) {
     this.group = group;
@@ -88,7 +85,7 @@ final class HostStagedReducer implements Reducer {
     }
   }
 
-  /** What fails after the ranks have met leaves the others waiting: the sync is broken then. */
+  /** Breaks the sync, because a failure after the rendezvous leaves the other ranks waiting. */
   private RankLostException broken(Throwable e) {
     return e instanceof RankLostException lost
         ? lost

@@ -18,7 +18,7 @@ import org.gradientsync.spi.SyncContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Offers {@code host-staged}, which works wherever the ranks' gradients are in GPU memory. */
+/** Provides {@code host-staged}, which works whenever the gradients are in GPU memory. */
 public final class HostStagedReducerProvider implements ReducerProvider {
   private static final Logger log = LoggerFactory.getLogger(HostStagedReducerProvider.class);
 
@@ -63,7 +63,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
       } catch (CudaException e) {
         reason = e.getMessage();
       }
-      // On all ranks or on none: the others would wait for one that cannot have it.
+      // All ranks or none get it: the others would wait for a rank that failed.
       Agreement.requireAll(new GroupCommunicator(group), reason);
       return reducer;
     } catch (RuntimeException | Error e) {
@@ -72,7 +72,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
     }
   }
 
-  /** What the GPUs stage in, or null if it cannot be had. */
+  /** The memory in which the GPUs stage, or null if it is not available. */
   private static NodeMemory node(RankGroup group) {
     try {
       return NodeMemory.isPossible(new GroupCommunicator(group))

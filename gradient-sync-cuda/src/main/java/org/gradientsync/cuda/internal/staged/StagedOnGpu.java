@@ -18,20 +18,21 @@ import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
- * Host-staging in which the GPUs add. Each rank owns a shard of the buffer, worked off in pieces; a
- * piece takes three steps, and while one piece is in one step, the pieces before and after it are
- * in the others:
+ * Host staging in which the GPUs add. Each rank owns a shard of the buffer and handles it in
+ * pieces. A piece takes three steps, which overlap with the steps of the pieces before and after
+ * it:
  *
  * <ol>
- *   <li>down: each rank copies its elements of the others' shards to its own staging memory;
- *   <li>reduce: each owner copies the others' contributions up from their staging memory, reduces
- *       them in rank order on the GPU, and copies the result down to its own;
+ *   <li>down: each rank copies its elements of the other ranks' shards to its own staging memory;
+ *   <li>reduce: each owner copies the other ranks' contributions up from their staging memory,
+ *       reduces them in rank order on the GPU, and copies the result down to its own staging
+ *       memory;
  *   <li>up: each rank copies the results up from the owners' staging memory.
  * </ol>
  *
  * <p>So each byte crosses a GPU's link to the host once in each direction, and the CPU moves none.
- * The ranks tell each other how far they are by counters in the same shared memory, one for each
- * step, which count pieces and only grow.
+ * The ranks show each other their progress in counters in the same shared memory: one for each
+ * step, which counts pieces and only grows.
  */
 final class StagedOnGpu implements AutoCloseable {
   private static final int SLOTS = 4;
@@ -61,18 +62,21 @@ final class StagedOnGpu implements AutoCloseable {
   private final GpuEvent[] reduced = new GpuEvent[SLOTS];
   private final GpuEvent[] resultDown = new GpuEvent[SLOTS];
   private final GpuEvent[] copiedUp = new GpuEvent[SLOTS];
-  private final Pointer[][][] staging; // owner of the memory, slot, rank that the piece is for
+  private final Pointer[][][]
+      staging; // by owner of the memory, slot, and rank that the piece is for
   private final Counter[][] counters;
   private final PlanCache<Plan> plans;
-  private long scratch; // on the GPU, for what others contribute; allocated when it is needed
+  private long scratch; // on the GPU, for the other ranks' contributions; allocated on first use
   private long pieces; // in all calls before this one
 
-  /** How much shared memory each rank needs. */
+  /** The size of the shared memory of each rank. */
   static int bytes(int size) {
     return HEADER + SLOTS * size * LARGEST_PIECE;
   }
 
-  /** One buffer's pieces: where they lie on the GPU, and what is reduced into them. */
+  /**
+   * A buffer's pieces: where they are on the GPU, and which contributions are reduced into them.
+   */
   private static final class Plan {
     private final int count;
     private final CUdeviceptr[][] places;
@@ -96,9 +100,9 @@ final class StagedOnGpu implements AutoCloseable {
     size = group.size();
     staging = new Pointer[size][SLOTS][size];
     counters = new Counter[size][COUNTERS];
-    plans = new PlanCache<>(group, plan -> {}); // a plan holds nothing but numbers
+    plans = new PlanCache<>(group, plan -> {}); // a plan owns nothing to close
     try {
-      kernel = gpu.reduceKernel(); // if it cannot be loaded, there may be another reducer yet
+      kernel = gpu.reduceKernel(); // load it now: if it fails, another reducer can still be chosen
       down = resources.add(GpuStream.create(gpu));
       up = resources.add(GpuStream.create(gpu));
       work = resources.add(GpuStream.create(gpu));
@@ -160,7 +164,7 @@ final class StagedOnGpu implements AutoCloseable {
       }
     }
     pieces += plan.count;
-    up.record(finished); // the last step's copies are behind everything else
+    up.record(finished); // the last step's copies come after everything else
     stream.waitFor(finished);
     down.record(finished);
     stream.waitFor(finished);
@@ -168,7 +172,7 @@ final class StagedOnGpu implements AutoCloseable {
 
   private void copyDown(Plan plan, int piece) {
     int slot = slot(piece);
-    // The slot's last user must have been read by all before it is overwritten.
+    // All ranks must have read the slot's last piece before this one overwrites it.
     awaitAll(CONSUMED, pieces + piece + 1 - SLOTS);
     for (int target = 0; target < size; target++) {
       if (target != rank && plan.lengths[piece][target] > 0) {

@@ -22,12 +22,9 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
- * Host-staging for small buffers and for ranks on several nodes: in chunks, each copied down to
- * page-locked memory, reduced there over the ranks by a reducer for host memory, and copied up
- * again. Copying down the next chunks and copying up the last ones goes on while the host reduces
- * one.
- *
- * <p>Needs nothing of the GPUs but that each can copy to its host, and nothing of MPI.
+ * Host staging for small buffers and for ranks on several nodes. Copies each chunk down to
+ * page-locked memory, reduces it there over the ranks with a reducer for host memory, and copies it
+ * up again. While the host reduces a chunk, the next ones are copied down and the last ones up.
  */
 final class StagedOnHost implements AutoCloseable {
   private static final int CHUNK_BYTES = 4 << 20;
@@ -41,19 +38,24 @@ final class StagedOnHost implements AutoCloseable {
   private final GpuStream up;
   private final GpuEvent ready;
   private final GpuEvent finished;
-  private final GpuEvent[] arrived = new GpuEvent[SLOTS];
-  private final GpuEvent[] left = new GpuEvent[SLOTS];
+  private final GpuEvent[] copiedDown = new GpuEvent[SLOTS];
+  private final GpuEvent[] copiedUp = new GpuEvent[SLOTS];
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
   private final PlanCache<Plan> plans;
 
-  /** Each chunk's place on the GPU; on the host each slot's, full and for the last chunk. */
+  /**
+   * A buffer's chunks.
+   *
+   * @param device each chunk on the GPU
+   * @param host each slot on the host
+   * @param full each slot as a buffer for a full chunk
+   * @param last each slot as a buffer for the last chunk, which may be shorter
+   */
   private record Plan(
       CUdeviceptr[] device, Pointer[] host, DeviceBuffer[] full, DeviceBuffer[] last) {}
 
   /**
-   * A reducer.
-   *
    * @param inner reduces buffers of the host device over the same group
    */
   StagedOnHost(RankGroup group, Gpu gpu, HostDevice host, Reducer inner) {
@@ -68,8 +70,8 @@ final class StagedOnHost implements AutoCloseable {
       ready = resources.add(GpuEvent.create(gpu, false));
       finished = resources.add(GpuEvent.create(gpu, false));
       for (int slot = 0; slot < SLOTS; slot++) {
-        arrived[slot] = resources.add(GpuEvent.create(gpu, false));
-        left[slot] = resources.add(GpuEvent.create(gpu, false));
+        copiedDown[slot] = resources.add(GpuEvent.create(gpu, false));
+        copiedUp[slot] = resources.add(GpuEvent.create(gpu, false));
       }
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
@@ -98,27 +100,27 @@ final class StagedOnHost implements AutoCloseable {
     for (long next = 0; next < chunks + SLOTS - 1; next++) {
       if (next < chunks) {
         int slot = (int) (next % SLOTS);
-        down.waitFor(left[slot]);
+        down.waitFor(copiedUp[slot]);
         api.copyToHost(
             plan.host[slot],
             plan.device[(int) next],
             length(buffer, next, chunk) * size,
             down.handle());
-        down.record(arrived[slot]);
+        down.record(copiedDown[slot]);
       }
       long current = next - (SLOTS - 1);
       if (current >= 0) {
         int slot = (int) (current % SLOTS);
         long length = length(buffer, current, chunk);
         DeviceBuffer piece = length == chunk ? plan.full[slot] : plan.last[slot];
-        arrived[slot].await();
+        copiedDown[slot].await();
         if (op != null) {
           inner.allReduce(piece, op);
         } else {
           inner.broadcast(piece, root);
         }
         api.copyToDevice(plan.device[(int) current], plan.host[slot], length * size, up.handle());
-        up.record(left[slot]);
+        up.record(copiedUp[slot]);
       }
     }
     up.record(finished);

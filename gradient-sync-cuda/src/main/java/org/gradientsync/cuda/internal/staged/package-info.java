@@ -1,2 +1,2 @@
-/** The reducer {@code host-staged}: gradients cross the host in pinned memory. */
+/** The reducer {@code host-staged}, which sends gradients through page-locked host memory. */
 package org.gradientsync.cuda.internal.staged;
