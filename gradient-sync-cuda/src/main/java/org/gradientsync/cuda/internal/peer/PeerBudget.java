@@ -5,25 +5,26 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Shares a GPU among the syncs of this process, so that the kernels of all of them can run at once:
- * those of one sync wait for other ranks, who may be in another sync's call. A GPU spreads blocks
- * over its SMs as evenly as it can. So the first sync's blocks leave every second SM half empty, or
- * half of the SMs empty, if one of its blocks fills an SM. The blocks of all other syncs together
- * are no more than half of the SMs, and none of them takes more than half an SM; see {@link
- * #takesWhole}.
+ * Divides a GPU among the syncs of this process, so that the kernels of all of them can run at
+ * once. They must, because kernels wait for other ranks, which may be in another sync's call.
+ *
+ * <p>A GPU spreads blocks over its SMs as evenly as it can. So the first sync's blocks leave every
+ * second SM half empty or, if one block fills an SM, half of the SMs empty. All other syncs
+ * together have at most half as many blocks as there are SMs, and each of these blocks takes at
+ * most half an SM; see {@link #takesWhole}.
  */
 final class PeerBudget {
   private static final Map<Part, BitSet> taken = new HashMap<>();
 
   private PeerBudget() {}
 
-  /** A GPU, or what one of the ranks has that share it: the same part of its SMs each. */
+  /** A GPU or, if ranks share it, one rank's part of it. All parts have the same number of SMs. */
   private record Part(int ordinal, int turn) {}
 
   /**
-   * A share of a GPU, or of a rank's part.
+   * One sync's share of a part.
    *
-   * @param place 0 has the largest share
+   * @param place 0 for the largest share
    */
   record Share(Part part, int place) implements AutoCloseable {
     @Override
@@ -34,16 +35,17 @@ final class PeerBudget {
     }
   }
 
-  /** Whether a share may launch kernels of which an SM holds one block only. */
+  /** Whether a share may launch kernels with blocks that fill an SM each. */
   static boolean takesWhole(int place) {
     return place == 0;
   }
 
   /**
-   * How many blocks a share may launch, at least 1: from the tenth sync on that may be too many.
+   * The number of blocks that a share may launch, at least 1. From the tenth sync on, the blocks
+   * may no longer all fit.
    *
-   * @param perSm how many one of the GPU's SMs holds at once
-   * @param sms those of the GPU, divided by the ranks that share it
+   * @param perSm the number of blocks that an SM holds at once
+   * @param sms the number of SMs of the GPU, divided by the number of ranks that share it
    */
   static int blocks(int place, int perSm, int sms) {
     int blocks =
@@ -56,7 +58,7 @@ final class PeerBudget {
   /**
    * Takes the largest share that is left.
    *
-   * @param turn which of the ranks that share the GPU, from 0
+   * @param turn this rank's index among the ranks that share the GPU, from 0
    */
   static Share take(int ordinal, int turn) {
     synchronized (taken) {

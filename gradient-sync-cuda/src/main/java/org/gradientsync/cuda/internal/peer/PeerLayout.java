@@ -3,8 +3,8 @@ package org.gradientsync.cuda.internal.peer;
 import org.gradientsync.DataType;
 
 /**
- * What lies where in a mailbox, for a number of ranks; as in {@code peer.cuh}. Sizes are in bytes,
- * strides in vectors of 16 bytes.
+ * The layout of a mailbox for a number of ranks, as in {@code peer.cuh}. Sizes and offsets are in
+ * bytes, strides in vectors of 16 bytes.
  */
 final class PeerLayout {
   /** As in protocol.cuh. */
@@ -13,7 +13,7 @@ final class PeerLayout {
   static final int MAX_BLOCKS = 512;
   static final int VECTOR = 16;
 
-  /** What a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
+  /** A round is what a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
   static final int ROUND_VECTORS = 28;
 
   private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
@@ -21,9 +21,9 @@ final class PeerLayout {
   private static final int SLOTS = 4;
   private static final long WORKERS = 480; // as in chunks.cuh
   private static final long HEAD = 2 * 4096 + 2L * MAX_BLOCKS * MAX_RANKS * Long.BYTES;
-  private static final long ONE_SHOT_BYTES = 8 << 20; // of data from all ranks together
-  private static final long TWO_SHOT_BYTES = 8 << 20; // of a buffer
-  private static final long STREAM_BYTES = 128 << 20; // of staging
+  private static final long ONE_SHOT_BYTES = 8 << 20; // the data of all ranks together
+  private static final long TWO_SHOT_BYTES = 8 << 20; // one buffer
+  private static final long STREAM_BYTES = 128 << 20; // the staging
   private static final long CACHED_BYTES = 48 << 20; // a little less than an H200's L2 cache
 
   private final int ranks;
@@ -36,12 +36,12 @@ final class PeerLayout {
     twoShotRounds = TWO_SHOT_BYTES / ranks / ROUND_BYTES + 1;
   }
 
-  /** All of a mailbox. */
+  /** The size of a mailbox. */
   long bytes() {
     return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
   }
 
-  /** Where an algorithm's staging begins. */
+  /** The offset of an algorithm's staging in the mailbox. */
   long offset(PeerAlgorithm algorithm) {
     long twoShot = HEAD + 2L * ranks * oneShotRounds * ROUND_STRIDE * VECTOR;
     return switch (algorithm) {
@@ -52,7 +52,7 @@ final class PeerLayout {
     };
   }
 
-  /** From one sender's staging to the next one's. */
+  /** The distance from one sender's staging to the next sender's. */
   long stride(PeerAlgorithm algorithm) {
     return switch (algorithm) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_STRIDE;
@@ -62,7 +62,7 @@ final class PeerLayout {
     };
   }
 
-  /** The largest buffer that an algorithm can take at once. */
+  /** The size of the largest buffer that an algorithm takes in one launch. */
   long mostBytes(PeerAlgorithm algorithm) {
     return switch (algorithm) {
       case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
@@ -71,7 +71,7 @@ final class PeerLayout {
     };
   }
 
-  /** How many blocks have something to do, at most as many as given. */
+  /** The number of blocks that have work, at most {@code most}. */
   int blocks(PeerAlgorithm algorithm, DataType type, long count, int most) {
     boolean all = algorithm == PeerAlgorithm.ONE_SHOT || algorithm == PeerAlgorithm.BROADCAST;
     long vectors = all ? vectors(type, count) : shard(type, count);
@@ -85,9 +85,9 @@ final class PeerLayout {
   }
 
   /**
-   * How many batches each block of a {@linkplain PeerAlgorithm#isChunked chunked} algorithm sends
-   * before it raises a flag. All of them, if the staging has room for that. A larger buffer goes in
-   * chunks, which must be small enough that what lies in the staging stays in the GPU's cache.
+   * The number of batches that each block of a {@linkplain PeerAlgorithm#isChunked chunked}
+   * algorithm sends before it raises a flag: all of them if they fit into the staging. Chunks of a
+   * larger buffer must be small enough that the staged data stays in the GPU's cache.
    */
   int batches(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
     if (!algorithm.isChunked()) {

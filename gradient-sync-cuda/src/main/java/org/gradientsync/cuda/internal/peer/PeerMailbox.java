@@ -7,7 +7,7 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.spi.Resources;
 
-/** This rank's mailbox, in which the others write, and theirs as they are mapped here. */
+/** This rank's mailbox, into which the other ranks write, and the mappings of their mailboxes. */
 final class PeerMailbox implements AutoCloseable {
   private final Gpu gpu;
   private final PeerUnmapFlags unmapFlags;
@@ -16,10 +16,10 @@ final class PeerMailbox implements AutoCloseable {
   private final PeerMemory.Mapped[] all;
 
   /**
-   * Allocates it and maps the others'. Collective.
+   * Allocates this rank's mailbox and maps the others. Collective.
    *
    * @param memory closed if this fails
-   * @throws UnavailableException on all ranks if one of them cannot
+   * @throws UnavailableException on all ranks if one of them fails
    */
   PeerMailbox(GpuStream stream, PeerMemory memory, PeerUnmapFlags unmapFlags, PeerLayout layout) {
     gpu = stream.gpu();
@@ -42,7 +42,7 @@ final class PeerMailbox implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(
           e,
-          memory, // which may have mapped some ranks' memory already
+          memory, // may have mapped some ranks' memory already
           unmapFlags::setAllUnmapped,
           own == 0 ? null : () -> gpu.memory().freeOnce(own, unmapFlags.areAllUnmapped()));
       throw e;
@@ -53,12 +53,12 @@ final class PeerMailbox implements AutoCloseable {
     return layout;
   }
 
-  /** Where a rank's mailbox begins. */
+  /** The address of a rank's mailbox, as mapped here. */
   long of(int rank) {
     return all[rank].address();
   }
 
-  /** Frees this rank's, once the others have unmapped it; which their flags show. */
+  /** Frees this rank's mailbox once the flags show that all ranks have unmapped it. */
   @Override
   public void close() {
     gpu.memory().freeOnce(own, unmapFlags.areAllUnmapped());

@@ -21,18 +21,21 @@ import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
- * The ways to the other ranks' GPU memory. A rank in another process gives handles of its
- * allocations, which are mapped here; a rank in this process gives addresses, which are good here
- * once peer access is on, and for which CUDA refuses handles.
+ * Maps the other ranks' GPU memory. For ranks in other processes it imports the handles of their
+ * allocations. For ranks in this process, whose handles CUDA refuses to import, it uses their
+ * addresses, which are valid here once peer access is enabled.
  */
 final class PeerMemory implements AutoCloseable {
-  /** Tells ranks in this process from others: process ids may repeat in containers. */
+  /** Identifies this process, because process ids may repeat across containers. */
   private static final long PROCESS = new SecureRandom().nextLong();
 
-  /** Process, kind of GPU, and two for the address of the GPU. */
+  /** Words that each rank sends: process, kind of GPU, and two for the GPU's PCI address. */
   private static final int FACTS = 4;
 
-  /** What {@link #offer} is made of: valid, process, first address, id, offset, and the handle. */
+  /**
+   * Words of an {@link #offer}: valid, process, base of the allocation, its id, offset, and the
+   * handle.
+   */
   private static final int OFFER = 5 + CudaApi.HANDLE_BYTES / Long.BYTES;
 
   private final Gpu gpu;
@@ -54,7 +57,7 @@ final class PeerMemory implements AutoCloseable {
     }
   }
 
-  /** Another rank's memory as it is mapped here. */
+  /** A rank's memory, and its address here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
   private PeerMemory(Gpu gpu, GroupCommunicator communicator, long process, PeerSharing sharing) {
@@ -65,16 +68,16 @@ final class PeerMemory implements AutoCloseable {
   }
 
   /**
-   * Finds out whether each rank can reach each other one's GPU. Collective.
+   * Checks that each rank can reach every other rank's GPU. Collective.
    *
    * @param sharingAllowed whether ranks of one process may share a GPU, see {@link PeerSharing}
-   * @throws UnavailableException on all ranks, with the same reason, if not
+   * @throws UnavailableException on all ranks, with the same reason, if one cannot
    */
   static PeerMemory open(RankGroup group, Gpu gpu, boolean sharingAllowed) {
     return open(group, gpu, sharingAllowed, PROCESS);
   }
 
-  /** As {@link #open(RankGroup, Gpu, boolean)}, in a process of this number. */
+  /** As {@link #open(RankGroup, Gpu, boolean)}, with a given process number. */
   static PeerMemory open(RankGroup group, Gpu gpu, boolean sharingAllowed, long process) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     byte[] pci = Arrays.copyOf(gpu.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
@@ -108,7 +111,7 @@ final class PeerMemory implements AutoCloseable {
     CudaApi api = gpu.api();
     boolean sameProcess = theirs[0] == own[0];
     if (theirs[1] != own[1]) {
-      return "their GPUs are of different kinds"; // and would divide the work differently
+      return "their GPUs are of different kinds"; // so they would divide the work differently
     }
     try {
       if (theirs[2] == own[2] && theirs[3] == own[3]) {
@@ -149,17 +152,17 @@ final class PeerMemory implements AutoCloseable {
     return communicator;
   }
 
-  /** Who shares a GPU with whom. */
+  /** Which ranks share a GPU. */
   PeerSharing sharing() {
     return sharing;
   }
 
   /**
-   * Tells the others where memory of this rank lies, and maps theirs. Collective.
+   * Offers memory of this rank to the others, and maps theirs. Collective.
    *
-   * @param address in this GPU's memory
-   * @return each rank's memory, this rank's included; null on all ranks if one rank's memory cannot
-   *     be mapped by another
+   * @param address an address in this GPU's memory
+   * @return each rank's memory, including this rank's; null on all ranks if a rank cannot map
+   *     another's
    */
   Mapped[] share(long address) {
     long[] own = offer(address);
@@ -187,7 +190,7 @@ final class PeerMemory implements AutoCloseable {
     return null;
   }
 
-  /** Gives up what {@link #share} mapped. Null elements are skipped. */
+  /** Releases what {@link #share} mapped. Skips null elements. */
   void unmap(Mapped[] mapped) {
     List<Mapping> unused = new ArrayList<>();
     for (Mapped m : mapped) {
@@ -225,7 +228,7 @@ final class PeerMemory implements AutoCloseable {
       offer[4] = address - base;
       ByteBuffer.wrap(handle).asLongBuffer().get(offer, 5, handle.length / Long.BYTES);
     } catch (CudaException e) {
-      offer[0] = 0; // memory of another kind than cuMemAlloc's, which cannot be exported
+      offer[0] = 0; // not from cuMemAlloc, so it cannot be exported
     }
     return offer;
   }

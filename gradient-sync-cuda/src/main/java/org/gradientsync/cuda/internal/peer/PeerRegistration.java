@@ -5,24 +5,24 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
 /**
- * One buffer on each rank that are reduced together: known by a number on which the ranks have
- * agreed, with the addresses of those that are mapped here, and the plans made so far.
+ * The buffers, one on each rank, that are reduced together. Has the number on which the ranks
+ * agreed, the addresses of the buffers that are mapped here, and the plans made so far.
  */
 final class PeerRegistration {
   final int number;
   final DataType type;
   final long count;
 
-  /** Whether its calls are to leave most of the GPU to other work. */
+  /** Whether its calls leave most of the GPU to other work. */
   final boolean overlapped;
 
-  /** Of each rank's elements; 0 for other ranks' if they are not mapped. */
+  /** The address of each rank's elements; 0 for other ranks if they are not mapped. */
   final long[] addresses;
 
-  /** What to give up at the end; null if nothing was mapped. */
+  /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
-  /** Whether a graph of the caller's holds a call of it. */
+  /** Whether a graph of the caller contains one of its calls. */
   boolean captured;
 
   private final PeerPlan[] plans = new PeerPlan[ReduceOp.values().length];

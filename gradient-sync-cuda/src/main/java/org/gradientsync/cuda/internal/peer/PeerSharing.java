@@ -9,22 +9,20 @@ import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.spi.Settings;
 
 /**
- * Ranks of one process that share a GPU, as tests on machines with few GPUs do. Their kernels run
- * at once, each on its part of the GPU, and wait for each other. To load a kernel or to make a
- * graph, the driver may wait for another rank's kernel, which waits for this rank's: so nothing is
- * planned while a kernel of any rank may run.
+ * Ranks of one process that share a GPU, as in tests on machines with few GPUs. Their kernels run
+ * at the same time, each on its part of the GPU, and wait for each other. When the driver loads a
+ * kernel or makes a graph, it may wait for another rank's kernel, which waits for this rank's. So
+ * no rank plans while any rank's kernel may run.
  */
 final class PeerSharing {
-  /** The developer switch that allows it. */
+  /** The developer switch that allows sharing. */
   static final String SWITCH = "dev.peer.sharing";
 
   private final int sharers;
   private final int turn;
 
   /**
-   * Who shares what.
-   *
-   * @param gpus names each rank's GPU, by rank
+   * @param gpus each rank's GPU, by rank; equal for ranks that share one
    */
   PeerSharing(List<?> gpus, int rank) {
     int most = 0;
@@ -43,29 +41,29 @@ final class PeerSharing {
     return settings.isOn(SWITCH, false);
   }
 
-  /** Why two ranks cannot share a GPU; empty if they can. */
+  /** The reason why two ranks cannot share a GPU, or an empty text if they can. */
   static String obstacle(boolean allowed, boolean sameProcess) {
     return allowed && sameProcess ? "" : "they share a GPU";
   }
 
-  /** How many lower ranks have this rank's GPU: which part of it is this rank's. */
+  /** The index of this rank's part of its GPU: the number of lower ranks with the same GPU. */
   int turn() {
     return turn;
   }
 
-  /** How many of a GPU's SMs a rank has. */
+  /** The number of SMs of a rank's part of a GPU. */
   int part(int ofGpu) {
     return ofGpu / sharers;
   }
 
-  /** A GPU's name for measurements, which are others where ranks share. */
+  /** A GPU's name for measurements, which differ if ranks share GPUs. */
   String nameOf(String gpu) {
     return isShared() ? gpu + " shared" : gpu;
   }
 
   /**
-   * The operations that are planned before a buffer's first call; the others, if not all, when they
-   * are asked for.
+   * The operations to plan before a buffer's first call: all if ranks share GPUs. Otherwise only
+   * AVERAGE, or SUM for integers; the rest are planned on demand.
    */
   List<ReduceOp> plannedFirst(DataType type) {
     if (!isShared()) {
@@ -74,7 +72,9 @@ final class PeerSharing {
     return Arrays.stream(ReduceOp.values()).filter(op -> op.isDefinedFor(type)).toList();
   }
 
-  /** Called when something has been planned in a call; waits until all ranks have. */
+  /**
+   * Called after planning during a call. If ranks share GPUs, waits until all ranks have planned.
+   */
   void planned(GroupCommunicator communicator) {
     if (isShared()) {
       Agreement.requireAll(communicator, "");

@@ -8,9 +8,9 @@ import java.util.function.BooleanSupplier;
 import org.gradientsync.internal.matching.NodeMemory;
 
 /**
- * By which each rank shows which registrations it has ended, that is, whose memory it has unmapped,
- * so that its owner may free it. Each rank has a page that it alone writes: a word that says that
- * it has closed, what {@link PeerProgress} takes, and a bit for each registration.
+ * Flags by which each rank shows which registrations' memory it has unmapped, so that the owners
+ * may free it. Each rank has a page that only it writes: a word that shows that it has closed, the
+ * part of {@link PeerProgress}, and a bit for each registration.
  */
 final class PeerUnmapFlags {
   private static final VarHandle WORD =
@@ -18,7 +18,7 @@ final class PeerUnmapFlags {
   private static final int CLOSED = 0;
   private static final int FIRST = PeerProgress.BYTES;
 
-  /** For each rank. */
+  /** The size of a rank's page. */
   static final int BYTES = FIRST + (PeerTag.MAX_REGISTRATIONS / Long.SIZE + 1) * Long.BYTES;
 
   private final NodeMemory memory;
@@ -31,14 +31,14 @@ final class PeerUnmapFlags {
     this.ranks = ranks;
   }
 
-  /** This rank has unmapped what a registration mapped. */
+  /** Shows that this rank has unmapped a registration's memory. */
   void setUnmapped(int registration) {
     int at = word(registration);
     long before = (long) WORD.get(memory.of(rank), at);
     WORD.setRelease(memory.of(rank), at, before | 1L << registration);
   }
 
-  /** This rank has unmapped everything. */
+  /** Shows that this rank has unmapped everything. */
   void setAllUnmapped() {
     WORD.setRelease(memory.of(rank), CLOSED, 1L);
   }
