@@ -4,23 +4,27 @@ import java.util.Locale;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
-/** The algorithms of {@code peer.cuh}, by which data goes from GPU to GPU. */
+/** The algorithms of {@code peer.cuh} that move data between GPUs. */
 public enum PeerAlgorithm {
-  /** Everything to everybody, in lines that carry their own flags. */
+  /** Each rank sends everything to every rank, in lines that carry their own flags. */
   ONE_SHOT(256),
-  /** Shards to their owners, results to everybody, in such lines. */
+  /** Each rank sends shards to their owners, and results to every rank, in such lines. */
   TWO_SHOT(256),
-  /** The same for buffers of whole vectors. */
+  /** As {@link #TWO_SHOT}, for buffers of whole, aligned vectors. */
   TWO_SHOT_UNROLLED(256),
-  /** The same in chunks and at the links' full speed; results go straight into the buffers. */
+  /**
+   * As {@link #TWO_SHOT}, in chunks at the links' full speed. Results go straight into all ranks'
+   * buffers.
+   */
   STREAM(512),
-  /** As stream, with fewer blocks that have more in flight, to overlap with other work. */
+  /** As {@link #STREAM}, with fewer blocks that have more in flight, to overlap with other work. */
   STREAM_FEW_CTAS(512),
   /**
-   * As stream_few_ctas, for elements that travel in another type; results go through staging, too.
+   * As {@link #STREAM_FEW_CTAS}, for elements that travel in another type. Results also go through
+   * the staging.
    */
   STAGED(512),
-  /** One rank's elements to everybody, in lines. */
+  /** One rank sends its elements to every rank, in lines. */
   BROADCAST(256);
 
   final int threads;
@@ -30,10 +34,10 @@ public enum PeerAlgorithm {
   }
 
   /**
-   * Whether there are kernels for it. {@link #TWO_SHOT} takes everything, the others what gradients
-   * need.
+   * Whether there is a kernel for this combination. {@link #TWO_SHOT} has kernels for all
+   * reductions, the others only for what gradients need.
    *
-   * @param checkFinite whether the kernels look for what is not finite; a broadcast does not
+   * @param checkFinite whether the kernels check for NaN and infinities; a broadcast does not
    */
   boolean takes(PeerFormat format, ReduceOp op, boolean checkFinite) {
     DataType type = format.type();
@@ -48,13 +52,13 @@ public enum PeerAlgorithm {
     };
   }
 
-  /** Whether large buffers go in chunks. */
+  /** Whether it splits large buffers into chunks. */
   boolean isChunked() {
     return this == STREAM || this == STREAM_FEW_CTAS || this == STAGED;
   }
 
   /**
-   * How many vectors of 16 bytes each thread of a chunked algorithm has in flight, as in
+   * The number of 16-byte vectors that each thread of a chunked algorithm has in flight, as in
    * chunks.cuh.
    */
   int batch(DataType wire) {
@@ -65,7 +69,7 @@ public enum PeerAlgorithm {
     };
   }
 
-  /** As it is written in kernels' names and in settings. */
+  /** The name used in kernel names and settings. */
   String text() {
     return name().toLowerCase(Locale.ROOT);
   }

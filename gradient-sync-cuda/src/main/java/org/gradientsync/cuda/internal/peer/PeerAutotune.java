@@ -10,8 +10,8 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 
 /**
- * Measures which algorithm is the fastest for which size, on this machine and with this number of
- * ranks. All ranks run it together and come to the same result.
+ * Measures up to which size each algorithm is the fastest on this machine with this number of
+ * ranks. All ranks measure together and get the same result.
  */
 final class PeerAutotune {
   private static final int PER_ROUND = 10;
@@ -23,10 +23,7 @@ final class PeerAutotune {
   private final PeerRegistration buffer;
 
   /**
-   * Prepares.
-   *
-   * @param buffer of FLOAT32, and of the size that two_shot can take at most, registered with its
-   *     mapping
+   * @param buffer a FLOAT32 buffer of the largest size that two_shot takes, registered and mapped
    */
   PeerAutotune(
       Gpu gpu, GroupCommunicator communicator, PeerPlanner planner, PeerRegistration buffer) {
@@ -36,7 +33,7 @@ final class PeerAutotune {
     this.buffer = buffer;
   }
 
-  /** The largest sizes for one_shot and for two_shot, in bytes. */
+  /** Returns the largest sizes for one_shot and for two_shot, in bytes. */
   long[] measure(PeerLayout layout) {
     long oneShot = 32 << 10;
     while (2 * oneShot <= layout.mostBytes(PeerAlgorithm.ONE_SHOT)
@@ -48,7 +45,7 @@ final class PeerAutotune {
         && isFaster(PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM, 2 * twoShot)) {
       twoShot *= 2;
     }
-    // The crossing lies somewhere between the last size measured and the next.
+    // The crossover lies between this size and the next one measured.
     oneShot = oneShot * 5 / 4;
     return new long[] {oneShot, Math.max(oneShot, twoShot)};
   }
@@ -67,11 +64,11 @@ final class PeerAutotune {
         GpuStream stream = GpuStream.create(gpu);
         GpuEvent start = GpuEvent.create(gpu, true);
         GpuEvent end = GpuEvent.create(gpu, true)) {
-      communicator.barrier(); // to make these can wait for kernels of a rank on the same GPU
+      communicator.barrier(); // creating these may block on kernels of another rank on this GPU
       plan.enqueue(stream.handle());
       stream.await();
       for (int round = 0; round < ROUNDS; round++) {
-        plan.enqueue(stream.handle()); // the ranks wait for each other in it
+        plan.enqueue(stream.handle()); // lines the ranks up: they wait for each other in it
         stream.record(start);
         for (int i = 0; i < PER_ROUND; i++) {
           plan.enqueue(stream.handle());
@@ -87,7 +84,7 @@ final class PeerAutotune {
     return slowest[0];
   }
 
-  /** FLOAT32 elements of so many bytes. */
+  /** The number of FLOAT32 elements in so many bytes. */
   static long elements(long bytes) {
     return bytes / DataType.FLOAT32.sizeInBytes();
   }

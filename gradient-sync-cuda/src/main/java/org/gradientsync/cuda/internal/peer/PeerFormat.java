@@ -4,21 +4,25 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
- * How elements lie in buffers and how they travel.
+ * The types in which elements are stored and travel.
  *
- * @param type in buffers
- * @param wire on the way: the same, or a 16-bit type for FLOAT32
+ * @param type the type in buffers
+ * @param wire the type between GPUs: the same, or a 16-bit type for FLOAT32
  */
 public record PeerFormat(DataType type, DataType wire) {
-  /** Elements that travel as they are. */
+  /** The format of elements that travel as they are. */
   static PeerFormat plain(DataType type) {
     return new PeerFormat(type, type);
   }
 
-  /** What a reduction takes, if the sync asks for a wire type, which may be null. */
-  static PeerFormat of(DataType type, ReduceOp op, DataType asked) {
-    return asked != null && type == DataType.FLOAT32 && op.adds()
-        ? new PeerFormat(type, asked)
+  /**
+   * The format of a reduction.
+   *
+   * @param requested the sync's wire type, or null
+   */
+  static PeerFormat of(DataType type, ReduceOp op, DataType requested) {
+    return requested != null && type == DataType.FLOAT32 && op.adds()
+        ? new PeerFormat(type, requested)
         : plain(type);
   }
 
@@ -26,7 +30,7 @@ public record PeerFormat(DataType type, DataType wire) {
     return type != wire;
   }
 
-  /** As in the kernels' names. */
+  /** The name used in kernel names. */
   String text() {
     return isNarrowed() ? type + "_" + wire : type.toString();
   }

@@ -14,24 +14,24 @@ import org.gradientsync.cuda.internal.driver.KernelImages;
 import org.gradientsync.spi.Resources;
 
 /**
- * The kernels of {@code peer.cuh} on one GPU, loaded when they are needed: for each type a module,
- * and one with those that look for what is not finite.
+ * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
+ * floating-point formats have a second one, with the check for NaN and infinities.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private final Map<String, CUfunction> functions = new HashMap<>();
 
-  /** None are loaded yet. */
+  /** Loads no kernel yet. */
   PeerKernels(Gpu gpu) {
     this.gpu = gpu;
   }
 
   /**
-   * A kernel.
+   * Returns a kernel, which it loads if needed.
    *
-   * @param op one that adds for {@link PeerAlgorithm#BROADCAST}
-   * @param checkFinite whether it looks for what is not finite
+   * @param op for {@link PeerAlgorithm#BROADCAST}, an operation that adds
+   * @param checkFinite whether the kernel checks for NaN and infinities
    */
   CUfunction function(
       PeerAlgorithm algorithm, PeerFormat format, ReduceOp op, boolean checkFinite) {
@@ -41,7 +41,7 @@ public final class PeerKernels implements AutoCloseable {
         module + " " + name, key -> gpu.api().function(module(module), name));
   }
 
-  /** As in peer.cuh. */
+  /** A kernel's name in peer.cuh. */
   static String nameOf(PeerAlgorithm algorithm, PeerFormat format, ReduceOp op) {
     String family = op.adds() ? "_ADDING" : "_OTHER";
     return algorithm.text()
@@ -50,12 +50,12 @@ public final class PeerKernels implements AutoCloseable {
         + (algorithm == PeerAlgorithm.BROADCAST ? "" : family);
   }
 
-  /** As in kernels.txt. */
+  /** A module's name in kernels.txt. */
   static String moduleOf(PeerFormat format, boolean checkFinite) {
     return "peer_" + format.text() + (checkFinite ? "_check_finite" : "");
   }
 
-  /** Those that there are kernels for. */
+  /** The algorithms that have a kernel for this combination. */
   static List<PeerAlgorithm> algorithms(PeerFormat format, ReduceOp op, boolean checkFinite) {
     if (!op.isDefinedFor(format.type())
         || (format.isNarrowed() && !op.adds())
@@ -72,7 +72,7 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   /**
-   * Loads all kernels for an operation, which the driver otherwise does when each is first used.
+   * Loads all kernels for an operation now. Otherwise the driver would load each at its first use.
    */
   void load(PeerFormat format, ReduceOp op, boolean checkFinite) {
     for (PeerAlgorithm algorithm : algorithms(format, op, checkFinite)) {
@@ -81,9 +81,9 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   /**
-   * How many blocks of a kernel each of the GPU's SMs holds at once. More than it has room for must
-   * not be launched: blocks wait for other GPUs' blocks, and those that have no room yet would be
-   * waited for in vain.
+   * The number of blocks of a kernel that an SM holds at once. A launch must not have more blocks
+   * than fit on the GPU: blocks wait for blocks on other GPUs, and would wait in vain for one that
+   * has no room yet.
    */
   int perSm(CUfunction function, PeerAlgorithm algorithm) {
     return gpu.api().blocksPerSm(function, algorithm.threads);
@@ -93,7 +93,7 @@ public final class PeerKernels implements AutoCloseable {
     return gpu.sms();
   }
 
-  /** The kernel that notifies the others that this rank departs. */
+  /** The kernel that notifies the other ranks that this rank departs. */
   CUfunction depart() {
     return functions.computeIfAbsent(
         "depart", name -> gpu.api().function(module("peer_depart"), name));

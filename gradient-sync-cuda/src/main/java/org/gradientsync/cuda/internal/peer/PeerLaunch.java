@@ -7,9 +7,9 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.internal.host.HostBuffers;
 
-/** One prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
+/** A prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
 final class PeerLaunch {
-  // As Arguments in protocol.cuh.
+  // The offsets in Arguments of protocol.cuh.
   private static final int MAILBOXES = 0;
   private static final int BUFFERS = MAILBOXES + PeerLayout.MAX_RANKS * Long.BYTES;
   private static final int STAGING = BUFFERS + PeerLayout.MAX_RANKS * Long.BYTES;
@@ -55,7 +55,9 @@ final class PeerLaunch {
     return this;
   }
 
-  /** Where the elements lie, on each rank; 0 where this algorithm does not ask. */
+  /**
+   * Sets each rank's address of the elements; 0 for ranks whose buffers the kernel does not access.
+   */
   PeerLaunch elements(long[] addresses, long count) {
     int aligned = 0;
     for (int peer = 0; peer < addresses.length; peer++) {
@@ -74,9 +76,10 @@ final class PeerLaunch {
   }
 
   /**
-   * Where a kernel that checks puts what is not finite.
+   * Sets where a kernel that checks for NaN and infinities writes its findings.
    *
-   * @param first the index in the whole buffer of the first of these elements
+   * @param found the device address
+   * @param first the index of this launch's first element in the whole buffer
    */
   PeerLaunch checkingFinite(long found, long first) {
     memory.putLong(FOUND, found);

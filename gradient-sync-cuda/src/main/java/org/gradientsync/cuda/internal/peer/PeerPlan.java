@@ -9,8 +9,8 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
- * One buffer and operation, ready to be launched: one kernel, or several one after the other for a
- * large buffer that the others cannot map. Held as a CUDA graph, which is enqueued faster than a
+ * A prepared call for one buffer and operation: one kernel, or several in sequence for a buffer
+ * that is too large for one launch. It is a CUDA graph, because a graph is enqueued faster than a
  * kernel is launched.
  */
 final class PeerPlan implements AutoCloseable {
@@ -21,7 +21,7 @@ final class PeerPlan implements AutoCloseable {
   /**
    * Captures the launches.
    *
-   * @param capture a stream of the library's own, on which nothing runs
+   * @param capture an idle stream that only the library uses
    */
   PeerPlan(Gpu gpu, GpuStream capture, PeerLaunch... launches) {
     this.gpu = gpu;
@@ -39,12 +39,12 @@ final class PeerPlan implements AutoCloseable {
     graph = gpu.instantiate(captured);
   }
 
-  /** Enqueues it; the device's context is current. Allocates nothing. */
+  /** Enqueues the graph. The device's context must be current. Allocates nothing. */
   void enqueue(CUstream stream) {
     gpu.api().launch(graph, stream);
   }
 
-  /** Enqueues it on a stream that is being captured, where graphs cannot be launched. */
+  /** Enqueues the kernels on a stream that is being captured, where graphs cannot be launched. */
   void enqueueEach(CUstream stream) {
     for (PeerLaunch launch : launches) {
       launch.enqueue(stream);

@@ -24,11 +24,8 @@ final class PeerPlanner implements AutoCloseable {
   private final long timeoutNanos;
 
   /**
-   * A planner.
-   *
-   * @param wire what FLOAT32 gradients travel as, or null
-   * @param found where the GPU says what in this rank's gradients is not finite; 0 if it is not to
-   *     look
+   * @param wire the type in which FLOAT32 gradients travel, or null
+   * @param found the device address for findings of NaN and infinities; 0 for no check
    */
   PeerPlanner(
       Gpu gpu,
@@ -53,7 +50,7 @@ final class PeerPlanner implements AutoCloseable {
     capture = GpuStream.create(gpu);
   }
 
-  /** Whether the ranks need each other's buffers, and not their mailboxes alone. */
+  /** Whether the kernels access other ranks' buffers, and not only their mailboxes. */
   boolean needsMapping(DataType type, long count) {
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
     return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
@@ -74,7 +71,7 @@ final class PeerPlanner implements AutoCloseable {
     PeerFormat format = PeerFormat.of(registration.type, op, wire);
     PeerAlgorithm algorithm = algorithm(format, registration.count, op);
     if (algorithm == PeerAlgorithm.STREAM && registration.mapped == null) {
-      algorithm = PeerAlgorithm.TWO_SHOT; // in pieces, all of which go through the mailboxes
+      algorithm = PeerAlgorithm.TWO_SHOT; // in pieces, which all go through the mailboxes
     } else if (algorithm == PeerAlgorithm.STREAM
         && registration.overlapped
         && tuning.takesWholeSms()) {
@@ -94,15 +91,15 @@ final class PeerPlanner implements AutoCloseable {
     return found != 0 && type.isFloatingPoint();
   }
 
-  /** Notifies the others' kernels that this rank departs. */
+  /** The launch that notifies the other ranks' kernels that this rank departs. */
   PeerLaunch depart() {
     return new PeerLaunch(gpu.api(), kernels.depart(), PeerAlgorithm.BROADCAST, 1)
         .mailboxes(mailbox, PeerAlgorithm.BROADCAST, rank, ranks);
   }
 
   /**
-   * As {@link #reduction}, but by an algorithm that is chosen, uncompressed and without a check for
-   * NaN.
+   * As {@link #reduction}, but with a given algorithm, without compression, and without the check
+   * for NaN and infinities.
    */
   PeerPlan plan(PeerRegistration registration, PeerAlgorithm algorithm, ReduceOp op, int tag) {
     return plan(registration, PeerFormat.plain(registration.type), algorithm, op, tag, 0, false);
@@ -149,7 +146,8 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /**
-   * Whether all vectors are whole. Each rank decides for itself: the kernels send the same lines.
+   * Whether all vectors are whole and aligned. Each rank may decide for itself, because both
+   * kernels send the same lines.
    */
   private boolean goesUnrolled(PeerRegistration registration, PeerFormat format) {
     return registration.addresses[rank] % PeerLayout.VECTOR == 0

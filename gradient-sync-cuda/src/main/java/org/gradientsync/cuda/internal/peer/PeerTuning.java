@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.Set;
 import org.gradientsync.spi.Settings;
 
-/** Where one algorithm ends and the next begins, and how much of a GPU they may take. */
+/** The largest size for each algorithm, and how much of a GPU the algorithms may take. */
 final class PeerTuning {
   private static final Set<PeerAlgorithm> CHOICES =
       EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
@@ -23,7 +23,7 @@ final class PeerTuning {
   private long twoShotMost = 8 << 20;
 
   /**
-   * The built-in numbers.
+   * Starts with the built-in sizes.
    *
    * @param sharing which part of its GPU each rank has
    * @param place the sync's share of the GPU, see {@link PeerBudget}
@@ -34,8 +34,9 @@ final class PeerTuning {
     this.place = place;
     forced = settings.get("dev.peer.algorithm").map(PeerTuning::parse).orElse(null);
     overlapSms = overlapSms(settings, ranks);
-    // One shot saves a crossing of the links and sends (n - 1) (n - 2) / n buffers more. Until it
-    // has been measured: where the two are equal if a crossing takes 1.4 us and a link 350 GB/s.
+    // Compared with two_shot, one_shot saves a crossing of the links but sends (n - 1) (n - 2) / n
+    // more buffers. Until it is measured, assume the size at which both take the same time if a
+    // crossing takes 1.4 us and the links carry 350 GB/s.
     oneShotMost = ranks <= 2 ? 640 << 10 : 490_000L * ranks / ((ranks - 1) * (ranks - 2));
   }
 
@@ -48,7 +49,7 @@ final class PeerTuning {
         return sms;
       }
     } catch (NumberFormatException e) {
-      // said below
+      // reported below
     }
     throw new IllegalArgumentException(
         "not a number of SMs: gradientsync.overlap.sms="
@@ -70,13 +71,13 @@ final class PeerTuning {
                     + "; give one_shot, two_shot or stream"));
   }
 
-  /** Takes what was measured here instead of the built-in numbers, in bytes. */
+  /** Replaces the built-in sizes by measured ones, in bytes. */
   void set(long newOneShotMost, long newTwoShotMost) {
     oneShotMost = newOneShotMost;
     twoShotMost = newTwoShotMost;
   }
 
-  /** A number for what was asked for by settings. */
+  /** The settings as one number, which the ranks compare. */
   int choice() {
     return overlapSms * (PeerAlgorithm.values().length + 1)
         + (forced == null ? 0 : forced.ordinal() + 1);
@@ -107,25 +108,25 @@ final class PeerTuning {
     return sharing;
   }
 
-  /** Whether kernels may be launched of which an SM holds one block only. */
+  /** Whether a launch may have blocks that fill an SM each. */
   boolean takesWholeSms() {
     return PeerBudget.takesWhole(place);
   }
 
   /**
-   * How many blocks a launch may have.
+   * The number of blocks that a launch may have.
    *
-   * @param perSm how many one of the GPU's SMs holds at once
-   * @param ofGpu how many of those the GPU has
-   * @param algorithm how the elements go; those that are converted take twice the SMs, for half the
+   * @param perSm the number of blocks that an SM holds at once
+   * @param ofGpu the number of SMs of the GPU
+   * @param algorithm the algorithm; {@link PeerAlgorithm#STAGED} takes twice the SMs, for half the
    *     time
-   * @param overlapped whether most of the GPU is to be left to other work
+   * @param overlapped whether to leave most of the GPU to other work
    */
   int mostBlocks(int perSm, int ofGpu, PeerAlgorithm algorithm, boolean overlapped) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);
     if (algorithm.isChunked()) {
-      most = Math.min(most, sms); // that is enough for the links
+      most = Math.min(most, sms); // one per SM is enough for the links
     }
     int taken = algorithm == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
     taken = Math.min(taken, sms * 3 / 8); // measured: more is no faster

@@ -20,11 +20,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What was measured on this machine before: a file in the user's cache folder ({@code
+ * Earlier measurements on this machine, in a file in the user's cache folder ({@code
  * $XDG_CACHE_HOME/gradient-sync} or {@code ~/.cache/gradient-sync}; switch {@code dev.cache}). Only
- * rank 0 reads and writes it. Whatever is wrong with it, it is as if it were not there; and so is
- * what another user could have written: a file or a folder that is not this user's, that others can
- * write to, or that is a symbolic link.
+ * rank 0 reads and writes it. Ignores a damaged file, and whatever another user could have written:
+ * a file or a folder that does not belong to this user, that others can write to, or that is a
+ * symbolic link.
  */
 final class PeerTuningCache {
   private static final Logger log = LoggerFactory.getLogger(PeerTuningCache.class);
@@ -32,7 +32,7 @@ final class PeerTuningCache {
   private static final FileAttribute<?> PRIVATE =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
-  /** Far more than all GPUs that a user has. */
+  /** Far more than the entries of all GPUs that a user has. */
   private static final int MOST_BYTES = 1 << 20;
 
   private final OwnFiles own;
@@ -43,7 +43,7 @@ final class PeerTuningCache {
     this(settings, gpu, driver, ranks, place, OwnFiles.ofThisUser());
   }
 
-  /** For tests: with another user's eyes. */
+  /** For tests, which pass the files of another user. */
   PeerTuningCache(Settings settings, String gpu, int driver, int ranks, int place, OwnFiles own) {
     this.own = own;
     file = folder(settings).resolve("peer-tuning.properties");
@@ -62,7 +62,7 @@ final class PeerTuningCache {
                     : Path.of(System.getProperty("user.home"), ".cache", "gradient-sync"));
   }
 
-  /** The sizes found before, or null. */
+  /** The measured sizes, or null if there are none. */
   long[] read(PeerLayout layout) {
     try {
       String[] parts = load().getProperty(key, "").trim().split(",");
@@ -100,7 +100,7 @@ final class PeerTuningCache {
     }
   }
 
-  /** What other keys have, to be kept; nothing if the file is damaged or another user's. */
+  /** The existing entries, to keep those of other keys; none if the file is ignored. */
   private Properties known() {
     try {
       return load();
