@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.StringJoiner;
 import org.gradientsync.spi.RankGroup;
 
-/** In words, what a kernel has found to be wrong and left in the report. */
+/** Describes the failure that a kernel left in the report. */
 final class PeerFailure {
   private final RankGroup group;
   private final PeerReport report;
@@ -17,7 +17,7 @@ final class PeerFailure {
     this.names = names;
   }
 
-  /** What each rank asked for, where the calls did not match. */
+  /** Lists what each rank asked for, if the calls did not match. */
   String table() {
     StringBuilder text =
         new StringBuilder("the ranks' calls do not match, rank=" + group.rank() + ":");
@@ -44,7 +44,7 @@ final class PeerFailure {
         + report.call();
   }
 
-  /** Who did not come, or gave up, and for how long this rank has waited. */
+  /** Names the ranks that did not join or gave up, and how long this rank waited. */
   String cause() {
     List<Integer> gaveUp = new ArrayList<>();
     List<Integer> missing = new ArrayList<>();
@@ -75,7 +75,7 @@ final class PeerFailure {
         .toString();
   }
 
-  /** In the words of the first of them that has said so. */
+  /** The reason of the first of these ranks that gave one, or an empty text. */
   private String why(List<Integer> gaveUp) {
     for (int peer : gaveUp) {
       String why = group.whyGivenUp(peer);

@@ -5,9 +5,9 @@ import org.gradientsync.NotFiniteException;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.RankGroup;
 
-/** Reads what all ranks' kernels have found in their gradients that is not finite. */
+/** Reads which NaN and infinities the kernels of all ranks have found in their gradients. */
 final class PeerFinite implements AutoCloseable {
-  /** What is found is the number of a registration, and an index counted from 1 below. */
+  /** A finding is a registration number above an index of this many bits, which counts from 1. */
   private static final int INDEX_BITS = 43; // as in protocol.cuh
 
   private final Gpu gpu;
@@ -23,28 +23,31 @@ final class PeerFinite implements AutoCloseable {
     gpu.api().pageLock(found);
   }
 
-  /** Where this rank's kernels find the place for what they find. */
+  /** The device address to which this rank's kernels write their findings. */
   long deviceAddress() {
     return gpu.api().deviceAddress(found);
   }
 
   /**
-   * Throws if a rank's kernels have found something since the last time, in a call that this rank's
-   * GPU has ended, too: ranks that wait for the same calls throw there. To be called after waiting;
-   * allocates nothing if there is nothing.
+   * Throws if a rank's kernels have found something since the last check, in a call that this
+   * rank's GPU has completed, too. So all ranks that wait for the same calls throw there. Call this
+   * after waiting. Allocates nothing if there are no findings.
    *
-   * @param names of the buffers
+   * @param names the names of the buffers
    */
   void check(RankGroup group, PeerNames names) {
     for (int peer = 0; peer < seen.length; peer++) {
       if (newest(peer, progress.done()) >= 0) {
-        lookAgain(group, names);
+        throwUnseen(group, names);
         return;
       }
     }
   }
 
-  /** The place of a rank's newest finding that is to be told, or -1. */
+  /**
+   * The place of a rank's newest finding up to call {@code done} that has not been thrown yet, or
+   * -1.
+   */
   private int newest(int peer, long done) {
     int newest = -1;
     long after = seen[peer];
@@ -58,21 +61,21 @@ final class PeerFinite implements AutoCloseable {
     return newest;
   }
 
-  private synchronized void lookAgain(RankGroup group, PeerNames names) {
+  private synchronized void throwUnseen(RankGroup group, PeerNames names) {
     long done = progress.done();
     StringBuilder text = new StringBuilder();
     for (int peer = 0; peer < seen.length; peer++) {
       int place = newest(peer, done);
       if (place >= 0) {
         long what = progress.foundBy(peer, place);
-        seen[peer] = done; // older ones are of no interest any more
+        seen[peer] = done; // older findings no longer matter
         int registration = (int) (what >>> INDEX_BITS);
         long element = (what & (1L << INDEX_BITS) - 1) - 1;
         text.append("\n  rank ").append(peer).append(": ").append(names.of(registration));
         text.append(", ").append(names.placeOf(registration, element));
       }
     }
-    if (!text.isEmpty()) { // another thread has not told of it meanwhile
+    if (!text.isEmpty()) { // otherwise another thread has thrown it meanwhile
       throw new NotFiniteException("gradients are not finite, rank=" + group.rank() + ":" + text);
     }
   }

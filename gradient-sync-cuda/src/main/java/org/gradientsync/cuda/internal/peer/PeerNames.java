@@ -5,8 +5,8 @@ import java.util.Map;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /**
- * What errors call the buffers that the ranks have registered together, by the number of their
- * registration: kernels know no other name. Remembers the last ones. Called by any thread.
+ * Describes registered buffers in error texts. Finds them by registration number, the only name
+ * that kernels know, and remembers only the latest ones. Any thread may call it.
  */
 final class PeerNames {
   private static final int REMEMBERED = 1024;
@@ -23,13 +23,13 @@ final class PeerNames {
     buffers.put(registration, buffer);
   }
 
-  /** The buffer, as in the tables of who asked for what. */
+  /** Describes a buffer for the table of the ranks' calls. */
   synchronized String of(int registration) {
     AbstractDeviceBuffer buffer = buffers.get(registration);
     return buffer == null ? "a buffer" : buffer.describe();
   }
 
-  /** Where an element of the buffer is. */
+  /** Describes where an element is in its buffer. */
   synchronized String placeOf(int registration, long element) {
     AbstractDeviceBuffer buffer = buffers.get(registration);
     return buffer == null ? "index=" + element : buffer.placeOf(element);

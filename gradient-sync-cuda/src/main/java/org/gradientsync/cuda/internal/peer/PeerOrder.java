@@ -8,51 +8,53 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
- * Keeps the kernels of all ranks in the order of the calls, whatever the calls' streams. Its user
- * has a lock, but for {@link #isDone}. Nothing allocates.
+ * Runs this rank's kernels in the order of its calls, whatever streams the calls use, so that all
+ * ranks run them in the same order. The caller holds a lock, except for {@link #isDone}.
  */
 final class PeerOrder implements AutoCloseable {
   private final Gpu gpu;
   private final GpuEvent ordered;
   private volatile GpuStream last;
 
-  /** Whether {@link #ordered} stands behind the last call on another stream. */
-  private boolean left;
+  /** Whether {@link #ordered} was recorded, behind the last call on an earlier stream. */
+  private boolean recorded;
 
   PeerOrder(Gpu gpu) {
     this.gpu = gpu;
     ordered = GpuEvent.create(gpu, false);
   }
 
-  /** Lets a stream wait for the call before. */
+  /** Makes a stream wait for the call before. Allocates nothing. */
   void follow(GpuStream stream) {
     if (stream == last) {
       return;
     }
     if (last != null) {
       last.record(ordered);
-      left = true;
+      recorded = true;
     }
-    if (left) {
+    if (recorded) {
       stream.waitFor(ordered);
     }
     last = stream;
   }
 
-  /** Keeps the order when a stream goes, which {@link #isDone} does not ask from then on. */
+  /**
+   * Keeps the order when a stream closes. From then on {@link #isDone} does not query the stream.
+   */
   synchronized void streamCloses(CUstream closing) {
     GpuStream stream = last;
     if (stream != null && stream.hasHandle(closing)) {
       stream.record(ordered);
-      left = true;
+      recorded = true;
       last = null;
     }
   }
 
   /**
-   * Waits for all calls so far; not for those in graphs of which nobody tells.
+   * Waits for all calls so far, except for those in graphs that were launched without the library.
    *
-   * @throws GradientSyncException what those have found who look around meanwhile
+   * @throws GradientSyncException if a watchdog finds a failure meanwhile
    */
   void await() {
     Resources.closeAll(
@@ -60,22 +62,22 @@ final class PeerOrder implements AutoCloseable {
         () -> {
           if (last != null) {
             gpu.waits().awaitEnd(last.handle(), null);
-          } else if (left) {
+          } else if (recorded) {
             gpu.waits().awaitEnd(null, ordered.handle());
           }
         });
   }
 
   /**
-   * Whether all calls are known to be done. For any thread: others may make calls and close
-   * streams.
+   * Whether all calls are known to be done. Any thread may call it while others make calls and
+   * close streams. Allocates nothing.
    */
   synchronized boolean isDone() {
-    GpuStream asked = last;
-    if (asked == null || asked.isClosed()) {
+    GpuStream stream = last;
+    if (stream == null || stream.isClosed()) {
       return false;
     }
-    CUstream handle = asked.handle();
+    CUstream handle = stream.handle();
     return !gpu.api().isCapturing(handle) && gpu.api().isDone(handle);
   }
 

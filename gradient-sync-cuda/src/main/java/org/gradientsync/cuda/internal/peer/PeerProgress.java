@@ -8,35 +8,36 @@ import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.ranks.ShortText;
 
 /**
- * How far each rank has come, for the others' hosts to read: the kernels only know of each other
- * what they have to. It lies in the pages of {@link PeerUnmapFlags}, each of which one rank writes.
+ * How far each rank has come, for the other ranks' hosts to read; the kernels exchange only what
+ * they need. It lies in the pages of {@link PeerUnmapFlags}. Each rank writes only its own page.
  *
  * <p>A rank makes two kinds of calls: those that meet on the host, and those that only enqueue a
- * kernel. Each kind has its own order among the ranks; between the two kinds nobody waits. So it
- * says, when it enqueues, how many calls of either kind it has made, and when it waits on the host
- * for a call, the same: a rank that has enqueued more kernels than another had when it came to a
- * host call, and has not come to that call itself, cannot be in the same program.
+ * kernel. Ranks match the calls of each kind in order, but calls of one kind never wait for the
+ * other kind. So each rank publishes how many calls of each kind it has made, both when it enqueues
+ * and when it waits on the host. Suppose that one rank waits on the host for a call. If another
+ * rank has enqueued more kernels than the waiting rank, but has not come to that call, the ranks
+ * are not running the same program.
  */
 final class PeerProgress {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  /** How many calls back a finding is kept, as in protocol.cuh. */
+  /** The number of recent calls whose findings are kept, as in protocol.cuh. */
   static final int FINDINGS = 4;
 
-  // Words of a rank's page; PeerUnmapFlags has the first.
+  // Offsets in a rank's page; the first word belongs to PeerUnmapFlags.
   private static final int ENQUEUED = 8;
   private static final int MET_WHEN_ENQUEUED = 16;
   private static final int ENQUEUED_WHEN_WAITING = 24;
   private static final int WAITING_FOR_CALL = 32;
-  private static final int FOUND = 40; // what the GPU writes, as Found in protocol.cuh
+  private static final int FOUND = 40; // written by the GPU, as Found in protocol.cuh
   private static final int FOUND_IN = FOUND + FINDINGS * Long.BYTES;
   private static final int DONE = FOUND_IN + FINDINGS * Long.BYTES;
   private static final int FOUND_BYTES = DONE + Long.BYTES - FOUND;
   private static final int TEXT = FOUND + FOUND_BYTES;
   private static final int TEXT_BYTES = 256;
 
-  /** What of a page this takes, the word of those included. */
+  /** The bytes of a page up to the end of this part, including the first word. */
   static final int BYTES = TEXT + TEXT_BYTES;
 
   private final NodeMemory memory;
@@ -50,10 +51,10 @@ final class PeerProgress {
   }
 
   /**
-   * This rank enqueues. Allocates nothing.
+   * Publishes that this rank enqueues a kernel. Allocates nothing.
    *
-   * @param number how many kernels with this one, or a negative number if nobody counts any more
-   * @param met how many calls have met on the host before
+   * @param number the number of kernels, including this one; negative if they are no longer counted
+   * @param met the number of calls that have met on the host before
    */
   void enqueued(long number, long met) {
     ByteBuffer own = memory.of(rank);
@@ -61,7 +62,7 @@ final class PeerProgress {
     WORD.setRelease(own, ENQUEUED, number);
   }
 
-  /** This rank waits on the host for a call. */
+  /** Publishes that this rank waits on the host for a call. */
   void waits(long enqueued, long call, String text) {
     ByteBuffer own = memory.of(rank);
     say("waits on the host in " + text);
@@ -69,12 +70,12 @@ final class PeerProgress {
     WORD.setRelease(own, WAITING_FOR_CALL, call);
   }
 
-  /** What this rank does, as others are to read it. */
+  /** Publishes what this rank does, for other ranks' reports. */
   void say(String text) {
     ShortText.put(memory.of(rank), TEXT, TEXT_BYTES, text);
   }
 
-  /** What a rank has said last, or how far it has come. */
+  /** What a rank has published last, and how far it has come. */
   String textOf(int peer) {
     String text = ShortText.get(memory.of(peer), TEXT, TEXT_BYTES);
     return (text.isEmpty() ? "" : text + ", ") + "enqueued=" + enqueuedBy(peer);
@@ -85,8 +86,8 @@ final class PeerProgress {
   }
 
   /**
-   * Whether a rank that waits on the host can never meet another, because that one has enqueued
-   * what it should have come after.
+   * Whether a rank waits on the host for a call that another rank has skipped: the other has
+   * enqueued later kernels without coming to that call.
    */
   boolean isMismatch() {
     for (int waiting = 0; waiting < ranks; waiting++) {
@@ -103,13 +104,13 @@ final class PeerProgress {
     return false;
   }
 
-  /** Where this rank's GPU says what it has found. */
+  /** The part of the page to which this rank's GPU writes its findings. */
   ByteBuffer found() {
     return memory.of(rank).slice(FOUND, FOUND_BYTES).order(ByteOrder.nativeOrder());
   }
 
   /**
-   * In which of its calls, as the GPUs count them, a rank's GPU made a finding; 0 if there is none.
+   * The call, as the GPUs count them, in which a rank's GPU made a finding; 0 if there is none.
    * Allocates nothing.
    *
    * @param place from 0 to {@link #FINDINGS} - 1
@@ -118,12 +119,14 @@ final class PeerProgress {
     return (long) WORD.getAcquire(memory.of(peer), FOUND_IN + place * Long.BYTES);
   }
 
-  /** What it found in that call or, if it has found something since, in a later one. */
+  /** The finding of that call, or of a later call that has overwritten it. */
   long foundBy(int peer, int place) {
     return (long) WORD.getAcquire(memory.of(peer), FOUND + place * Long.BYTES);
   }
 
-  /** The last call that this rank's GPU has ended, if its kernels say so. Allocates nothing. */
+  /**
+   * The last call that this rank's GPU has completed, if its kernels report it. Allocates nothing.
+   */
   long done() {
     return (long) WORD.getAcquire(memory.of(rank), DONE);
   }

@@ -29,9 +29,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The reducer for GPUs of one node that are joined by NVLink: one kernel on each, which write into
- * each other's memory. After a buffer's first call, a call is one launch and nothing else: no
- * message, no wait, no allocation. The kernels themselves compare what the ranks ask for.
+ * The reducer for GPUs of one node that are joined by NVLink. Each GPU runs one kernel, and the
+ * kernels write into each other's memory. After the first one on a buffer, an all-reduce is one
+ * launch, without messages, waits or allocation. The kernels themselves compare what the ranks ask
+ * for.
  */
 final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
@@ -58,17 +59,17 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerWatchdog watchdog;
   private final PeerFinite finite; // or null
 
-  /** Ended while graphs of the caller's may still hold their addresses. */
+  /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
   private final List<PeerRegistration> captured = new ArrayList<>();
 
-  /** Where two syncs are locked at once, the older one is first. */
+  /** The lock order: a thread that locks two syncs locks the older one first. */
   private final long age = CREATED.incrementAndGet();
 
-  /** The group's number of the last call that was enqueued or has failed. */
+  /** The group's number of the last call that was enqueued or failed. */
   private volatile long lastCall;
 
   private int lastNumber;
-  private volatile boolean told;
+  private volatile boolean reported;
   private boolean closing;
 
   PeerReducer(
@@ -116,10 +117,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /** What fails on one rank's way to its GPU leaves the others' kernels waiting. */
+  /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
   private RankLostException broken(CudaException e) {
     synchronized (group) {
-      lastCall = group.deviceCalls().pending(); // which nobody enqueues any more
+      lastCall = group.deviceCalls().pending(); // it will never be enqueued
       return group.lost("the call failed in the middle: " + e, e);
     }
   }
@@ -160,7 +161,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       if (nothingToDo(own)) {
         return;
       }
-      if (anyWithout(registrations.get(own))) {
+      if (needsRegistration(registrations.get(own))) {
         registrations.forget(own);
         register(own);
       }
@@ -182,7 +183,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         requireNoCapture(own);
         group.meetForRegistration(own);
         group.finished();
-        if (!nothingToDo(own) && anyWithout(registrations.get(own))) {
+        if (!nothingToDo(own) && needsRegistration(registrations.get(own))) {
           registrations.forget(own);
           register(own);
         }
@@ -211,7 +212,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");
-    lines.add("peer: failure=" + report.failure() + (told ? ", told" : ""));
+    lines.add("peer: failure=" + report.failure() + (reported ? ", told" : ""));
     for (int peer = 0; peer < group.size(); peer++) {
       lines.add("  rank " + peer + ": " + progress.textOf(peer));
     }
@@ -226,20 +227,20 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /**
-   * The caller may be capturing this stream or another, and what is made at a first call is made
-   * with calls that CUDA then refuses. They touch nothing of what is captured.
+   * Runs the preparations of a first call. This thread may be capturing a stream, and CUDA would
+   * then refuse some of the calls that they make. They do not touch what is captured.
    */
-  private void prepare(Runnable making) {
+  private void prepare(Runnable preparations) {
     gpu.makeCurrent();
     int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
     try {
-      making.run();
+      preparations.run();
     } finally {
       gpu.api().captureMode(mode);
     }
   }
 
-  /** Measures; see {@link PeerAutotune}. Null if buffers cannot be mapped. Collective. */
+  /** Runs {@link PeerAutotune}. Collective. Returns null if buffers cannot be mapped. */
   long[] autotune(PeerLayout layout) {
     synchronized (group) {
       long most = layout.mostBytes(PeerAlgorithm.TWO_SHOT);
@@ -255,7 +256,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /** What a first call does cannot become part of a graph. */
+  /** Throws during capture: a rendezvous of the hosts cannot become part of a graph. */
   private void requireNoCapture(CudaBuffer buffer) {
     if (buffer.stream().isCapturing()) {
       throw new IllegalStateException(
@@ -271,8 +272,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
     return group.size() == 1 || buffer.count() == 0;
   }
 
-  /** Whether the ranks' buffers are not registered together; the same answer on all of them. */
-  private boolean anyWithout(PeerRegistration registration) {
+  /** Whether the ranks' buffers are not registered together. All ranks get the same answer. */
+  private boolean needsRegistration(PeerRegistration registration) {
     long number = registration == null ? 0 : registration.number;
     long[] numbers = {number, -number};
     communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
@@ -309,8 +310,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
     PeerRegistration registration =
         new PeerRegistration(
             lastNumber, own.type(), own.count(), number[1] == 0, addresses, mapped);
-    // Kernels are loaded before anybody's may run: loading can wait for a kernel that waits for
-    // others.
+    // Load kernels before any rank may run one: loading can block on a running kernel, which waits
+    // for the other ranks.
     String reason = "";
     try {
       for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
@@ -330,7 +331,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     return registration;
   }
 
-  /** Allocates nothing. */
+  /** Enqueues a call. Allocates nothing, unless the stream is being captured. */
   private void enqueue(
       PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
     GpuStream stream = DriverAccess.stream(buffer.stream());
@@ -351,7 +352,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     lastCall = group.deviceCalls().pending();
   }
 
-  /** A call in a graph of the caller's. */
+  /** A call in a graph that the caller has captured. */
   private final class Captured implements GpuStream.Replay {
     private final CudaBuffer buffer;
     private final ReduceOp op;
@@ -411,10 +412,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
     order.await();
   }
 
-  /** Notes that all calls are done, if that is so: something else may have been waited for. */
+  /** Records that all calls are done, if they are: the host may have waited for something else. */
   private void settle() {
     long call = lastCall;
-    // Twice, since another thread may have counted the next call, and its stream have been asked.
+    // Compare twice: in between, another thread may have counted its next call, and isDone may have
+    // queried the stream of that call.
     if (group.deviceCalls().pending() == call
         && order.isDone()
         && group.deviceCalls().pending() == call) {
@@ -424,8 +426,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   @Override
   public void afterWaiting() {
-    if (told) {
-      return; // what other buffers hold can still be had
+    if (reported) {
+      return; // so that other buffers can still be read
     }
     check();
     settle();
@@ -435,18 +437,18 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /**
-   * Throws what a kernel has found, once; after that the group is broken, and each call throws. It
-   * is looked at before each call, and when the host has waited.
+   * Throws the failure that a kernel has reported, once. After that the group is broken, and each
+   * call throws. Runs before each call and after each wait of the host.
    */
   private void check() {
-    if (report.failure() == PeerReport.NONE || told) {
+    if (report.failure() == PeerReport.NONE || reported) {
       return;
     }
     synchronized (group) {
-      if (told || watchdog.hasThrown()) {
+      if (reported || watchdog.hasThrown()) {
         return; // another thread has thrown it
       }
-      told = true;
+      reported = true;
       if (watchdog.isMismatch()) {
         throw group.mismatched(watchdog.table());
       }
@@ -484,7 +486,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       depart.enqueue(stream);
       gpu.api().awaitStream(stream);
     }
-    if (report.failure() != PeerReport.NONE && !told) {
+    if (report.failure() != PeerReport.NONE && !reported) {
       log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
     }
   }
@@ -496,7 +498,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       gpu.waits().unwatch(this);
       watchdog.close();
       if (group.isBroken()) {
-        report.stop(); // nobody comes any more
+        report.stop(); // no other rank will join
       }
       Resources.closeAll(
           this::awaitCalls,
@@ -509,8 +511,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           order,
           memory,
           finite,
-          unmapFlags
-              ::setAllUnmapped, // whatever happened here, the others may have their memory back
+          unmapFlags::setAllUnmapped, // even after a failure, so that others can free their memory
           share,
           mailbox,
           report);

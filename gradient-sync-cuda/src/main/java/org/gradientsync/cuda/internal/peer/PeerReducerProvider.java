@@ -20,7 +20,7 @@ import org.gradientsync.spi.SyncContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Offers {@code peer}: GPUs of one node that reach each other's memory over NVLink. */
+/** Provides {@code peer}, for GPUs of one node that reach each other's memory over NVLink. */
 public final class PeerReducerProvider implements ReducerProvider {
   private static final Logger log = LoggerFactory.getLogger(PeerReducerProvider.class);
 
@@ -147,7 +147,9 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
-  /** Ranks with different algorithms would wait for each other in vain. */
+  /**
+   * Throws if the ranks' settings differ: different algorithms would wait for each other in vain.
+   */
   private static void requireSame(
       RankGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
     long choice = tuning.choice() * 2L + (measures ? 1 : 0);
@@ -165,7 +167,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     }
   }
 
-  /** Rank 0 may know from an earlier run; otherwise all measure. */
+  /** Sets the sizes that rank 0 cached in an earlier run. Without these, all ranks measure. */
   private static void tune(
       SyncContext context,
       GroupCommunicator communicator,

@@ -5,8 +5,8 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.internal.host.HostBuffers;
 
 /**
- * What a kernel that could not finish leaves for the host, in page-locked memory; as {@code Report}
- * in {@code protocol.cuh}.
+ * The report that a kernel that could not finish leaves for the host, in page-locked memory, as
+ * {@code Report} in {@code protocol.cuh}.
  */
 final class PeerReport implements AutoCloseable {
   static final int NONE = 0;
@@ -32,7 +32,7 @@ final class PeerReport implements AutoCloseable {
     return gpu.api().deviceAddress(memory);
   }
 
-  /** Cheap: it is looked at in each call. */
+  /** The kind of failure, or {@link #NONE}. Cheap, because each call checks it. */
   int failure() {
     return (int) memory.getLong(FAILURE);
   }
@@ -46,17 +46,17 @@ final class PeerReport implements AutoCloseable {
     return memory.getLong(WAITED);
   }
 
-  /** The last call that a rank has begun. */
+  /** The number of a rank's call; below {@link #call} if it has not begun that call. */
   long callOf(int rank) {
     return memory.getLong(HEADERS + rank * Long.BYTES) >>> PeerTag.BITS;
   }
 
-  /** What it was. */
+  /** The {@linkplain PeerTag tag} of that call. */
   int tagOf(int rank) {
     return (int) memory.getLong(HEADERS + rank * Long.BYTES) & PeerTag.MASK;
   }
 
-  /** Ends a kernel that waits. */
+  /** Makes a waiting kernel end. */
   void stop() {
     memory.putLong(STOP, 1);
   }

@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.peer;
 import org.gradientsync.ReduceOp;
 
 /**
- * What tells one kind of call from another in the kernels' flags: the number of the buffers'
+ * The tag in the kernels' flags that identifies a kind of call: the number of the buffers'
  * registration, on which the ranks agreed, and the operation.
  */
 final class PeerTag {
@@ -12,10 +12,10 @@ final class PeerTag {
 
   static final int MASK = (1 << BITS) - 1;
 
-  /** A rank that has given up. */
+  /** The tag of a rank that has given up or departed. */
   static final int GAVE_UP = MASK;
 
-  /** The operation of a broadcast. */
+  /** The operation number of a broadcast. */
   static final int BROADCAST = 7;
 
   private static final int OP_BITS = 3;

@@ -9,14 +9,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Looks around ten times a second while this rank waits, on the host or for its GPU: whether the
- * others can still come, and who is late. Kernels find by themselves what does not match between
- * kernels; this finds a rank that waits on its host while another waits on its GPU, ranks that have
- * died, and interrupts. It costs nothing where nobody waits that long.
+ * Checks ten times a second, while this rank waits on the host or for its GPU, whether the other
+ * ranks can still come, and which are late. Kernels detect mismatches between kernels themselves.
+ * The watchdog detects that one rank waits on its host while another waits for its GPU, that a rank
+ * has died or left, and interrupts. Shorter waits cost nothing.
  */
 final class PeerWatchdog implements DeviceWatch, AutoCloseable {
-  /** Looks at a mismatch before it is thrown: by then each rank has said what it does. */
-  private static final int LOOKS = 3;
+  /** Checks in a row that must find a mismatch: by then each rank has published what it does. */
+  private static final int CHECKS = 3;
 
   private static final Logger log = LoggerFactory.getLogger(PeerWatchdog.class);
 
@@ -26,7 +26,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private final PeerReport report;
   private final Runnable onHost = this::whileWaitingOnHost;
   private int mismatches;
-  private long warnedAt; // how many calls there were
+  private long warnedAt; // the number of calls at the last warning
   private volatile boolean thrown;
 
   PeerWatchdog(RankGroup group, Gpu gpu, PeerProgress progress, PeerReport report) {
@@ -38,7 +38,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
     gpu.waits().watch(this);
   }
 
-  /** Whether what is wrong has been thrown, and the group is broken. */
+  /** Whether the watchdog has thrown a failure, so that the group is broken. */
   boolean hasThrown() {
     return thrown;
   }
@@ -47,7 +47,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
     return progress.isMismatch();
   }
 
-  /** Who does what, as far as each rank has said. */
+  /** Lists what each rank does, as far as it has published that. */
   String table() {
     StringBuilder text =
         new StringBuilder(
@@ -89,7 +89,8 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
       if (peer != group.rank() && isLate(peer)) {
         late.add(peer);
         String left = group.whyLeft(peer);
-        // Asked again, as it may have come since; and one that does not count may have come, too.
+        // Check again, because the rank may have enqueued the call before it left. A rank that no
+        // longer counts may have, too.
         if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
           giveUp();
           throw group.lost(group.name(peer) + " has left: " + left + ", before its GPU came", null);
@@ -116,13 +117,13 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private void lookForMismatch() {
     if (!progress.isMismatch()) {
       mismatches = 0;
-    } else if (++mismatches >= LOOKS) {
+    } else if (++mismatches >= CHECKS) {
       giveUp();
       throw group.mismatched(table());
     }
   }
 
-  /** Ends this rank's kernels, which tell the others'. */
+  /** Ends this rank's kernels, which notify the other ranks' kernels. */
   private void giveUp() {
     thrown = true;
     report.stop();
