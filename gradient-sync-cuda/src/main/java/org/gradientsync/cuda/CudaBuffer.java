@@ -6,36 +6,42 @@ import org.gradientsync.DataType;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
-/** A buffer in a GPU's memory. It belongs to a stream: all work on it is enqueued there. */
+/** A buffer in a GPU's memory. All work on it is enqueued on the stream that it belongs to. */
 public final class CudaBuffer extends AbstractDeviceBuffer {
   private final CudaDevice device;
   private final CudaStream stream;
   private final long address;
-  private final boolean own;
+  private final boolean ownsMemory;
 
-  /** A buffer that is no view. */
+  /** Creates a buffer that is not a view. */
   CudaBuffer(
-      CudaDevice device, DataType type, long count, CudaStream stream, long address, boolean own) {
+      CudaDevice device,
+      DataType type,
+      long count,
+      CudaStream stream,
+      long address,
+      boolean ownsMemory) {
     super(device, type, count);
     this.device = device;
     this.stream = stream;
     this.address = address;
-    this.own = own;
+    this.ownsMemory = ownsMemory;
   }
 
-  /** A view, which may belong to another stream. */
+  /** Creates a view, which may belong to another stream than its parent. */
   CudaBuffer(CudaBuffer parent, long offset, long count, CudaStream stream) {
     super(parent, offset, count);
     device = parent.device;
     this.stream = stream;
     address = parent.address() + offset * type().sizeInBytes();
-    own = false;
+    ownsMemory = false;
   }
 
   /**
-   * Where the elements lie.
+   * The address of the first element.
    *
-   * @return an address on the GPU; 0 if there are no elements
+   * @return an address on the GPU; 0 if this was allocated without elements
+   * @throws IllegalStateException if this buffer is closed
    */
   public long address() {
     requireOpen();
@@ -45,7 +51,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   /**
    * The stream that this buffer belongs to.
    *
-   * @return the stream given at allocation, or its device's own
+   * @return the stream that it was created with, or else the device's own
    */
   public CudaStream stream() {
     return stream;
@@ -83,7 +89,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
 
   @Override
   protected void release() {
-    if (own && address != 0) {
+    if (ownsMemory && address != 0) {
       device.free(this, address);
     }
   }

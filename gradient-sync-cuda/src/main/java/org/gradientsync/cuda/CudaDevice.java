@@ -22,17 +22,17 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
 
 /**
- * One GPU. It works in the GPU's primary context, the one that the CUDA runtime and other libraries
- * use, so memory and streams can be shared with them.
+ * A GPU. All work runs in the GPU's primary context, which the CUDA runtime and other libraries
+ * also use, so memory and streams can be shared with them.
  */
 public final class CudaDevice implements BackendDevice {
-  /** The kind of this device. */
+  /** The {@link #kind} of all CUDA devices. */
   public static final String KIND = "cuda";
 
   private final Gpu gpu;
   private final CudaStream stream;
   private final PinnedStaging staging;
-  private FiniteCheck finite; // made when it is asked for
+  private FiniteCheck finite; // created by its first use
   private volatile CallInterceptor interceptor; // or null
 
   static {
@@ -73,27 +73,27 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * The GPU's number among those that this process sees.
+   * The GPU's number among the GPUs that are visible to this process.
    *
-   * @return from 0
+   * @return a number from 0
    */
   public int ordinal() {
     return gpu.ordinal();
   }
 
   /**
-   * Where the GPU sits.
+   * The GPU's PCI address.
    *
-   * @return its PCI address, for example {@code 0000:1b:00.0}
+   * @return for example {@code 0000:1b:00.0}
    */
   public String pciAddress() {
     return gpu.pciAddress();
   }
 
   /**
-   * The stream of buffers that were allocated without one.
+   * This device's own stream, to which a buffer belongs unless it was given another.
    *
-   * @return this device's own stream
+   * @return a stream that the caller must not close
    */
   @Override
   public CudaStream stream() {
@@ -101,7 +101,7 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Makes a stream that does not wait for the default stream.
+   * Creates a stream that does not wait for CUDA's default stream.
    *
    * @return a stream that the caller closes
    */
@@ -111,11 +111,11 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Makes another library's stream usable here.
+   * Wraps another library's stream.
    *
    * @param handle its CUstream or cudaStream_t
-   * @return a stream whose closing leaves the other library's as it is
-   * @throws IllegalArgumentException if it belongs to another GPU
+   * @return a wrapper; closing it does not destroy the other library's stream
+   * @throws IllegalArgumentException if the stream belongs to another GPU or context
    */
   public CudaStream wrapStream(long handle) {
     gpu.requireOpen();
@@ -131,9 +131,9 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Makes an event.
+   * Creates an event.
    *
-   * @param timing whether its time will be taken; without, it is cheaper
+   * @param timing whether the event records its time; an event that does not is cheaper
    * @return an event that the caller closes
    */
   @Override
@@ -148,13 +148,14 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Allocates a buffer that belongs to a stream; its contents are zero.
+   * Allocates a buffer that belongs to a stream. All elements are zero.
    *
    * @param type the element type
    * @param count the number of elements, 0 or more
    * @param on a stream of this GPU
    * @return a buffer that the caller closes
-   * @throws CudaException if there is not enough memory; the message names the bytes asked and free
+   * @throws CudaException if there is not enough memory; the message gives the requested and the
+   *     free bytes
    */
   public CudaBuffer allocate(DataType type, long count, CudaStream on) {
     AbstractDeviceBuffer.requireCount(type, count);
@@ -162,11 +163,11 @@ public final class CudaDevice implements BackendDevice {
     requireOwn(on);
     gpu.makeCurrent();
     long bytes = count * type.sizeInBytes();
-    long address = bytes == 0 ? 0 : allocateFilled(bytes, on);
+    long address = bytes == 0 ? 0 : allocateZeroed(bytes, on);
     return new CudaBuffer(this, type, count, on, address, true);
   }
 
-  private long allocateFilled(long bytes, CudaStream on) {
+  private long allocateZeroed(long bytes, CudaStream on) {
     CUstream handle = on.driver().handle();
     long address = gpu.memory().allocate(bytes);
     try {
@@ -180,16 +181,17 @@ public final class CudaDevice implements BackendDevice {
   }
 
   /**
-   * Makes memory that someone else allocated usable as a buffer, in place. Other ranks may map it;
-   * so it is to be freed when all of them have closed the buffers that they reduced with it, which
-   * a {@code barrier()} after closing makes sure of.
+   * Wraps memory that other code has allocated, without copying it. Other ranks may map the memory,
+   * so free it only after all ranks have closed the buffers that they reduced with it. A {@code
+   * barrier()} after closing ensures that.
    *
    * @param type the element type
-   * @param address where it lies on this GPU
+   * @param address the address of the first element on this GPU
    * @param count the number of elements
-   * @param on the stream on which others work on it
-   * @return a buffer that the caller closes, which leaves the memory as it is
-   * @throws IllegalArgumentException if it is not this GPU's memory, or not aligned to its elements
+   * @param on the stream on which the other code uses the memory; the buffer belongs to it
+   * @return a buffer that the caller closes, which does not free the memory
+   * @throws IllegalArgumentException if the memory is not this GPU's, or is not aligned to its
+   *     elements
    */
   public CudaBuffer wrap(DataType type, long address, long count, CudaStream on) {
     AbstractDeviceBuffer.requireCount(type, count);
@@ -361,7 +363,7 @@ public final class CudaDevice implements BackendDevice {
       GpuStream on = buffer.stream().driver();
       Resources.closeAll(
           gpu::makeCurrent,
-          on.isClosed() // freeing waits for what a closed one has left
+          on.isClosed() // freeing waits for the work that a closed stream left
               ? null
               : () -> gpu.api().awaitStream(on.handle()),
           () -> gpu.memory().free(address));

@@ -11,11 +11,11 @@ import org.gradientsync.spi.DeviceRequest;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Offers the GPU that belongs to a rank. */
+/** Opens the GPU that a rank uses. */
 public final class CudaDeviceProvider implements DeviceProvider {
   private static final Logger log = LoggerFactory.getLogger(CudaDeviceProvider.class);
 
-  /** For the service loader. */
+  /** Called by the service loader. */
   public CudaDeviceProvider() {}
 
   @Override
@@ -46,13 +46,13 @@ public final class CudaDeviceProvider implements DeviceProvider {
   @Override
   public BackendDevice open(DeviceRequest request) {
     CudaApi api = CudaLibrary.api();
-    int gpus = api.deviceCount(); // once: what throws when the device is open would leave it open
+    int gpus = api.deviceCount(); // before opening: an exception later would leave the device open
     DeviceMapping mapping = DeviceMapping.of(request, gpus);
     CudaDevice device = new CudaDevice(api, mapping.ordinal());
-    // A rank that is shown one GPU of its own counts one as well; only several ranks on several
-    // GPUs are sure.
-    boolean ownGpuShown = gpus == 1 && System.getenv("CUDA_VISIBLE_DEVICES") != null;
-    if (mapping.shared() && !ownGpuShown) {
+    // CUDA_VISIBLE_DEVICES may show each rank only its own GPU, so seeing one GPU does not prove
+    // that ranks share it.
+    boolean mayBeOwnGpu = gpus == 1 && System.getenv("CUDA_VISIBLE_DEVICES") != null;
+    if (mapping.shared() && !mayBeOwnGpu) {
       log.warn(
           "ranks share a GPU: rank={}, localSize={}, gpus={}, device={}",
           request.rank(),

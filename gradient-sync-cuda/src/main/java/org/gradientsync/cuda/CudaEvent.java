@@ -4,9 +4,7 @@ import org.gradientsync.Event;
 import org.gradientsync.Stream;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 
-/**
- * A point in a stream that the host and other streams can wait for, and whose time can be taken.
- */
+/** A marker in a stream. The host and other streams can wait for it, and it can record its time. */
 public final class CudaEvent implements Event {
   private final CudaDevice device;
   private final GpuEvent event;
@@ -19,7 +17,8 @@ public final class CudaEvent implements Event {
   }
 
   /**
-   * Places the event behind what is enqueued on a stream so far. A new place replaces the last one.
+   * Records this event after the work enqueued on a stream so far. Recording again replaces the
+   * earlier recording.
    *
    * @param stream a stream of this event's GPU
    */
@@ -33,14 +32,14 @@ public final class CudaEvent implements Event {
     record((CudaStream) stream);
   }
 
-  /** Waits until the work before the event is done. */
+  /** Blocks the host until the work before this event is done. */
   @Override
   public void await() {
     event.await();
   }
 
   /**
-   * Whether the work before the event is done.
+   * Whether the work before this event is done. Does not block.
    *
    * @return true if it is, or if the event was never recorded
    */
@@ -50,11 +49,11 @@ public final class CudaEvent implements Event {
   }
 
   /**
-   * The time between two events of the same GPU, taken on the GPU.
+   * The time between two events of the same GPU, by the GPU's clock.
    *
-   * @param end a later event; both have been recorded and are done
+   * @param end the later event; both must have been recorded and be done
    * @return milliseconds, with a resolution of about half a microsecond
-   * @throws IllegalStateException if one of them was made without timing
+   * @throws IllegalStateException if one of the events was created without timing
    */
   public float millisecondsTo(CudaEvent end) {
     if (!timing || !end.timing) {

@@ -3,19 +3,18 @@ package org.gradientsync.cuda;
 import org.gradientsync.GradientSyncException;
 
 /**
- * A call of the CUDA driver, of cuBLAS or of NVRTC failed. The message gives the call, the error's
- * name and code, and what was asked.
+ * A call of the CUDA driver, cuBLAS or NVRTC failed. The message gives the call, the error's name
+ * and code, and the call's important arguments.
  */
 public class CudaException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
-  /** The driver's error code. */
   private final int code;
 
   /**
-   * An exception.
+   * Creates an exception.
    *
-   * @param message what failed
+   * @param message the message
    * @param code the error code
    */
   public CudaException(String message, int code) {
@@ -26,7 +25,7 @@ public class CudaException extends GradientSyncException {
   /**
    * The error code.
    *
-   * @return not 0; a CUresult, or for cuBLAS and NVRTC a number of theirs
+   * @return a CUresult, cublasStatus or nvrtcResult; not 0
    */
   public int code() {
     return code;

@@ -7,19 +7,20 @@ import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
 
 /**
- * A GPU that this process sees, opened or not. {@code CUDA_VISIBLE_DEVICES} decides which these are
- * and how they are numbered.
+ * A GPU that is visible to this process, whether or not it has been opened. {@code
+ * CUDA_VISIBLE_DEVICES} decides which GPUs are visible and how they are numbered.
  *
  * @param ordinal its number, from 0
  * @param name for example {@code NVIDIA H200}
- * @param pciAddress where it sits, for example {@code 0000:1b:00.0}: the same for all processes
+ * @param pciAddress for example {@code 0000:1b:00.0}; the same in all processes
  */
 public record CudaGpu(int ordinal, String name, String pciAddress) {
   /**
-   * All GPUs that this process sees.
+   * All GPUs that are visible to this process.
    *
-   * @return one or more, by number
-   * @throws UnavailableException if there is none, or the driver cannot be used; one line says why
+   * @return one or more GPUs, in the order of their numbers
+   * @throws UnavailableException if there is no GPU, or the driver cannot be used; the message is
+   *     one line that says why
    */
   public static List<CudaGpu> visible() {
     CudaApi api = CudaLibrary.api();

@@ -10,17 +10,18 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
- * Work that was noted on a stream, from {@link CudaStream#beginCapture()} to {@link
- * CudaStream#endCapture()}, to be enqueued any number of times by one call each. It works on the
- * memory that it was captured with, so that must not be freed before the last launch is done.
+ * The work captured on a stream between {@link CudaStream#beginCapture()} and {@link
+ * CudaStream#endCapture()}. One call enqueues all of it, any number of times. The graph uses the
+ * memory addresses that it was captured with, so do not free that memory before the last launch is
+ * done.
  *
- * <p>Launches of one graph run one after the other, on whichever streams they were enqueued.
+ * <p>Launches of one graph run one after the other, whichever streams they are on.
  */
 public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
   private final CUgraphExec graph;
   private final GpuStream.Replay[] replays;
-  private final Object[] locks; // one of each sync
+  private final Object[] locks; // one per sync, in locking order
   private boolean closed;
 
   CudaGraph(CudaDevice device, CUgraphExec graph, List<GpuStream.Replay> replays) {
@@ -34,17 +35,18 @@ public final class CudaGraph implements AutoCloseable {
   }
 
   /**
-   * Enqueues the whole graph on a stream: it runs after what was enqueued there before, and before
-   * what is enqueued there later. Averages of buffers on the stream where the capture began are
-   * calls of their sync like others: they come after those before, on whichever streams, and throw
-   * what those throw. Averages on other streams that joined the capture are not counted, and the
-   * caller keeps them and the sync's other calls in order.
+   * Enqueues the whole graph on a stream, in order with the other work on that stream.
    *
-   * @param stream a stream of this graph's GPU; not necessarily the one that was captured
+   * <p>Averages of buffers on the stream that began the capture count as calls of their sync. They
+   * run after the sync's earlier calls, whichever streams those are on, and throw the same
+   * exceptions. Averages on other streams that joined the capture do not count as calls: the caller
+   * must order them with the sync's other calls.
+   *
+   * @param stream a stream of this graph's GPU, not necessarily the captured one
    * @throws IllegalArgumentException if the stream belongs to another GPU
-   * @throws IllegalStateException if this graph, the stream, or a buffer that it averages is
-   *     closed, or its sync
-   * @throws GradientSyncException if a sync whose averages it has is broken
+   * @throws IllegalStateException if this graph, the stream, a buffer that the graph averages, or
+   *     that buffer's sync is closed
+   * @throws GradientSyncException if the sync of one of the graph's averages is broken
    */
   public void launch(CudaStream stream) {
     device.requireOwn(stream);
@@ -54,11 +56,11 @@ public final class CudaGraph implements AutoCloseable {
     launch(stream, 0);
   }
 
-  /** With the locks of all syncs, one in the other, so that no other call comes in between. */
-  private void launch(CudaStream stream, int first) {
-    if (first < locks.length) {
-      synchronized (locks[first]) {
-        launch(stream, first + 1);
+  /** Takes the locks of all syncs, one inside the other, so that no other call gets in between. */
+  private void launch(CudaStream stream, int locked) {
+    if (locked < locks.length) {
+      synchronized (locks[locked]) {
+        launch(stream, locked + 1);
       }
       return;
     }
@@ -76,16 +78,16 @@ public final class CudaGraph implements AutoCloseable {
         replay.launched();
       }
     } catch (CudaException e) {
-      RuntimeException told = e;
+      RuntimeException failure = e;
       for (GpuStream.Replay replay : replays) {
-        RuntimeException own = replay.failed(e);
-        told = told == e ? own : told;
+        RuntimeException reported = replay.failed(e);
+        failure = failure == e ? reported : failure;
       }
-      throw told;
+      throw failure;
     }
   }
 
-  /** Destroys the graph; what is enqueued of it still runs. A second call does nothing. */
+  /** Destroys the graph. Launches enqueued earlier still run. A second call does nothing. */
   @Override
   public void close() {
     if (!closed) {

@@ -9,10 +9,10 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
 
 /**
- * A stream of work on one GPU. What is enqueued on a stream runs in order; the host does not wait
- * for it.
+ * A stream of one GPU. The GPU runs the work on a stream in the order in which it was enqueued, and
+ * the host does not wait for it.
  *
- * <p>Safe for use by several threads; the order of their calls is then theirs to keep.
+ * <p>Several threads may use a stream, but they must order their calls themselves.
  */
 public final class CudaStream implements Stream {
   private final CudaDevice device;
@@ -24,24 +24,24 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * The GPU that it belongs to.
+   * The GPU that this stream belongs to.
    *
-   * @return its device
+   * @return the device
    */
   public CudaDevice device() {
     return device;
   }
 
-  /** Waits until everything enqueued so far is done. */
+  /** Blocks the host until all work enqueued so far is done. */
   @Override
   public void await() {
     stream.await();
   }
 
   /**
-   * Lets what is enqueued here later wait for an event.
+   * Makes work that is enqueued on this stream later wait for an event. Does not block the host.
    *
-   * @param event recorded on any stream, of this GPU or another
+   * @param event an event of this GPU or another
    */
   public void waitFor(CudaEvent event) {
     stream.waitFor(event.driver());
@@ -53,13 +53,13 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * Begins a graph: what is enqueued here until {@link #endCapture()} is noted and not run. The
-   * calling thread may enqueue on this stream, and on streams that wait for it, but neither wait
-   * for them nor allocate; that makes the capture fail. Other threads may do what they like, but
-   * not on these streams.
+   * Begins to capture a graph. Until {@link #endCapture()}, work enqueued on this stream is
+   * recorded and does not run. The calling thread may enqueue work on this stream and on streams
+   * that wait for it. If it waits for these streams or allocates memory, the capture fails. Other
+   * threads must not use these streams, but are not restricted otherwise.
    *
-   * @throws IllegalStateException if this stream is being captured already
-   * @throws CudaException if the driver does not capture this stream
+   * @throws IllegalStateException if this stream is already being captured
+   * @throws CudaException if the driver cannot capture this stream
    */
   public void beginCapture() {
     if (isCapturing()) {
@@ -69,12 +69,12 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * Ends the graph that {@link #beginCapture()} began, on the same thread. From now on the stream
-   * runs what is enqueued, even if the capture has failed.
+   * Ends the capture that {@link #beginCapture()} began on the same thread. Work enqueued on this
+   * stream from now on runs again, even if the capture has failed.
    *
-   * @return the graph, which the caller closes
+   * @return a graph that the caller closes
    * @throws IllegalStateException if this stream is not being captured, or nothing was enqueued
-   * @throws CudaException if something that cannot be captured was asked for in between
+   * @throws CudaException if the capture has failed, because of a call that CUDA cannot capture
    */
   public CudaGraph endCapture() {
     if (!isCapturing()) {
@@ -111,10 +111,10 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * Whether what is enqueued here is being noted for a graph.
+   * Whether this stream is being captured into a graph.
    *
    * @return true from {@link #beginCapture()} to {@link #endCapture()}, even if the capture has
-   *     failed in between
+   *     failed
    */
   @Override
   public boolean isCapturing() {
@@ -126,8 +126,8 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * Destroys the stream, if it was made here; what is enqueued still runs. A second call does
-   * nothing.
+   * Destroys the stream, unless it wraps another library's. Work enqueued earlier still runs. A
+   * second call does nothing.
    */
   @Override
   public void close() {

@@ -4,12 +4,12 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.DeviceRequest;
 
 /**
- * Which GPU a rank takes: the one with the number of its local rank, modulo the number of GPUs that
- * the process sees, or the one that the setting {@code cuda.device} names. {@code
- * CUDA_VISIBLE_DEVICES} comes before both: the driver numbers only what it lets through.
+ * Chooses the GPU of a rank: the one that the setting {@code cuda.device} names, or else its local
+ * rank modulo the number of GPUs. Only GPUs that {@code CUDA_VISIBLE_DEVICES} makes visible have
+ * numbers.
  *
  * @param ordinal the GPU's number
- * @param shared whether another rank of the node takes the same one
+ * @param shared whether the node has more ranks than GPUs; false if the setting names the GPU
  */
 record DeviceMapping(int ordinal, boolean shared) {
   static DeviceMapping of(DeviceRequest request, int gpus) {

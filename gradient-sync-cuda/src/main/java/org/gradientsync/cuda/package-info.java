@@ -1,2 +1,2 @@
-/** CUDA devices, memory, streams and kernels, through JCuda. */
+/** CUDA devices, buffers, streams, events and graphs, through JCuda. */
 package org.gradientsync.cuda;

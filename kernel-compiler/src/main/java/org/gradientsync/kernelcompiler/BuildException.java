@@ -1,6 +1,6 @@
 package org.gradientsync.kernelcompiler;
 
-/** The kernels cannot be built. The message says why and what to do. */
+/** The build cannot compile the kernels. The message says why and what to do. */
 public final class BuildException extends Exception {
   private static final long serialVersionUID = 1;
 

@@ -17,11 +17,11 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * What has been compiled before, in a folder of the user's. A file's name is the hash of all that
- * goes into it, then the version of NVRTC. Safe for use by several threads and processes.
+ * A cache of compiled kernels in a folder. A file's name is a hash of everything that the result
+ * depends on, then the version of NVRTC. Safe for use by several threads and processes.
  */
 final class ImageCache {
-  private static final Duration KEPT_UNUSED = Duration.ofDays(30);
+  private static final Duration MAX_UNUSED = Duration.ofDays(30);
 
   private final Path folder;
 
@@ -29,12 +29,12 @@ final class ImageCache {
     this.folder = Files.createDirectories(folder);
   }
 
-  /** What a version has made of a source. */
+  /** Finds what a version of NVRTC has compiled. */
   Optional<byte[]> find(Source source, Target target, Version version) throws IOException {
     return read(folder.resolve(name(source, target, version.toString())));
   }
 
-  /** What any version has made of a source. */
+  /** Finds what any version of NVRTC has compiled. */
   Optional<byte[]> findOfAny(Source source, Target target) throws IOException {
     String prefix = name(source, target, "");
     for (Path file : files()) {
@@ -55,14 +55,14 @@ final class ImageCache {
 
   void put(Source source, Target target, Version version, byte[] image) throws IOException {
     Path file = folder.resolve(name(source, target, version.toString()));
-    Path written = Files.createTempFile(folder, "new", ".part");
-    Files.write(written, image);
-    Files.move(written, file, StandardCopyOption.ATOMIC_MOVE); // whole or not at all
+    Path temporary = Files.createTempFile(folder, "new", ".part");
+    Files.write(temporary, image);
+    Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE); // readers never see a part
   }
 
-  /** Deletes what no build has used for a month. */
+  /** Deletes files that no build has used for 30 days. */
   void deleteUnused() throws IOException {
-    Instant oldest = Instant.now().minus(KEPT_UNUSED);
+    Instant oldest = Instant.now().minus(MAX_UNUSED);
     for (Path file : files()) {
       if (Files.getLastModifiedTime(file).toInstant().isBefore(oldest)) {
         Files.deleteIfExists(file);
@@ -89,7 +89,7 @@ final class ImageCache {
               add(digest, text);
             });
     target.options().forEach(option -> add(digest, option));
-    add(digest, target.file("")); // compressed or not
+    add(digest, target.file("")); // its suffix says whether the file is compressed
     return HexFormat.of().formatHex(digest.digest()) + "-" + version;
   }
 

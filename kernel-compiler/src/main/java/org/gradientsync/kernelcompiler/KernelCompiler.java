@@ -16,22 +16,22 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 
 /**
- * Compiles CUDA kernels in the build, which calls it with three arguments:
+ * Compiles the CUDA kernels. The build calls it with three arguments:
  *
  * <ul>
- *   <li>{@code library SOURCES OUTPUT}: each module of {@code SOURCES/kernels.txt}, as machine code
- *       for the GPUs that there are and as PTX for newer ones;
- *   <li>{@code programs SOURCES OUTPUT}: each {@code .cu} in SOURCES, as PTX.
+ *   <li>{@code library SOURCES OUTPUT} compiles each module of {@code SOURCES/kernels.txt} to
+ *       machine code for today's GPUs and to PTX for newer ones;
+ *   <li>{@code programs SOURCES OUTPUT} compiles each {@code .cu} in SOURCES to PTX.
  * </ul>
  *
- * <p>OUTPUT has no other kernels in it afterwards. A module that has been compiled before, of the
- * same sources by the same NVRTC, is taken from {@code ~/.cache/gradient-sync/kernels}; where there
- * is no NVRTC, one that any NVRTC has made.
+ * <p>It deletes all other kernels in OUTPUT. It does not compile a module again if {@code
+ * ~/.cache/gradient-sync/kernels} has it from the same sources and the same version of NVRTC, or,
+ * without NVRTC, from any version.
  */
 public final class KernelCompiler {
   private record Job(Source source, Target target, String file) {}
 
-  /** Finds the compiler, once it is needed. */
+  /** Finds the compiler when it is first needed. */
   interface Finder {
     Compiler find() throws BuildException;
   }
@@ -43,9 +43,9 @@ public final class KernelCompiler {
   private int compiled;
 
   /**
-   * A compiler.
+   * Creates a compiler.
    *
-   * @param cache a folder for what has been compiled
+   * @param cache the folder of the cache
    */
   KernelCompiler(Path cache, Finder finder) throws IOException {
     this.cache = new ImageCache(cache);
@@ -53,10 +53,10 @@ public final class KernelCompiler {
   }
 
   /**
-   * Compiles.
+   * Compiles the kernels of a folder.
    *
-   * @param args library or programs, the folder of sources, the folder to write to
-   * @throws BuildException if something does not compile, or there is no NVRTC
+   * @param args {@code library} or {@code programs}, the folder of the sources, the output folder
+   * @throws BuildException if a kernel does not compile, or NVRTC is needed and missing
    * @throws IOException if files cannot be read or written
    * @throws InterruptedException if the thread is interrupted
    */
@@ -78,17 +78,17 @@ public final class KernelCompiler {
     }
   }
 
-  /** As script/bootstrap has it. */
+  /** The same folder as in script/bootstrap. */
   private static Path cacheFolder(UnaryOperator<String> environment) {
-    String caches = environment.apply("XDG_CACHE_HOME");
+    String cacheHome = environment.apply("XDG_CACHE_HOME");
     String home = environment.apply("HOME");
-    return (caches != null && !caches.isEmpty()
-            ? Path.of(caches)
+    return (cacheHome != null && !cacheHome.isEmpty()
+            ? Path.of(cacheHome)
             : Path.of(home != null ? home : System.getProperty("user.home"), ".cache"))
         .resolve("gradient-sync");
   }
 
-  /** Writes all of a folder's modules; returns how many files these are. */
+  /** Writes all of a folder's modules. Returns the number of files. */
   int build(boolean library, Path sources, Path output)
       throws BuildException, IOException, InterruptedException {
     List<Job> jobs = library ? library(sources) : programs(sources);
@@ -115,7 +115,7 @@ public final class KernelCompiler {
     } finally {
       threads.shutdownNow();
     }
-    deleteOthers(output, jobs);
+    deleteOtherKernels(output, jobs);
     cache.deleteUnused();
     return jobs.size();
   }
@@ -149,15 +149,15 @@ public final class KernelCompiler {
     }
     byte[] image = job.target.pack(nvrtc.compile(job.source, job.target));
     cache.put(job.source, job.target, nvrtc.version(), image);
-    compiledOneMore();
+    incrementCompiled();
     return image;
   }
 
-  private synchronized void compiledOneMore() {
+  private synchronized void incrementCompiled() {
     compiled++;
   }
 
-  /** How many files have been compiled, and not taken from the cache. */
+  /** The number of files that were compiled, not taken from the cache. */
   synchronized int compiled() {
     return compiled;
   }
@@ -176,8 +176,8 @@ public final class KernelCompiler {
     return compiler;
   }
 
-  /** What earlier tables named. */
-  private static void deleteOthers(Path output, List<Job> jobs) throws IOException {
+  /** Deletes kernels that are no longer built, such as those removed from the table. */
+  private static void deleteOtherKernels(Path output, List<Job> jobs) throws IOException {
     Set<String> wanted = new HashSet<>();
     jobs.forEach(job -> wanted.add(job.file));
     try (Stream<Path> files = Files.list(output)) {

@@ -13,9 +13,9 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /**
- * Which modules there are: the file {@code kernels.txt} beside the sources. A line names a module,
- * the file that it includes, and, if that is a header, the macros that make kernels of it. What
- * follows a {@code #} is a comment.
+ * The list of modules in the file {@code kernels.txt} beside the sources. Each line gives a
+ * module's name, the file that it includes, and, if that is a header, the macros that define the
+ * kernels. A {@code #} begins a comment.
  */
 final class KernelTable {
   private static final SortedMap<String, String> STANDARD_HEADERS =
@@ -43,7 +43,7 @@ final class KernelTable {
 
   private KernelTable() {}
 
-  /** The modules that a folder's table names. */
+  /** The modules in a folder's table. */
   static List<Source> read(Path folder) throws IOException, BuildException {
     Path table = folder.resolve("kernels.txt");
     SortedMap<String, String> files = files(folder);
@@ -70,7 +70,7 @@ final class KernelTable {
     return sources;
   }
 
-  /** Each {@code .cu} of a folder as a module of its own. */
+  /** A module for each {@code .cu} file in a folder. */
   static List<Source> programs(Path folder) throws IOException {
     SortedMap<String, String> files = files(folder);
     return files.entrySet().stream()

@@ -35,10 +35,10 @@ final class Nvrtc implements Compiler {
   }
 
   /**
-   * Finds one that is new enough: the one that is named, or else the first in the folders.
+   * Finds an NVRTC that is new enough: the named one, or else the first in the folders.
    *
-   * @param named a file, or null
-   * @throws BuildException if there is none, with one sentence that says what to do
+   * @param named the library's file, or null or empty
+   * @throws BuildException if there is none; the message says what to do
    */
   static Nvrtc find(String named, List<Path> folders) throws BuildException {
     if (named != null && !named.isEmpty()) {
@@ -88,7 +88,7 @@ final class Nvrtc implements Compiler {
     }
   }
 
-  /** Where to look: what script/bootstrap fetched, then what CUDA and the system have. */
+  /** The folders to search: that of script/bootstrap, then those of CUDA and the system. */
   static List<Path> folders(UnaryOperator<String> environment, Path cache) {
     List<Path> folders = new ArrayList<>(List.of(cache.resolve("nvrtc")));
     String libraries = environment.apply("LD_LIBRARY_PATH");
@@ -107,7 +107,7 @@ final class Nvrtc implements Compiler {
     return folders;
   }
 
-  /** Each file once, though several names lead to it. */
+  /** The libraries in the folders, without duplicates: several links may lead to one file. */
   private static Collection<Path> libraries(List<Path> folders) {
     Set<Path> files = new LinkedHashSet<>();
     for (Path folder : folders) {
@@ -115,14 +115,14 @@ final class Nvrtc implements Compiler {
         try {
           files.add(file.toRealPath());
         } catch (IOException e) {
-          continue; // a link to nothing
+          continue; // a broken link
         }
       }
     }
     return files;
   }
 
-  /** Those in a folder whose names begin so, in the order of the names. */
+  /** The files in a folder whose names begin with a prefix, sorted. */
   private static List<Path> list(Path folder, String prefix) {
     try (Stream<Path> files = Files.list(folder)) {
       return files
@@ -137,7 +137,7 @@ final class Nvrtc implements Compiler {
   private static Nvrtc load(Path path) throws IOException {
     Path real = path.toRealPath();
     Nvrtc nvrtc = new Nvrtc(NativeLibrary.getInstance(real.toString()));
-    // NVRTC looks for this library by its bare name, and takes the one that is loaded already.
+    // NVRTC loads this library by its bare name, which finds it if it is already loaded.
     Path builtins = real.resolveSibling("libnvrtc-builtins.so." + nvrtc.version);
     if (Files.exists(builtins)) {
       NativeLibrary.getInstance(builtins.toString());
@@ -187,7 +187,7 @@ final class Nvrtc implements Compiler {
     }
   }
 
-  /** What nvrtcGet... gives; of a text without the zero at its end. */
+  /** The result of nvrtcGet..., for texts without the terminating zero. */
   private byte[] output(Pointer program, String what) {
     LongByReference size = new LongByReference();
     check(call("nvrtcGet" + what + "Size", program, size), "nvrtcGet" + what + "Size");

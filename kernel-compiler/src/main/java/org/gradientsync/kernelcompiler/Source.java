@@ -3,9 +3,9 @@ package org.gradientsync.kernelcompiler;
 import java.util.SortedMap;
 
 /**
- * What is compiled to one module.
+ * The source of one module.
  *
- * @param name of the module
- * @param headers what it may include, by their names
+ * @param name the module's name
+ * @param headers the files that it can include, by name
  */
 record Source(String name, String text, SortedMap<String, String> headers) {}

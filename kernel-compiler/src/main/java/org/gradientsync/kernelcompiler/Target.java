@@ -8,38 +8,37 @@ import org.tukaani.xz.XZ;
 import org.tukaani.xz.XZOutputStream;
 
 /**
- * What is compiled for.
+ * The GPUs that a module is compiled for.
  *
- * @param architecture sm_NN for machine code (a cubin) of GPUs of compute capability N.N and of the
- *     later ones with the same first number; compute_NN for PTX, which drivers compile for any
- *     later GPU
+ * @param architecture sm_NN for machine code (a cubin) for GPUs of compute capability N.N and later
+ *     ones with the same major number; compute_NN for PTX, which drivers compile for any later GPU
  */
 record Target(String architecture) {
-  /** For the library's kernels: GPUs from 7.5 on need no compiling up to 9.0. */
+  /** For the library's kernels: machine code for capability 7.5 to 9.0, PTX for newer GPUs. */
   static final List<Target> LIBRARY =
       List.of(
           new Target("sm_75"), new Target("sm_80"), new Target("sm_90"), new Target("compute_90"));
 
-  /** For programs, which load PTX: GPUs from 7.5 on. */
+  /** For programs, which load PTX: GPUs of capability 7.5 and later. */
   static final Target PROGRAM = new Target("compute_75");
 
   boolean isPtx() {
     return architecture.startsWith("compute_");
   }
 
-  /** How a module's file for it is called. */
+  /** The name of a module's file for this target. */
   String file(String module) {
     String file = module + "." + architecture + (isPtx() ? ".ptx" : ".cubin");
     return this == PROGRAM ? module + ".ptx" : file + ".xz";
   }
 
-  /** As it lies in a jar: the library's kernels compressed, programs' as text. */
+  /** An image as the jar contains it: compressed for the library, PTX text for programs. */
   byte[] pack(byte[] image) throws IOException {
     if (this == PROGRAM) {
       return image;
     }
     LZMA2Options options = new LZMA2Options();
-    options.setDictSize(1 << 20); // which whoever reads it allocates
+    options.setDictSize(1 << 20); // small, because readers allocate as much
     ByteArrayOutputStream packed = new ByteArrayOutputStream();
     try (XZOutputStream out = new XZOutputStream(packed, options, XZ.CHECK_CRC32)) {
       out.write(image);
@@ -47,7 +46,7 @@ record Target(String architecture) {
     return packed.toByteArray();
   }
 
-  /** The bits that the library promises depend on these: no fused multiply-add, for example. */
+  /** The compiler's options. The promised bits need some, such as no fused multiply-add. */
   List<String> options() {
     return List.of(
         "--gpu-architecture=" + architecture,

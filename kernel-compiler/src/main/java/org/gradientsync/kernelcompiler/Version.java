@@ -2,7 +2,7 @@ package org.gradientsync.kernelcompiler;
 
 /** A version of NVRTC. */
 record Version(int major, int minor) implements Comparable<Version> {
-  /** Kernels that older ones compiled were up to 16% slower. */
+  /** Older versions compile kernels that are up to 16% slower. */
   static final Version OLDEST = new Version(12, 4);
 
   boolean isNewEnough() {

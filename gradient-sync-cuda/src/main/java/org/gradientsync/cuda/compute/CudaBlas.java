@@ -20,31 +20,31 @@ import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Resources;
 
 /**
- * The few operations of cuBLAS that training in Java asks for first, on FLOAT32 and FLOAT64
- * buffers; made by {@link #create}.
+ * The operations of cuBLAS that training needs most, on FLOAT32 and FLOAT64 buffers. Created by
+ * {@link #create}.
  *
- * <p>Each call is enqueued on the stream given, behind what was enqueued there before, and returns
- * at once; from a stream's second call on it allocates nothing. A buffer that belongs to another
- * stream has to be waited for with an event. Safe for use by several threads, whose calls are
+ * <p>Each call enqueues its work on the given stream, after the work enqueued there before, and
+ * returns at once. After the first call on a stream, calls allocate nothing. If a buffer belongs to
+ * another stream, wait for that with an event. Safe for use by several threads, whose calls are
  * enqueued one after the other.
  */
 public final class CudaBlas implements AutoCloseable {
-  /** How products of FLOAT32 matrices are computed; those of FLOAT64 are not touched by it. */
+  /** How products of FLOAT32 matrices are computed. It does not affect FLOAT64. */
   public enum MathMode {
     /**
-     * Elements are multiplied and added as float32. cuBLAS's default mode, and the one that a
-     * {@code CudaBlas} begins with.
+     * Multiplies and adds in float32. This is cuBLAS's default, and the initial mode of a {@code
+     * CudaBlas}.
      */
     FLOAT32,
     /**
-     * Elements may be rounded to TF32, with 10 bits of mantissa instead of 23, so that the tensor
-     * cores can multiply them; sums are float32. On GPUs before Ampere the same as FLOAT32.
+     * Allows rounding elements to TF32, with 10 bits of mantissa instead of 23, so that the tensor
+     * cores can multiply them; sums are float32. The same as FLOAT32 on GPUs before Ampere.
      */
     TF32
   }
 
-  /** cuBLAS counts elements in an int. */
-  private static final long MOST_ELEMENTS = 1 << 30;
+  /** The limit of one call: cuBLAS counts elements in an int. */
+  private static final long MAX_ELEMENTS = 1 << 30;
 
   private static final int WORKSPACE_ALIGNMENT = 256;
   private static final int LEAST_WORKSPACE = 16 << 10;
@@ -67,11 +67,11 @@ public final class CudaBlas implements AutoCloseable {
   }
 
   /**
-   * Starts cuBLAS on a GPU, where {@link #availability()} reports it.
+   * Initializes cuBLAS on a GPU.
    *
    * @param device the GPU
-   * @return a library context that the caller closes
-   * @throws UnavailableException if cuBLAS does not load here
+   * @return a cuBLAS context that the caller closes
+   * @throws UnavailableException if cuBLAS cannot be loaded; see {@link #availability()}
    */
   public static CudaBlas create(CudaDevice device) {
     DriverAccess.gpu(device).requireOpen();
@@ -79,9 +79,9 @@ public final class CudaBlas implements AutoCloseable {
   }
 
   /**
-   * Whether cuBLAS can be used here.
+   * Whether cuBLAS can be loaded.
    *
-   * @return usable, or one line that says what is missing
+   * @return available, or one line that says what is missing
    */
   public static Availability availability() {
     try {
@@ -93,10 +93,10 @@ public final class CudaBlas implements AutoCloseable {
   }
 
   /**
-   * Chooses how later products of FLOAT32 matrices are computed. cuBLAS obeys the environment
-   * variable {@code NVIDIA_TF32_OVERRIDE=0} before this.
+   * Sets how later products of FLOAT32 matrices are computed. The environment variable {@code
+   * NVIDIA_TF32_OVERRIDE=0} takes precedence in cuBLAS.
    *
-   * @param mode {@link MathMode#FLOAT32} if never chosen
+   * @param mode the mode; initially {@link MathMode#FLOAT32}
    * @throws IllegalStateException if this is closed
    */
   public synchronized void setMathMode(MathMode mode) {
@@ -110,23 +110,24 @@ public final class CudaBlas implements AutoCloseable {
   /**
    * How products of FLOAT32 matrices are computed.
    *
-   * @return the mode chosen last
+   * @return the mode set last
    */
   public synchronized MathMode mathMode() {
     return mathMode;
   }
 
   /**
-   * Gives later calls on a stream scratch memory of their own, in the place of cuBLAS's, which all
-   * streams of this object share. The same calls then give the same bits in each run, whatever runs
-   * on other streams meanwhile, and can be captured into a graph. With calls on one stream only,
-   * bits are the same in each run without it, too.
+   * Sets the scratch memory of later calls on a stream. Without it, all streams of this object
+   * share cuBLAS's own. With a workspace for each stream, the same calls give the same bits in each
+   * run, whatever runs on other streams, and can be captured into a graph. If all calls use one
+   * stream, the bits are the same in each run without a workspace, too.
    *
-   * @param stream whose calls use it
-   * @param workspace of any type, 16 KiB or more, beginning at a multiple of 256 bytes as every
-   *     allocation does; NVIDIA recommends 32 MiB on Hopper and 4 MiB before it. Its contents are
-   *     overwritten. It must stay open as long as calls are enqueued on the stream
-   * @throws IllegalArgumentException if it is too small, not aligned, or belongs to another GPU
+   * @param stream the stream whose calls use the workspace
+   * @param workspace a buffer of any type, of 16 KiB or more, at a multiple of 256 bytes, as every
+   *     allocation is; NVIDIA recommends 32 MiB on Hopper and 4 MiB on earlier GPUs. The calls
+   *     overwrite its contents. It must stay open as long as calls are enqueued on the stream
+   * @throws IllegalArgumentException if the workspace is too small or not aligned, or the workspace
+   *     or the stream belongs to another GPU
    * @throws IllegalStateException if this, the stream or the workspace is closed
    */
   public synchronized void setWorkspace(CudaStream stream, CudaBuffer workspace) {
@@ -147,20 +148,20 @@ public final class CudaBlas implements AutoCloseable {
     }
     workspaces.keySet().removeIf(known -> DriverAccess.stream(known).isClosed());
     workspaces.put(stream, workspace);
-    current = null; // the next call tells cuBLAS
+    current = null; // so that the next call passes the workspace to cuBLAS
   }
 
   /**
-   * Multiplies two matrices that lie row by row: C (rows by columns) = A (rows by inner) times B
-   * (inner by columns).
+   * Multiplies two row-major matrices: C (rows by columns) = A (rows by inner) times B (inner by
+   * columns).
    *
-   * @param stream where it is enqueued
+   * @param stream the stream that runs it
    * @param a rows times inner elements
    * @param b inner times columns elements
    * @param c rows times columns elements, which are overwritten; must not overlap a or b
-   * @param rows of A and C, 0 or more
-   * @param inner columns of A and rows of B, 0 or more
-   * @param columns of B and C, 0 or more
+   * @param rows the rows of A and C, 0 or more
+   * @param inner the columns of A and rows of B, 0 or more
+   * @param columns the columns of B and C, 0 or more
    */
   public void multiply(
       CudaStream stream,
@@ -174,27 +175,28 @@ public final class CudaBlas implements AutoCloseable {
   }
 
   /**
-   * Multiplies two matrices that lie row by row, BLAS's gemm: C = alpha op(A) op(B) + beta C, where
-   * op(A) is rows by inner, op(B) inner by columns, and C rows by columns.
+   * Multiplies two row-major matrices (BLAS's gemm): C = alpha op(A) op(B) + beta C, where op(A) is
+   * rows by inner, op(B) inner by columns, and C rows by columns.
    *
-   * @param stream where it is enqueued
-   * @param alpha rounded to the buffers' type
+   * @param stream the stream that runs it
+   * @param alpha a factor, rounded to the buffers' type
    * @param a rows times inner elements
-   * @param transposeA false if A lies there as rows by inner; true if it lies as inner by rows, and
-   *     op(A) is A transposed
+   * @param transposeA false if A is rows by inner; true if A is inner by rows, and op(A) is A
+   *     transposed
    * @param b inner times columns elements
-   * @param transposeB false if B lies there as inner by columns; true if it lies as columns by
-   *     inner, and op(B) is B transposed
-   * @param beta rounded to the buffers' type; if it is 0, C is overwritten, whatever it held, and
-   *     if it is 1, the product is added to it
+   * @param transposeB false if B is inner by columns; true if B is columns by inner, and op(B) is B
+   *     transposed
+   * @param beta a factor, rounded to the buffers' type; 0 overwrites C, whatever it contains, and 1
+   *     adds the product to it
    * @param c rows times columns elements; must not overlap a or b
-   * @param rows of op(A) and C, 0 or more
-   * @param inner columns of op(A) and rows of op(B), 0 or more
-   * @param columns of op(B) and C, 0 or more
-   * @throws IllegalArgumentException if a buffer has another number of elements, is of another type
-   *     than c or neither FLOAT32 nor FLOAT64, or belongs to another GPU, or if c overlaps a or b
+   * @param rows the rows of op(A) and C, 0 or more
+   * @param inner the columns of op(A) and rows of op(B), 0 or more
+   * @param columns the columns of op(B) and C, 0 or more
+   * @throws IllegalArgumentException if a buffer has another number of elements, has another type
+   *     than c or is neither FLOAT32 nor FLOAT64, if a buffer or the stream belongs to another GPU,
+   *     or if c overlaps a or b
    * @throws IllegalStateException if this, the stream or a buffer is closed
-   * @throws CudaException if cuBLAS refuses it
+   * @throws CudaException if cuBLAS reports an error
    */
   public synchronized void multiply(
       CudaStream stream,
@@ -217,11 +219,12 @@ public final class CudaBlas implements AutoCloseable {
     if (c.count() == 0) {
       return;
     }
-    if (inner == 0) { // a sum of nothing
-      timesBeta(stream, beta, c);
+    if (inner == 0) { // the product is zero
+      scaleByBeta(stream, beta, c);
       return;
     }
-    // What lies row by row is the transposed matrix column by column: C^T = op(B)^T op(A)^T.
+    // cuBLAS takes column-major matrices. To it, a row-major matrix is the transposed one, so this
+    // computes C^T = op(B)^T op(A)^T.
     api.multiply(
         handle,
         c.type(),
@@ -240,7 +243,7 @@ public final class CudaBlas implements AutoCloseable {
         columns);
   }
 
-  private void timesBeta(CudaStream stream, double beta, CudaBuffer c) {
+  private void scaleByBeta(CudaStream stream, double beta, CudaBuffer c) {
     if (beta == 0) {
       gpu.api().fillZero(c.address(), c.sizeInBytes(), DriverAccess.stream(stream).handle());
     } else if (beta != 1) {
@@ -249,28 +252,28 @@ public final class CudaBlas implements AutoCloseable {
   }
 
   /**
-   * Multiplies each element by a number: x = factor x.
+   * Multiplies each element by a number (BLAS's scal): x = factor x.
    *
-   * @param stream where it is enqueued
-   * @param factor rounded to the buffer's type
-   * @param x changed in place
+   * @param stream the stream that runs it
+   * @param factor a factor, rounded to the buffer's type
+   * @param x the elements, changed in place
    */
   public synchronized void scale(CudaStream stream, double factor, CudaBuffer x) {
     requireFloating("x", x);
     begin(stream);
-    for (long at = 0; at < x.count(); at += MOST_ELEMENTS) {
-      int count = (int) Math.min(MOST_ELEMENTS, x.count() - at);
+    for (long at = 0; at < x.count(); at += MAX_ELEMENTS) {
+      int count = (int) Math.min(MAX_ELEMENTS, x.count() - at);
       api.scale(handle, x.type(), count, factor, x.address() + at * x.type().sizeInBytes());
     }
   }
 
   /**
-   * Adds a multiple, BLAS's axpy: y = factor x + y.
+   * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y.
    *
-   * @param stream where it is enqueued
-   * @param factor rounded to the buffers' type
+   * @param stream the stream that runs it
+   * @param factor a factor, rounded to the buffers' type
    * @param x as many elements as y, of the same type
-   * @param y changed in place
+   * @param y the elements that are changed in place
    */
   public synchronized void addScaled(CudaStream stream, double factor, CudaBuffer x, CudaBuffer y) {
     requireFloating("x", x);
@@ -279,14 +282,14 @@ public final class CudaBlas implements AutoCloseable {
       throw new IllegalArgumentException("buffers do not match: x=" + x + ", y=" + y);
     }
     begin(stream);
-    for (long at = 0; at < x.count(); at += MOST_ELEMENTS) {
-      int count = (int) Math.min(MOST_ELEMENTS, x.count() - at);
+    for (long at = 0; at < x.count(); at += MAX_ELEMENTS) {
+      int count = (int) Math.min(MAX_ELEMENTS, x.count() - at);
       long offset = at * x.type().sizeInBytes();
       api.addScaled(handle, x.type(), count, factor, x.address() + offset, y.address() + offset);
     }
   }
 
-  /** Ends cuBLAS on this GPU, once the work enqueued is done. A second call does nothing. */
+  /** Destroys the cuBLAS context, once the work enqueued is done. A second call does nothing. */
   @Override
   public synchronized void close() {
     if (!closed) {

@@ -16,20 +16,20 @@ import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Resources;
 
 /**
- * Kernels of the caller's own, loaded on one GPU.
+ * The caller's own kernels, loaded on one GPU.
  *
  * <pre>{@code
  * CudaDevice device = (CudaDevice) sync.device();
  * try (CudaModule module = CudaModule.load(device, ptx)) {
  *   CudaKernel scale = module.kernel("scale");
  *   scale.launch(buffer.stream(), Grid.covering(buffer.count(), 256), buffer, 0.5f, buffer.count());
- *   sync.average(buffer); // ordered behind the kernel, on the buffer's stream
+ *   sync.average(buffer); // runs after the kernel, on the buffer's stream
  *   device.stream().await();
  * }
  * }</pre>
  *
- * <p>Safe for use by several threads. Before it is closed, the work of its kernels must be done:
- * {@link CudaStream#await()} on the streams that they were launched on.
+ * <p>Safe for use by several threads. Before closing a module, call {@link CudaStream#await()} on
+ * the streams that run its kernels.
  */
 public final class CudaModule implements AutoCloseable {
   private static final int NOT_FOUND = 500;
@@ -50,12 +50,13 @@ public final class CudaModule implements AutoCloseable {
   }
 
   /**
-   * Loads kernels.
+   * Loads kernels from PTX.
    *
-   * @param device the GPU that they are to run on
-   * @param ptx what {@code nvcc -ptx} or another compiler made; the driver compiles it for this GPU
+   * @param device the GPU that runs the kernels
+   * @param ptx the output of {@code nvcc -ptx} or another compiler; the driver compiles it for this
+   *     GPU
    * @return a module that the caller closes
-   * @throws CudaException if the driver does not take it; its log is in the message
+   * @throws CudaException if the driver cannot load it; the message contains the driver's log
    */
   public static CudaModule load(CudaDevice device, String ptx) {
     Objects.requireNonNull(device, "device");
@@ -64,14 +65,14 @@ public final class CudaModule implements AutoCloseable {
   }
 
   /**
-   * Compiles kernels and loads them, where {@link #compilerAvailability()} reports a compiler.
+   * Compiles kernels with NVRTC and loads them.
    *
-   * @param device the GPU that they are to run on
-   * @param cudaSource CUDA C++; kernels are found by their names if they are {@code extern "C"}
-   * @param options NVRTC's; without {@code --gpu-architecture} it compiles for this GPU
+   * @param device the GPU that runs the kernels
+   * @param cudaSource CUDA C++; declare kernels {@code extern "C"} to find them by their names
+   * @param options options of NVRTC; without {@code --gpu-architecture} it compiles for this GPU
    * @return a module that the caller closes
-   * @throws CudaException if the source is wrong; the compiler's log is in the message
-   * @throws UnavailableException if NVRTC does not load here
+   * @throws CudaException if the source does not compile; the message contains the compiler's log
+   * @throws UnavailableException if NVRTC cannot be loaded; see {@link #compilerAvailability()}
    */
   public static CudaModule compile(CudaDevice device, String cudaSource, String... options) {
     Objects.requireNonNull(cudaSource, "cudaSource");
@@ -82,9 +83,9 @@ public final class CudaModule implements AutoCloseable {
   }
 
   /**
-   * Whether {@link #compile} can be used here. Loading PTX needs nothing but the driver.
+   * Whether {@link #compile} can be used. {@link #load} needs only the driver.
    *
-   * @return usable, or one line that says what is missing
+   * @return available, or one line that says what is missing
    */
   public static Availability compilerAvailability() {
     try {
@@ -98,9 +99,9 @@ public final class CudaModule implements AutoCloseable {
   /**
    * Finds a kernel.
    *
-   * @param name as in the PTX: the function's own if it is {@code extern "C"}
-   * @return the kernel, which lives as long as this module
-   * @throws CudaException if there is none of that name; the message lists those that there are
+   * @param name the name in the PTX, which is the function's name if it is {@code extern "C"}
+   * @return the kernel, valid until this module is closed
+   * @throws CudaException if there is no kernel of that name; the message lists the kernels
    */
   public synchronized CudaKernel kernel(String name) {
     requireOpen();
@@ -120,18 +121,18 @@ public final class CudaModule implements AutoCloseable {
   }
 
   /**
-   * The kernels of this module.
+   * The names of this module's kernels.
    *
-   * @return their names, sorted
+   * @return the names, sorted
    */
   public Set<String> kernelNames() {
     return new TreeSet<>(kernels.keySet());
   }
 
   /**
-   * The GPU that it is loaded on.
+   * The GPU that this module is loaded on.
    *
-   * @return its device
+   * @return the device
    */
   public CudaDevice device() {
     return device;

@@ -1,15 +1,15 @@
 package org.gradientsync.cuda.compute;
 
 /**
- * How many blocks of how many threads run a kernel, in up to three dimensions.
+ * The number of blocks and of threads per block that run a kernel, in up to three dimensions.
  *
  * @param blocksX 1 to 2147483647
  * @param blocksY 1 to 65535
  * @param blocksZ 1 to 65535
- * @param threadsX threads of each block, 1 to 1024; in all three dimensions together 1024 at most
+ * @param threadsX threads per block, 1 to 1024; the product of all three dimensions is at most 1024
  * @param threadsY 1 to 1024
  * @param threadsZ 1 to 64
- * @param sharedBytes dynamic shared memory of each block, 0 or more
+ * @param sharedBytes dynamic shared memory per block in bytes, 0 or more
  */
 public record Grid(
     int blocksX,
@@ -19,9 +19,9 @@ public record Grid(
     int threadsY,
     int threadsZ,
     int sharedBytes) {
-  private static final int MOST_BLOCKS = 65_535;
-  private static final int MOST_THREADS = 1024;
-  private static final int MOST_THREADS_Z = 64;
+  private static final int MAX_BLOCKS_YZ = 65_535;
+  private static final int MAX_THREADS = 1024;
+  private static final int MAX_THREADS_Z = 64;
 
   /**
    * Checks the ranges.
@@ -33,24 +33,25 @@ public record Grid(
    * @param threadsY 1 to 1024
    * @param threadsZ 1 to 64
    * @param sharedBytes 0 or more
-   * @throws IllegalArgumentException if one of them is left
+   * @throws IllegalArgumentException if a value, or the number of threads per block, is out of
+   *     range
    */
   public Grid {
     require("blocksX", blocksX, 1, Integer.MAX_VALUE);
-    require("blocksY", blocksY, 1, MOST_BLOCKS);
-    require("blocksZ", blocksZ, 1, MOST_BLOCKS);
-    require("threadsX", threadsX, 1, MOST_THREADS);
-    require("threadsY", threadsY, 1, MOST_THREADS);
-    require("threadsZ", threadsZ, 1, MOST_THREADS_Z);
-    require("threads", threadsX * threadsY * threadsZ, 1, MOST_THREADS);
+    require("blocksY", blocksY, 1, MAX_BLOCKS_YZ);
+    require("blocksZ", blocksZ, 1, MAX_BLOCKS_YZ);
+    require("threadsX", threadsX, 1, MAX_THREADS);
+    require("threadsY", threadsY, 1, MAX_THREADS);
+    require("threadsZ", threadsZ, 1, MAX_THREADS_Z);
+    require("threads", threadsX * threadsY * threadsZ, 1, MAX_THREADS);
     require("sharedBytes", sharedBytes, 0, Integer.MAX_VALUE);
   }
 
   /**
-   * One dimension.
+   * A one-dimensional grid.
    *
-   * @param blocks how many blocks
-   * @param threads threads of each block
+   * @param blocks the number of blocks
+   * @param threads threads per block
    * @return the grid
    */
   public static Grid of(int blocks, int threads) {
@@ -58,12 +59,12 @@ public record Grid(
   }
 
   /**
-   * Two dimensions.
+   * A two-dimensional grid.
    *
    * @param blocksX blocks along x
    * @param blocksY blocks along y
-   * @param threadsX threads of each block along x
-   * @param threadsY threads of each block along y
+   * @param threadsX threads per block along x
+   * @param threadsY threads per block along y
    * @return the grid
    */
   public static Grid of(int blocksX, int blocksY, int threadsX, int threadsY) {
@@ -71,23 +72,24 @@ public record Grid(
   }
 
   /**
-   * A thread for each element. The last block may have more threads than elements are left, and
-   * without elements there is still one block: the kernel compares its index with the count.
+   * A one-dimensional grid with a thread for each element. The last block may have threads without
+   * an element, and there is one block even for 0 elements, so the kernel must compare its index
+   * with the count.
    *
-   * @param elements 0 or more
-   * @param threads threads of each block
-   * @return the grid, in one dimension
+   * @param elements the number of elements, from 0 to 2147483647 times {@code threads}
+   * @param threads threads per block
+   * @return the grid
    */
   public static Grid covering(long elements, int threads) {
-    require("threads", threads, 1, MOST_THREADS);
+    require("threads", threads, 1, MAX_THREADS);
     require("elements", elements, 0, (long) Integer.MAX_VALUE * threads);
     return of((int) Math.max(1, (elements + threads - 1) / threads), threads);
   }
 
   /**
-   * The same with dynamic shared memory.
+   * The same grid with dynamic shared memory.
    *
-   * @param bytes for each block
+   * @param bytes bytes per block, 0 or more
    * @return the grid
    */
   public Grid withSharedBytes(int bytes) {

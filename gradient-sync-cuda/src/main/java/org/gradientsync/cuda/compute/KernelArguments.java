@@ -8,7 +8,7 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.internal.host.HostBuffers;
 
-/** Memory in which a kernel's arguments lie as the driver reads them. Its user has a lock. */
+/** A kernel's arguments in memory, laid out as the driver reads them. The caller holds a lock. */
 final class KernelArguments {
   private final CudaDevice device;
   private final String kernel;
@@ -33,7 +33,7 @@ final class KernelArguments {
     pointers = offsets.length == 0 ? null : api.arguments(memory, offsets);
   }
 
-  /** As the driver takes them; null if there are none. */
+  /** Pointers to the arguments, for the driver; null if there are none. */
   Pointer pointers() {
     return pointers;
   }

@@ -8,11 +8,11 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What a kernel expects in one place, as its PTX declares it. The driver itself checks nothing: it
- * reads as many arguments as the kernel has, wherever that leads.
+ * A parameter of a kernel, as its PTX declares it. The library checks arguments because the driver
+ * does not: it reads as many bytes as the kernel expects, whatever they are.
  *
  * @param kind f for floating-point, u or s for integers, b for anything of this size
- * @param bytes its size; 0 for what is not passed by value
+ * @param bytes the size; 0 for a type that is not supported
  */
 record KernelParameter(char kind, int bytes) {
   private static final Pattern COMMENT = Pattern.compile("//[^\n]*|/\\*.*?\\*/", Pattern.DOTALL);
@@ -21,7 +21,7 @@ record KernelParameter(char kind, int bytes) {
   private static final Pattern TYPE = Pattern.compile("\\.([fusb])(8|16|32|64)\\b");
   private static final Pattern ARRAY = Pattern.compile("\\[\\s*(\\d+)\\s*\\]");
 
-  /** The kernels of a module, by name, in the module's order. */
+  /** The parameters of each kernel of a module, by the kernel's name, in the module's order. */
   static Map<String, List<KernelParameter>> ofKernels(String ptx) {
     Map<String, List<KernelParameter>> kernels = new LinkedHashMap<>();
     Matcher entry = ENTRY.matcher(COMMENT.matcher(ptx).replaceAll(" "));
@@ -41,7 +41,7 @@ record KernelParameter(char kind, int bytes) {
   private static KernelParameter parse(String declaration) {
     Matcher type = TYPE.matcher(declaration);
     if (!type.find()) {
-      return new KernelParameter('b', 0); // a texture, say
+      return new KernelParameter('b', 0); // for example a texture
     }
     Matcher array = ARRAY.matcher(declaration);
     int count = array.find() ? Integer.parseInt(array.group(1)) : 1;

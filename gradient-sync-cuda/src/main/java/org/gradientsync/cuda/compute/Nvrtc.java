@@ -9,9 +9,9 @@ import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.NativeFolder;
 import org.gradientsync.cuda.internal.driver.ReturnCode;
 
-/** NVIDIA's run-time compiler, where it is installed: nothing of this module's own needs it. */
+/** NVIDIA's run-time compiler. Optional: the library's own kernels do not need it. */
 final class Nvrtc {
-  /** The newest that NVRTC 12.6 compiles for; newer GPUs run it all the same. */
+  /** The newest capability that NVRTC 12.6 compiles for; newer GPUs run the same PTX. */
   private static final int NEWEST_CAPABILITY = 90;
 
   private static final ReturnCode CODES = new ReturnCode(nvrtcResult::stringFor);
@@ -22,9 +22,10 @@ final class Nvrtc {
   private Nvrtc() {}
 
   /**
-   * Loads it, once for each process.
+   * Loads NVRTC, once per process.
    *
-   * @throws UnavailableException if it does not load here, with one line that says what to do
+   * @throws UnavailableException if it cannot be loaded; the message is one line that says what to
+   *     do
    */
   static synchronized void load() {
     if (loaded) {
@@ -48,7 +49,7 @@ final class Nvrtc {
     throw failure;
   }
 
-  /** The caller's options, and the GPU's architecture if they name none. */
+  /** The given options, plus the GPU's architecture if they name none. */
   static String[] options(int capability, String... given) {
     for (String option : given) {
       if (option.startsWith("--gpu-architecture") || option.startsWith("-arch")) {
@@ -60,7 +61,7 @@ final class Nvrtc {
     return options;
   }
 
-  /** To PTX; what the compiler says of a wrong source is in the exception's message. */
+  /** Compiles to PTX. If that fails, the exception's message contains the compiler's log. */
   static String compile(String source, String... options) {
     load();
     nvrtcProgram program = new nvrtcProgram();

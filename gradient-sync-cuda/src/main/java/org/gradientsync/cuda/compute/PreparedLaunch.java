@@ -10,12 +10,12 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 
 /**
- * A launch of a kernel that is made ready once and enqueued any number of times, with all or some
- * of its arguments as they were the last time; see {@link CudaKernel#prepare}. Neither launching
- * nor setting an argument allocates anything.
+ * A launch of a kernel that is prepared once and enqueued any number of times; see {@link
+ * CudaKernel#prepare}. An argument keeps its value until it is set again. Neither launching nor
+ * setting an argument allocates anything.
  *
- * <p>Safe for use by several threads: each launch has the arguments that were set when it was
- * called. It ends with its module.
+ * <p>Safe for use by several threads: each launch uses the arguments that are set when it is
+ * called. Valid until its module is closed.
  */
 public final class PreparedLaunch {
   private final CudaModule module;
@@ -46,15 +46,15 @@ public final class PreparedLaunch {
   }
 
   /**
-   * Changes a pointer for the launches that follow.
+   * Sets a pointer for later launches.
    *
-   * @param index of the kernel's arguments, from 0
-   * @param buffer a buffer of the kernel's GPU, which must not be closed before they are enqueued
+   * @param index the argument's index, from 0
+   * @param buffer a buffer of the kernel's GPU, which must be open at each launch
    * @return this
-   * @throws IllegalArgumentException if the kernel expects something else there, or the buffer
-   *     belongs to another GPU
+   * @throws IllegalArgumentException if that parameter has another type, or the buffer belongs to
+   *     another GPU
    * @throws IllegalStateException if the buffer is closed
-   * @throws IndexOutOfBoundsException if the kernel has no such argument
+   * @throws IndexOutOfBoundsException if the kernel has no such parameter
    */
   public PreparedLaunch set(int index, CudaBuffer buffer) {
     Objects.requireNonNull(buffer, "buffer");
@@ -66,13 +66,13 @@ public final class PreparedLaunch {
   }
 
   /**
-   * Changes an integer of 4 bytes for the launches that follow.
+   * Sets a 4-byte integer for later launches.
    *
-   * @param index of the kernel's arguments, from 0
-   * @param value the argument
+   * @param index the argument's index, from 0
+   * @param value the value
    * @return this
-   * @throws IllegalArgumentException if the kernel expects something else there
-   * @throws IndexOutOfBoundsException if the kernel has no such argument
+   * @throws IllegalArgumentException if that parameter has another type
+   * @throws IndexOutOfBoundsException if the kernel has no such parameter
    */
   public PreparedLaunch set(int index, int value) {
     synchronized (module) {
@@ -82,13 +82,13 @@ public final class PreparedLaunch {
   }
 
   /**
-   * Changes an integer of 8 bytes for the launches that follow.
+   * Sets an 8-byte integer for later launches.
    *
-   * @param index of the kernel's arguments, from 0
-   * @param value the argument
+   * @param index the argument's index, from 0
+   * @param value the value
    * @return this
-   * @throws IllegalArgumentException if the kernel expects something else there
-   * @throws IndexOutOfBoundsException if the kernel has no such argument
+   * @throws IllegalArgumentException if that parameter has another type
+   * @throws IndexOutOfBoundsException if the kernel has no such parameter
    */
   public PreparedLaunch set(int index, long value) {
     synchronized (module) {
@@ -99,13 +99,13 @@ public final class PreparedLaunch {
   }
 
   /**
-   * Changes a float for the launches that follow.
+   * Sets a float for later launches.
    *
-   * @param index of the kernel's arguments, from 0
-   * @param value the argument
+   * @param index the argument's index, from 0
+   * @param value the value
    * @return this
-   * @throws IllegalArgumentException if the kernel expects something else there
-   * @throws IndexOutOfBoundsException if the kernel has no such argument
+   * @throws IllegalArgumentException if that parameter has another type
+   * @throws IndexOutOfBoundsException if the kernel has no such parameter
    */
   public PreparedLaunch set(int index, float value) {
     synchronized (module) {
@@ -115,13 +115,13 @@ public final class PreparedLaunch {
   }
 
   /**
-   * Changes a double for the launches that follow.
+   * Sets a double for later launches.
    *
-   * @param index of the kernel's arguments, from 0
-   * @param value the argument
+   * @param index the argument's index, from 0
+   * @param value the value
    * @return this
-   * @throws IllegalArgumentException if the kernel expects something else there
-   * @throws IndexOutOfBoundsException if the kernel has no such argument
+   * @throws IllegalArgumentException if that parameter has another type
+   * @throws IndexOutOfBoundsException if the kernel has no such parameter
    */
   public PreparedLaunch set(int index, double value) {
     synchronized (module) {
@@ -137,7 +137,7 @@ public final class PreparedLaunch {
    * @param stream a stream of the kernel's GPU
    * @throws IllegalArgumentException if the stream belongs to another GPU
    * @throws IllegalStateException if the module, the stream or a buffer is closed
-   * @throws CudaException if the driver refuses the launch
+   * @throws CudaException if the driver rejects the launch
    */
   public void launch(CudaStream stream) {
     Gpu gpu = module.gpu();

@@ -1,2 +1,2 @@
-/** Kernels of the user's own, compiled before or at run time by NVRTC, and cuBLAS. */
+/** The user's own kernels, from PTX or compiled at run time by NVRTC, and cuBLAS. */
 package org.gradientsync.cuda.compute;

@@ -6,33 +6,33 @@ import org.gradientsync.DataType;
 import org.gradientsync.cuda.CudaException;
 
 /**
- * cuBLAS as this module uses it, behind which JCublas stands, or a mock. Types are FLOAT32 and
- * FLOAT64; addresses are plain numbers; matrices lie column by column. Every call throws {@link
- * CudaException} with the library's error code where the library reports one. Those that compute
- * allocate nothing.
+ * The calls of cuBLAS that this module uses, implemented with JCublas or by a mock. Types are
+ * FLOAT32 and FLOAT64; addresses are plain numbers; matrices are column-major. Every call throws a
+ * {@link CudaException} with cuBLAS's code if cuBLAS reports an error. {@link #multiply}, {@link
+ * #scale} and {@link #addScaled} allocate nothing.
  */
 public interface BlasApi {
-  /** For the calling thread's current context. */
+  /** Creates a handle for the calling thread's current context. */
   cublasHandle create();
 
   void destroy(cublasHandle handle);
 
-  /** Where the handle's later calls are enqueued, with cuBLAS's own workspace. */
+  /** Sets the stream of the handle's later calls, and resets the workspace to cuBLAS's own. */
   void useStream(cublasHandle handle, CUstream stream);
 
-  /** Memory for the handle's later calls, until the next {@link #useStream}. */
+  /** Sets the workspace of the handle's later calls, until the next {@link #useStream}. */
   void useWorkspace(cublasHandle handle, long address, long bytes);
 
-  /** Whether the handle's later products of FLOAT32 may round their inputs to TF32. */
+  /** Sets whether the handle's later FLOAT32 products may round their inputs to TF32. */
   void useTf32(cublasHandle handle, boolean tf32);
 
   /**
-   * C = alpha op(A) op(B) + beta C, where op(A) is m by k, op(B) k by n, C m by n, none of them
-   * empty.
+   * C = alpha op(A) op(B) + beta C, where op(A) is m by k, op(B) is k by n, C is m by n, and none
+   * of them is empty.
    *
    * @param transposeA whether op(A) is A transposed
-   * @param lda from one column of A to the next, in elements; ldb and ldc likewise
-   * @param beta if it is 0, C is not read
+   * @param lda the distance between columns of A, in elements; ldb and ldc likewise
+   * @param beta a factor; if it is 0, C is not read
    */
   void multiply(
       cublasHandle handle,

@@ -13,21 +13,21 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.CudaException;
 
 /**
- * The CUDA driver as this module uses it: the one door to it, behind which JCuda stands, or a mock
- * where a failure has to be provoked. Addresses are plain numbers. Every call throws {@link
- * CudaException} with the driver's error code where the driver reports one.
+ * The calls of the CUDA driver that this module uses, implemented with JCuda or, to simulate
+ * failures, by a mock. Addresses are plain numbers. Every call throws a {@link CudaException} with
+ * the driver's code if the driver reports an error.
  */
 public interface CudaApi {
-  /** Error code: not enough device memory. */
+  /** CUDA_ERROR_OUT_OF_MEMORY. */
   int OUT_OF_MEMORY = 2;
 
-  /** Error code: no device. */
+  /** CUDA_ERROR_NO_DEVICE. */
   int NO_DEVICE = 100;
 
-  /** Error code: still running. */
+  /** CUDA_ERROR_NOT_READY: work is still running. */
   int NOT_READY = 600;
 
-  /** The CUDA version of the driver, as 1000 times major plus 10 times minor. */
+  /** The CUDA version of the driver: 1000 times major plus 10 times minor. */
   int driverVersion();
 
   int deviceCount();
@@ -39,13 +39,10 @@ public interface CudaApi {
 
   int sms(int ordinal);
 
-  /** The compute capability, as 10 times major plus minor. */
+  /** The compute capability: 10 times major plus minor. */
   int capability(int ordinal);
 
-  /**
-   * Makes the device's primary context, which it shares with the CUDA runtime and with other
-   * libraries.
-   */
+  /** Retains the device's primary context, which the CUDA runtime and other libraries also use. */
   CUcontext retainContext(int ordinal);
 
   /** Makes a context current for the calling thread. */
@@ -55,24 +52,24 @@ public interface CudaApi {
 
   void free(long address);
 
-  /** Free and total bytes of the current context's device. */
+  /** The free and the total bytes of the current context's device. */
   long[] memoryInfo();
 
-  /** The ordinal of the device that an address belongs to, or -1 if it is no device memory. */
+  /** The ordinal of the device that an address belongs to; -1 if it is not device memory. */
   int deviceOf(long address);
 
   void fillZero(long address, long bytes, CUstream stream);
 
-  /** An address as the copying calls take it. */
+  /** An address, for the calls that copy. */
   CUdeviceptr pointer(long address);
 
-  /** A place in a direct buffer as the copying calls take it. */
+  /** A position in a direct buffer, for the calls that copy. */
   Pointer pointer(ByteBuffer memory, int offset);
 
-  /** Copies from page-locked memory; enqueued. Allocates nothing. */
+  /** Enqueues a copy from page-locked memory. Allocates nothing. */
   void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream);
 
-  /** Copies to page-locked memory; enqueued. Allocates nothing. */
+  /** Enqueues a copy to page-locked memory. Allocates nothing. */
   void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream);
 
   void pageLock(ByteBuffer memory);
@@ -81,14 +78,14 @@ public interface CudaApi {
 
   CUstream createStream();
 
-  /** A stream whose kernels are placed before those of the others that wait for room. */
+  /** Creates a stream of the highest priority. */
   CUstream createUrgentStream();
 
   void destroyStream(CUstream stream);
 
   void awaitStream(CUstream stream);
 
-  /** Whether all that was enqueued has run. Allocates nothing. */
+  /** Whether all work enqueued is done. Allocates nothing. */
   boolean isDone(CUstream stream);
 
   /** The context that a stream belongs to. */
@@ -108,14 +105,14 @@ public interface CudaApi {
 
   float milliseconds(CUevent start, CUevent end);
 
-  /** Loads PTX; what the driver's compiler says of it is in the exception's message. */
+  /** Loads PTX. If that fails, the exception's message contains the compiler's log. */
   CUmodule loadModule(String ptx);
 
   /**
-   * Loads a module of this library's.
+   * Loads one of this library's own modules.
    *
-   * @param name for messages
-   * @param image machine code, or PTX
+   * @param name the image's name, for messages
+   * @param image machine code or PTX
    */
   CUmodule loadImage(String name, byte[] image);
 
@@ -126,7 +123,7 @@ public interface CudaApi {
   /**
    * Launches a kernel.
    *
-   * @param arguments pointers to the arguments, as {@link #arguments} makes them
+   * @param arguments the pointers that {@link #arguments} returns
    */
   void launch(
       CUfunction function,
@@ -137,67 +134,67 @@ public interface CudaApi {
       Pointer arguments);
 
   /**
-   * Pointers to a kernel's arguments, to be used for any number of launches.
+   * Pointers to a kernel's arguments, for any number of launches.
    *
-   * @param memory a direct buffer in which the arguments lie
-   * @param offsets where each one lies
+   * @param memory a direct buffer that contains the arguments
+   * @param offsets the offset of each argument, in bytes
    */
   Pointer arguments(ByteBuffer memory, int[] offsets);
 
-  /** A stream that another library made, by its handle. */
+  /** Another library's stream with this handle. */
   CUstream streamOf(long handle);
 
-  /** From now on a stream's work is noted and not run. Other threads' calls do it no harm. */
+  /** Begins to capture a stream's work. Calls of other threads do not make the capture fail. */
   void beginCapture(CUstream stream);
 
-  /** What was noted since {@link #beginCapture}, on the same thread. */
+  /** Ends the capture that {@link #beginCapture} began on the same thread. */
   CUgraph endCapture(CUstream stream);
 
-  /** Whether a capture was begun and not ended, even if it has failed. Allocates nothing. */
+  /** Whether a stream is being captured, even if the capture has failed. Allocates nothing. */
   boolean isCapturing(CUstream stream);
 
   /**
-   * While this thread captures, CUDA refuses it what allocates, on whichever streams. Sets whether
-   * that is so.
+   * Sets which calls this thread may make during a capture. By default CUDA rejects some, such as
+   * allocations, even if they do not concern the captured stream.
    *
-   * @param mode {@link #ANY_CALL}, or what an earlier call has returned
-   * @return the mode before
+   * @param mode {@link #ANY_CALL}, or a mode that an earlier call returned
+   * @return the previous mode
    */
   int captureMode(int mode);
 
-  /** The number of steps in a graph. */
+  /** The number of nodes in a graph. */
   long nodes(CUgraph graph);
 
   void destroyGraph(CUgraph graph);
 
-  /** A graph ready to be launched; the graph itself is not needed any more. */
+  /** Creates an executable graph. The captured graph is not needed any more. */
   CUgraphExec instantiate(CUgraph graph);
 
   /** Enqueues a graph. Allocates nothing. */
   void launch(CUgraphExec graph, CUstream stream);
 
-  /** What is enqueued of it still runs. */
+  /** Destroys an executable graph. Launches enqueued earlier still run. */
   void destroyGraph(CUgraphExec graph);
 
-  /** Where the allocation begins that an address lies in. */
+  /** The start address of the allocation that contains an address. */
   long allocationOf(long address);
 
-  /** A number that no other allocation of this process ever has. */
+  /** An allocation's ID, which the process never uses again. */
   long allocationId(long address);
 
-  /** Whether kernels on one GPU may use another's memory. */
+  /** Whether kernels on one GPU can access another's memory. */
   boolean canAccessPeer(int ordinal, int peer);
 
-  /** Whether the link between two GPUs is NVLink, which carries atomic operations, and not PCIe. */
+  /** Whether the link between two GPUs supports atomic operations: NVLink does, PCIe does not. */
   boolean hasNativeLink(int ordinal, int peer);
 
-  /** Lets kernels of the current context use the memory of another GPU's context. */
+  /** Lets kernels of the current context access the memory of another GPU's context. */
   void enablePeerAccess(CUcontext peer);
 
-  /** What another process needs to map an allocation: {@value #HANDLE_BYTES} bytes. */
+  /** Returns a handle with which other processes map an allocation. */
   byte[] exportMemory(long address);
 
-  /** Maps another process's allocation; returns where it begins here. */
+  /** Maps another process's allocation. Returns its start address in this process. */
   long importMemory(byte[] handle);
 
   /** Unmaps what {@link #importMemory} mapped. */
@@ -206,12 +203,12 @@ public interface CudaApi {
   /** For {@link #captureMode}: CU_STREAM_CAPTURE_MODE_RELAXED. */
   int ANY_CALL = 2;
 
-  /** Size of what {@link #exportMemory} gives. */
+  /** The size of the handles of {@link #exportMemory}. */
   int HANDLE_BYTES = 64;
 
-  /** Where kernels find page-locked memory. */
+  /** The address at which kernels access page-locked memory. */
   long deviceAddress(ByteBuffer pageLocked);
 
-  /** How many blocks of a kernel fit on an SM at once. */
+  /** The number of blocks of a kernel that fit on an SM at once. */
   int blocksPerSm(CUfunction function, int threads);
 }

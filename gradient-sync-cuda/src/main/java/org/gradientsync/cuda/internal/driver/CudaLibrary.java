@@ -3,9 +3,9 @@ package org.gradientsync.cuda.internal.driver;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaException;
 
-/** Loads the driver and JCuda's natives, once for each process. */
+/** Loads the driver and JCuda's natives, once per process. */
 public final class CudaLibrary {
-  /** The oldest driver that takes the kernels in this module's jar, and these JCuda natives. */
+  /** The oldest driver version that works with the jar's kernels and with JCuda's natives. */
   static final int OLDEST_DRIVER = 12000;
 
   private static CudaApi api;
@@ -20,9 +20,9 @@ public final class CudaLibrary {
   }
 
   /**
-   * The driver.
+   * The driver, loaded by the first call.
    *
-   * @throws UnavailableException if it cannot be used here, with one line that says why
+   * @throws UnavailableException if it cannot be used; the message is one line that says why
    */
   public static synchronized CudaApi api() {
     if (api == null && failure == null) {
@@ -40,7 +40,7 @@ public final class CudaLibrary {
     return api;
   }
 
-  /** Refuses a driver without a GPU, and one that is too old. */
+  /** Throws if there is no GPU, or the driver is too old. */
   public static void requireUsable(CudaApi api) {
     int count;
     try {

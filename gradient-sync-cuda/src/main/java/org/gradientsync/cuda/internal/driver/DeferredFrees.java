@@ -10,9 +10,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * GPU memory whose buffers are closed here, but which other ranks still have mapped. It is freed
- * when they have unmapped it: whenever something is allocated or closed, this is looked into. So
- * closing need not wait for other ranks.
+ * GPU memory that is closed here, but that other ranks still have mapped. Later allocations, and
+ * closing the device, free the memory that those ranks have unmapped by then. So closing a buffer
+ * does not wait for other ranks.
  */
 public final class DeferredFrees {
   private static final Logger log = LoggerFactory.getLogger(DeferredFrees.class);
@@ -27,11 +27,11 @@ public final class DeferredFrees {
     deferred.add(new Deferred(api, context, address, unmapped));
   }
 
-  /** Frees what has been given back to one GPU, whose context is current. */
+  /** Frees one GPU's memory that other ranks have unmapped. The GPU's context is current. */
   public static void free(CudaApi api, CUcontext context) {
     for (Deferred memory : takeUnmapped(api, context)) {
       try {
-        api.free(memory.address); // may wait for the GPU, so without the lock
+        api.free(memory.address); // may wait for the GPU, so outside the lock
       } catch (CudaException e) {
         log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
       }

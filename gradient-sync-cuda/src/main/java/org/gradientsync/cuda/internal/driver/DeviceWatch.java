@@ -2,20 +2,20 @@ package org.gradientsync.cuda.internal.driver;
 
 import jcuda.driver.CUstream;
 
-/** Who has kernels on a device that can wait in vain, and so looks when the host waits for it. */
+/** Watches the host's waits for a device whose kernels may wait for ranks that never come. */
 public interface DeviceWatch {
   /**
-   * Called ten times a second while the host waits for the device, on the thread that waits.
+   * Called ten times a second while the host waits for the device, on the waiting thread.
    *
-   * @param nanos since it began
-   * @throws org.gradientsync.GradientSyncException if waiting is in vain
+   * @param nanos the nanoseconds since the wait began
+   * @throws org.gradientsync.GradientSyncException to end a wait that could last forever
    */
   default void whileWaiting(long nanos) {}
 
   /**
-   * Called when the host has waited for the device, but for {@link GpuWaits#awaitEnd}.
+   * Called after the host has waited for the device, except after {@link GpuWaits#awaitEnd}.
    *
-   * @throws org.gradientsync.GradientSyncException if not all went well
+   * @throws org.gradientsync.GradientSyncException if a call on the device has failed
    */
   default void afterWaiting() {}
 

@@ -8,10 +8,11 @@ import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.spi.Resources;
 
 /**
- * Looks for what is not finite in a buffer, with the kernels of {@code finite.cu}, and waits for
- * the answer. Its user has a lock.
+ * Looks for a NaN or an infinity in a buffer with the kernels of {@code finite.cu}, and waits for
+ * the result. The caller holds a lock.
  */
 public final class FiniteCheck implements AutoCloseable {
+  // Offsets in the kernels' struct; the address of the elements comes first.
   private static final int COUNT = Long.BYTES;
   private static final int MASK = 2 * Long.BYTES;
   private static final int FOUND = 3 * Long.BYTES;
@@ -22,7 +23,7 @@ public final class FiniteCheck implements AutoCloseable {
   private final CUfunction[] functions = new CUfunction[DataType.values().length];
   private final FlatLaunch kernel;
 
-  /** The index of what the GPU has found, counted from 1; page-locked. */
+  /** Page-locked. The kernel writes the index of such an element, counted from 1. */
   private final ByteBuffer found = HostBuffers.allocate(Long.BYTES);
 
   private final Resources resources = new Resources();
@@ -47,10 +48,10 @@ public final class FiniteCheck implements AutoCloseable {
   }
 
   /**
-   * Looks at what has been enqueued on a buffer's stream so far; the GPU's context is current.
+   * Checks a buffer after the work enqueued on its stream so far. The GPU's context is current.
    * Allocates nothing.
    *
-   * @return the index of an element that is not finite, or -1; integers all are
+   * @return the index of a NaN or an infinity; -1 if there is none, and for integers
    */
   public long first(DataType type, long address, long count, GpuStream stream) {
     found.putLong(0, 0);
@@ -67,7 +68,7 @@ public final class FiniteCheck implements AutoCloseable {
     return found.getLong(0) - 1;
   }
 
-  /** The exponent's bits. */
+  /** The bits of the exponent, which are all set in NaN and infinities. */
   private static long mask(DataType type) {
     return switch (type) {
       case FLOAT16 -> 0x7c00;

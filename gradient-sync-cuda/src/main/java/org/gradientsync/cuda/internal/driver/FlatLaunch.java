@@ -7,8 +7,8 @@ import jcuda.driver.CUstream;
 import org.gradientsync.internal.host.HostBuffers;
 
 /**
- * Launches kernels that go over elements with however many threads they get, and take one struct.
- * Its user has a lock.
+ * Launches kernels that take one struct and process any number of elements with any number of
+ * threads. The caller holds a lock.
  */
 final class FlatLaunch {
   private static final int THREADS = 512;
@@ -17,7 +17,7 @@ final class FlatLaunch {
   private final CudaApi api;
   private final ByteBuffer struct;
   private final Pointer arguments;
-  private final int mostBlocks;
+  private final int maxBlocks;
   private final int[] grid = {1, 1, 1};
   private final int[] block = {THREADS, 1, 1};
 
@@ -25,21 +25,22 @@ final class FlatLaunch {
     this.api = api;
     struct = HostBuffers.allocate(structBytes);
     arguments = api.arguments(struct, new int[] {0});
-    mostBlocks = api.sms(ordinal) * BLOCKS_PER_SM;
+    maxBlocks = api.sms(ordinal) * BLOCKS_PER_SM;
   }
 
-  /** What the kernel is given; the driver takes a copy at the launch. */
+  /** The kernel's argument. The driver copies it during the launch. */
   ByteBuffer struct() {
     return struct;
   }
 
   /**
-   * Enqueues it. Allocates nothing.
+   * Enqueues a kernel. Allocates nothing.
    *
-   * @param threads that have something to do; it gets fewer if there are not so many
+   * @param threads the number of threads that would have work; limited to those of four blocks per
+   *     SM
    */
   void launch(CUfunction function, long threads, CUstream stream) {
-    grid[0] = (int) Math.max(1, Math.min(mostBlocks, (threads + THREADS - 1) / THREADS));
+    grid[0] = (int) Math.max(1, Math.min(maxBlocks, (threads + THREADS - 1) / THREADS));
     api.launch(function, grid, block, 0, stream, arguments);
   }
 }

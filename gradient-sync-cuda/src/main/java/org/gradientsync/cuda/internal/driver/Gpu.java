@@ -5,9 +5,7 @@ import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import org.gradientsync.spi.Resources;
 
-/**
- * One GPU in its primary context, as this library uses it; what stands behind {@code CudaDevice}.
- */
+/** A GPU and its primary context. {@code CudaDevice} is the public class for it. */
 public final class Gpu {
   private final CudaApi api;
   private final int ordinal;
@@ -59,7 +57,7 @@ public final class Gpu {
     return waits;
   }
 
-  /** CUDA keeps a current context for each thread, so every call begins with this. */
+  /** Makes the context current for this thread, as most calls of {@link #api} need. */
   public void makeCurrent() {
     api.useContext(context);
   }
@@ -68,12 +66,12 @@ public final class Gpu {
     return api.sms(ordinal);
   }
 
-  /** The compute capability, as 10 times major plus minor. */
+  /** The compute capability: 10 times major plus minor. */
   public int capability() {
     return api.capability(ordinal);
   }
 
-  /** Loaded by the first call: the driver may compile it. */
+  /** The reduction kernels. The first call loads them, and the driver may have to compile them. */
   public ReduceKernel reduceKernel() {
     ReduceKernel loaded = reduceKernel;
     if (loaded != null) {
@@ -96,11 +94,11 @@ public final class Gpu {
     }
   }
 
-  /** Makes what was captured ready to be launched, and gives it back, also if that fails. */
+  /** Makes a captured graph executable. Destroys the captured graph even if that fails. */
   public CUgraphExec instantiate(CUgraph captured) {
-    CUgraphExec ready;
+    CUgraphExec executable;
     try {
-      ready = api.instantiate(captured);
+      executable = api.instantiate(captured);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, () -> api.destroyGraph(captured));
       throw e;
@@ -108,10 +106,10 @@ public final class Gpu {
     try {
       api.destroyGraph(captured);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.destroyGraph(ready));
+      Resources.closeAllAfter(e, () -> api.destroyGraph(executable));
       throw e;
     }
-    return ready;
+    return executable;
   }
 
   public boolean isClosed() {

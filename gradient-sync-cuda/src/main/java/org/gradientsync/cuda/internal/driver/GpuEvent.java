@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.driver;
 import jcuda.driver.CUevent;
 import org.gradientsync.spi.Resources;
 
-/** An event of one GPU; what stands behind {@code CudaEvent}. */
+/** An event of one GPU. {@code CudaEvent} is the public class for it. */
 public final class GpuEvent implements AutoCloseable {
   private final Gpu gpu;
   private final CUevent event;

@@ -11,8 +11,8 @@ import org.gradientsync.cuda.CudaException;
 import org.gradientsync.spi.Resources;
 
 /**
- * Allocations on one GPU, whose context its user makes current. Other ranks may have one mapped; it
- * is freed when they have unmapped it.
+ * Allocations on one GPU. If other ranks have mapped an allocation, it is freed only after they
+ * have unmapped it. The caller makes the GPU's context current.
  */
 public final class GpuMemory {
   private final CudaApi api;
@@ -27,7 +27,7 @@ public final class GpuMemory {
     this.gpu = gpu;
   }
 
-  /** Allocates; the message of a failure for lack of memory names what is free. */
+  /** Allocates memory. If there is not enough, the exception's message gives the free bytes. */
   public long allocate(long bytes) {
     DeferredFrees.free(api, context);
     try {
@@ -43,23 +43,23 @@ public final class GpuMemory {
     }
   }
 
-  /** Notes a user's allocation, which is freed with the device if the user does not close it. */
+  /** Registers a buffer's memory, so that {@link #freeBuffers} frees it if nobody closes it. */
   public void addBuffer(long address) {
     buffers.add(address);
   }
 
-  /** Forgets a user's allocation, to be {@linkplain #free freed} by the caller if it was known. */
+  /** Unregisters a buffer's memory. If it was registered, the caller must {@link #free} it. */
   public boolean removeBuffer(long address) {
     return buffers.remove(address);
   }
 
-  /** Keeps a user's allocation, even if its buffer is closed, until others have unmapped it. */
+  /** Keeps a buffer's memory, even after the buffer is closed, until other ranks unmap it. */
   public void keepUntil(long address, BooleanSupplier unmapped) {
     if (buffers.contains(address)) {
       mapped.compute(
           address,
-          (a, before) -> {
-            List<BooleanSupplier> all = before == null ? new ArrayList<>() : before;
+          (a, earlier) -> {
+            List<BooleanSupplier> all = earlier == null ? new ArrayList<>() : earlier;
             all.removeIf(BooleanSupplier::getAsBoolean);
             all.add(unmapped);
             return all;
@@ -67,7 +67,7 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees an allocation of a user's, at once or when others have unmapped it. */
+  /** Frees a buffer's memory at once, or once other ranks have unmapped it. */
   public void free(long address) {
     List<BooleanSupplier> all = mapped.remove(address);
     if (all == null || all.stream().allMatch(BooleanSupplier::getAsBoolean)) {
@@ -78,7 +78,7 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees an allocation of the library's own once others have unmapped it. */
+  /** Frees the library's own memory once other ranks have unmapped it. */
   public void freeOnce(long address, BooleanSupplier unmapped) {
     DeferredFrees.add(api, context, address, unmapped);
     freeDeferred();
@@ -88,7 +88,7 @@ public final class GpuMemory {
     DeferredFrees.free(api, context);
   }
 
-  /** Frees what users have not closed. */
+  /** Frees the memory of all buffers that have not been closed. */
   public void freeBuffers() {
     List<AutoCloseable> all = new ArrayList<>();
     buffers.forEach(address -> all.add(() -> free(address)));

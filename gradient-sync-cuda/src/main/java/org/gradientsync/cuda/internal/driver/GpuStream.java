@@ -6,34 +6,34 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.CudaException;
 import org.gradientsync.spi.Resources;
 
-/** A stream of one GPU; what stands behind {@code CudaStream}. */
+/** A stream of one GPU. {@code CudaStream} is the public class for it. */
 public final class GpuStream implements AutoCloseable {
-  /** A captured call: what else is to be done each time that its graph is launched. */
+  /** A captured call: what the host does for it at each launch of the graph. */
   public interface Replay {
-    /** Held from {@link #check} until {@link #launched} or {@link #failed}. */
+    /** The lock to hold from {@link #check} to {@link #launched} or {@link #failed}. */
     Object lock();
 
-    /** The same for all replays with the same lock, and larger for locks to be taken later. */
+    /** The lock's place in the locking order: locks are taken in ascending order. */
     long order();
 
     /**
-     * The graph is about to be launched. Allocates nothing.
+     * Checks that the graph may be launched. Allocates nothing.
      *
      * @throws RuntimeException if it must not be launched any more
      */
     void check();
 
     /**
-     * It is launched next. Allocates nothing.
+     * Called just before the launch. Allocates nothing.
      *
-     * @param stream where
+     * @param stream the stream that the graph is launched on
      */
     void replays(GpuStream stream);
 
-    /** It has been launched. Allocates nothing. */
+    /** Called after the launch. Allocates nothing. */
     void launched();
 
-    /** The driver has refused something of it; returns what to throw. */
+    /** Called if the driver reports an error. Returns the exception to throw. */
     RuntimeException failed(CudaException e);
   }
 
@@ -43,14 +43,14 @@ public final class GpuStream implements AutoCloseable {
   private final boolean sparing;
   private boolean closed;
 
-  /** The calls in the graph that is being captured here through the library, or null. */
+  /** The library's calls in the graph being captured; null if no capture began here. */
   private List<Replay> replays;
 
   /**
-   * A stream.
+   * Creates a stream.
    *
-   * @param own whether closing destroys it
-   * @param sparing whether its kernels are to leave most of the GPU to other streams
+   * @param own whether closing this destroys the driver's stream
+   * @param sparing whether its kernels must leave a part of the GPU to other streams
    */
   private GpuStream(Gpu gpu, CUstream stream, boolean own, boolean sparing) {
     this.gpu = gpu;
@@ -59,19 +59,19 @@ public final class GpuStream implements AutoCloseable {
     this.sparing = sparing;
   }
 
-  /** A new stream, which does not wait for the default stream. */
+  /** Creates a stream that does not wait for CUDA's default stream. */
   public static GpuStream create(Gpu gpu) {
     gpu.makeCurrent();
     return new GpuStream(gpu, gpu.api().createStream(), true, false);
   }
 
-  /** A new stream whose kernels are placed before those of the others that wait for room. */
+  /** Creates a stream of the highest priority. */
   public static GpuStream createUrgent(Gpu gpu, boolean sparing) {
     gpu.makeCurrent();
     return new GpuStream(gpu, gpu.api().createUrgentStream(), true, sparing);
   }
 
-  /** Another library's stream, by its handle. */
+  /** Wraps another library's stream. */
   public static GpuStream wrap(Gpu gpu, long handle) {
     gpu.makeCurrent();
     return new GpuStream(gpu, gpu.api().streamOf(handle), false, false);
@@ -111,19 +111,19 @@ public final class GpuStream implements AutoCloseable {
     gpu.waits().await(handle(), null);
   }
 
-  /** Places an event behind what is enqueued here so far. */
+  /** Records an event after the work enqueued here so far. */
   public void record(GpuEvent event) {
     gpu.makeCurrent();
     gpu.api().record(event.handle(), handle());
   }
 
-  /** Lets what is enqueued here later wait for an event, of this GPU or another. */
+  /** Makes work enqueued here later wait for an event of this GPU or another. */
   public void waitFor(GpuEvent event) {
     gpu.makeCurrent();
     gpu.api().streamWaitsFor(handle(), event.handle());
   }
 
-  /** Device memory for the library's own use, all zeros. */
+  /** Allocates zeroed memory for the library's own use, and waits until it is zeroed. */
   public long allocateZeroed(long bytes) {
     gpu.makeCurrent();
     long address = gpu.memory().allocate(bytes);
@@ -142,33 +142,34 @@ public final class GpuStream implements AutoCloseable {
     return gpu.api().isCapturing(handle());
   }
 
-  /** From now on work is noted, and so are the calls in it. */
+  /** Begins a capture, and collects the library's calls in it. */
   public void beginCapture() {
     gpu.api().beginCapture(stream);
     replays = new ArrayList<>();
   }
 
   /**
-   * Notes what is to be done when the graph is launched that is being captured here.
+   * Adds a call to the graph that is being captured here.
    *
-   * @return false if {@link #beginCapture} has not begun it on this stream: nobody will do it
+   * @return false if {@link #beginCapture} did not begin the capture on this stream, so that the
+   *     call will not be replayed
    */
   public boolean atReplay(Replay replay) {
-    List<Replay> known = replays;
-    if (known != null) {
-      known.add(replay);
+    List<Replay> added = replays;
+    if (added != null) {
+      added.add(replay);
     }
-    return known != null;
+    return added != null;
   }
 
-  /** What {@link #atReplay} has noted; from now on it notes nothing. */
+  /** Returns the calls that {@link #atReplay} has added, and stops collecting. */
   public List<Replay> takeReplays() {
-    List<Replay> known = replays == null ? List.of() : replays;
+    List<Replay> added = replays == null ? List.of() : replays;
     replays = null;
-    return known;
+    return added;
   }
 
-  /** Destroys the stream, if it was made here; what is enqueued still runs. */
+  /** Destroys the stream, unless it wraps another library's. Work enqueued earlier still runs. */
   @Override
   public void close() {
     if (!closed) {

@@ -11,9 +11,11 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.cuda.CudaException;
 import org.gradientsync.spi.Resources;
 
-/** The host's waits for one GPU, during which {@link DeviceWatch}es are called. */
+/** Makes the host wait for one GPU, and calls {@link DeviceWatch}es meanwhile. */
 public final class GpuWaits {
-  private static final int POLLS = 1000;
+  /** The number of polls before the thread yields or sleeps between them. */
+  private static final int SPINS = 1000;
+
   private static final long CHECK_NANOS = 100_000_000;
 
   private final CudaApi api;
@@ -33,7 +35,7 @@ public final class GpuWaits {
     watches.remove(watch);
   }
 
-  /** To be called before a stream is closed. */
+  /** Calls {@link DeviceWatch#closes}. */
   public void beforeClose(CUstream closing) {
     List<AutoCloseable> all = new ArrayList<>();
     watches.forEach(w -> all.add(() -> w.closes(closing)));
@@ -41,37 +43,38 @@ public final class GpuWaits {
   }
 
   /**
-   * Waits for an event, or for a stream where that is null. Where nobody wants to look around, the
-   * driver waits; otherwise this thread asks it again and again, as the driver would.
+   * Waits for an event or, if that is null, for a stream. Without watches, the driver waits. With
+   * watches, this thread polls.
    */
-  public void await(CUstream of, CUevent event) {
+  public void await(CUstream stream, CUevent event) {
     api.useContext(context);
     if (!watches.isEmpty()) {
-      poll(of, event);
+      poll(stream, event);
     } else {
-      awaitByDriver(of, event);
+      awaitByDriver(stream, event);
     }
-    watches.forEach(DeviceWatch::afterWaiting); // an iterator would be garbage
+    watches.forEach(DeviceWatch::afterWaiting); // without an iterator, which would be garbage
   }
 
   /**
-   * As {@link #await}, for what is given back then: whatever those who look around throw, it is
-   * over when this returns or throws the first of that.
+   * Waits as {@link #await} does, before resources are released: the work is done when this
+   * returns, and also when it throws. If watches throw, it waits on and then throws the first of
+   * their exceptions.
    */
-  public void awaitEnd(CUstream of, CUevent event) {
+  public void awaitEnd(CUstream stream, CUevent event) {
     api.useContext(context);
     if (watches.isEmpty()) {
-      awaitByDriver(of, event);
+      awaitByDriver(stream, event);
       return;
     }
     GradientSyncException first = null;
-    boolean over = false;
-    while (!over) {
+    boolean done = false;
+    while (!done) {
       try {
-        poll(of, event);
-        over = true;
+        poll(stream, event);
+        done = true;
       } catch (CudaException e) {
-        throw e; // the GPU does nothing any more
+        throw e; // the GPU no longer works
       } catch (GradientSyncException e) {
         first = first == null ? e : first;
       }
@@ -81,19 +84,19 @@ public final class GpuWaits {
     }
   }
 
-  private void awaitByDriver(CUstream of, CUevent event) {
+  private void awaitByDriver(CUstream stream, CUevent event) {
     if (event == null) {
-      api.awaitStream(of);
+      api.awaitStream(stream);
     } else {
       api.awaitEvent(event);
     }
   }
 
-  private void poll(CUstream of, CUevent event) {
+  private void poll(CUstream stream, CUevent event) {
     long start = 0;
     long checked = 0;
-    for (int polls = 0; !(event == null ? api.isDone(of) : api.isDone(event)); polls++) {
-      if (polls < POLLS) {
+    for (int polls = 0; !(event == null ? api.isDone(stream) : api.isDone(event)); polls++) {
+      if (polls < SPINS) {
         Thread.onSpinWait();
         continue;
       }

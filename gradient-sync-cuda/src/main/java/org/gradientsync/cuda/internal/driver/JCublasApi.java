@@ -29,18 +29,18 @@ public final class JCublasApi implements BlasApi {
 
   private final ThreadLocal<Arguments> arguments = ThreadLocal.withInitial(Arguments::new);
 
-  /** The streams as JCublas takes them, so that a change of the stream makes no object. */
+  /** The streams in JCublas's type, so that changing the stream allocates nothing. */
   private final Map<CUstream, cudaStream_t> streams =
       Collections.synchronizedMap(new WeakHashMap<>());
 
   private JCublasApi() {
-    JCublas2.initialize(); // or the class's first use, which comes before it, loads the natives
+    JCublas2.initialize(); // runs the class's static initializer, which loads the natives
   }
 
   /**
-   * Loads it, once for each process.
+   * Loads cuBLAS, once per process.
    *
-   * @throws UnavailableException if it does not load here, with one line that says what to do
+   * @throws UnavailableException if it cannot be loaded; the message is one line that says why
    */
   public static synchronized JCublasApi load() {
     if (instance == null && failure == null) {
@@ -76,7 +76,7 @@ public final class JCublasApi implements BlasApi {
 
   @Override
   public void useStream(cublasHandle handle, CUstream stream) {
-    // Streams are equal if they hold the driver's same number, which is all that is copied of them.
+    // The map compares streams by the driver's handle, which is all that a cudaStream_t copies.
     cudaStream_t same = streams.get(stream);
     if (same == null) {
       same = new cudaStream_t(stream);
@@ -189,8 +189,8 @@ public final class JCublasApi implements BlasApi {
   }
 
   /**
-   * What a call hands to JCublas, used again by a thread's next call. The scalars lie in host
-   * memory, which cuBLAS reads before its call returns.
+   * The arguments of a call of JCublas, reused by the thread's next call. The scalars are in host
+   * memory; cuBLAS reads them before its call returns.
    */
   public static final class Arguments {
     private static final Field ADDRESS = address();
@@ -244,7 +244,7 @@ public final class JCublasApi implements BlasApi {
     private static Field address() {
       try {
         Field field = NativePointerObject.class.getDeclaredField("nativePointer");
-        field.setAccessible(true); // JCuda has no other way to use a pointer again
+        field.setAccessible(true); // JCuda has no other way to reuse a pointer
         return field;
       } catch (ReflectiveOperationException e) {
         throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);

@@ -33,18 +33,18 @@ import jcuda.driver.JITOptions;
 import org.gradientsync.cuda.CudaException;
 
 /**
- * The driver through JCuda. Where JCuda throws exceptions, see {@link ReturnCode}, they are turned
- * into codes; calls that are made again and again do so without a lambda, which can be garbage.
+ * The driver through JCuda. If JCuda throws exceptions, this class turns them into error codes; see
+ * {@link ReturnCode}. Frequent calls do that without a lambda, which can be garbage.
  */
 public final class JCudaApi implements CudaApi {
   private static final ReturnCode CODES = new ReturnCode(CUresult::stringFor);
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
 
-  /** Where the driver writes a single number, for calls that must not allocate. */
+  /** Receives a number from the driver in calls that must not allocate. */
   private final ThreadLocal<int[]> number = ThreadLocal.withInitial(() -> new int[1]);
 
-  /** Made once JCuda's natives have been loaded; see {@link CudaLibrary}. */
+  /** Loads JCuda's natives and initializes the driver. Called by {@link CudaLibrary}. */
   JCudaApi() {
     check(() -> JCudaDriver.cuInit(0), "cuInit");
   }
@@ -341,7 +341,7 @@ public final class JCudaApi implements CudaApi {
     JITOptions options = new JITOptions();
     options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
-    Pointer data = Pointer.to(Arrays.copyOf(image, image.length + 1)); // PTX ends with a zero
+    Pointer data = Pointer.to(Arrays.copyOf(image, image.length + 1)); // PTX must end with a zero
     int result = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, data, options));
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(
@@ -411,7 +411,7 @@ public final class JCudaApi implements CudaApi {
     CUstream stream = new CUstream();
     try {
       Field pointer = NativePointerObject.class.getDeclaredField("nativePointer");
-      pointer.setAccessible(true); // JCuda has no other way from a number to a stream
+      pointer.setAccessible(true); // JCuda has no other way to make a stream from a handle
       pointer.setLong(stream, handle);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
@@ -469,9 +469,9 @@ public final class JCudaApi implements CudaApi {
 
   @Override
   public CUgraphExec instantiate(CUgraph graph) {
-    CUgraphExec ready = new CUgraphExec();
-    check(() -> JCudaDriver.cuGraphInstantiate(ready, graph, 0), "cuGraphInstantiate");
-    return ready;
+    CUgraphExec executable = new CUgraphExec();
+    check(() -> JCudaDriver.cuGraphInstantiate(executable, graph, 0), "cuGraphInstantiate");
+    return executable;
   }
 
   @Override
@@ -566,7 +566,7 @@ public final class JCudaApi implements CudaApi {
     return address.value();
   }
 
-  /** The driver's bytes of a handle, which JCuda keeps to itself. */
+  /** The bytes of a handle, which JCuda keeps in a private field. */
   private static byte[] reserved(CUipcMemHandle handle) {
     try {
       Field bytes = CUipcMemHandle.class.getDeclaredField("reserved");
@@ -626,12 +626,12 @@ public final class JCudaApi implements CudaApi {
     return result != NOT_READY;
   }
 
-  private static void check(IntSupplier makes, String call) {
-    check(CODES.of(makes), call);
+  private static void check(IntSupplier action, String call) {
+    check(CODES.of(action), call);
   }
 
-  private static void check(IntSupplier makes, String call, String key, Object value) {
-    int result = CODES.of(makes);
+  private static void check(IntSupplier action, String call, String key, Object value) {
+    int result = CODES.of(action);
     if (result != CUresult.CUDA_SUCCESS) {
       throw failed(result, call, ", " + key + "=" + value);
     }
@@ -658,7 +658,7 @@ public final class JCudaApi implements CudaApi {
         call + " failed: " + CUresult.stringFor(result) + " (" + result + ")" + detail, result);
   }
 
-  /** JCuda keeps the number behind an address to subclasses. */
+  /** A device pointer whose number can be read: JCuda shows it only to subclasses. */
   private static final class Address extends CUdeviceptr {
     long value() {
       return getNativePointer() + getByteOffset();

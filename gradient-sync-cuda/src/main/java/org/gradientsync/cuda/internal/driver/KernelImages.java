@@ -10,21 +10,21 @@ import org.gradientsync.spi.Settings;
 import org.tukaani.xz.XZInputStream;
 
 /**
- * The kernels in this module's jar, which the build compiled: machine code for compute capability
- * 7.5, 8.x and 9.0, and PTX, which the driver compiles for newer GPUs when it is first used.
+ * The compiled kernels in this module's jar: machine code for compute capability 7.5, 8.x and 9.0,
+ * and PTX, which the driver compiles for newer GPUs at the first use.
  */
 public final class KernelImages {
-  /** The oldest GPUs that there are kernels for, as 10 times major plus minor. */
-  private static final int OLDEST = 75;
+  /** The lowest compute capability with kernels: 10 times major plus minor. */
+  private static final int MIN_CAPABILITY = 75;
 
   private static final String PTX = ".compute_90.ptx";
 
   private KernelImages() {}
 
   /**
-   * Loads a module on a GPU whose context is current.
+   * Loads a module on a GPU. The GPU's context is current.
    *
-   * @param module a name in {@code kernels.txt}
+   * @param module the module's name in {@code kernels.txt}
    */
   public static CUmodule load(CudaApi api, int ordinal, String module) {
     int capability = api.capability(ordinal);
@@ -45,16 +45,16 @@ public final class KernelImages {
     }
   }
 
-  /** Which of a module's images a GPU runs. The switch dev.cuda.kernels=ptx is for tests. */
+  /** The suffix of the image that a GPU runs. The setting dev.cuda.kernels=ptx is for tests. */
   public static String suffix(int capability) {
-    if (capability < OLDEST) {
+    if (capability < MIN_CAPABILITY) {
       throw new CudaException(
           "no kernels for this GPU: CUDA_ERROR_NO_BINARY_FOR_GPU ("
               + CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
               + "), computeCapability="
               + text(capability)
               + "; the oldest that can be used is "
-              + text(OLDEST),
+              + text(MIN_CAPABILITY),
           CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     boolean ptx = new Settings(Map.of()).get("dev.cuda.kernels").filter("ptx"::equals).isPresent();

@@ -8,27 +8,29 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
- * A private folder for JCuda's natives.
+ * Makes JCuda unpack its natives to a private folder.
  *
- * <p>JCuda unpacks them to fixed files in the temporary folder, so ranks that start together
- * overwrite each other's (and end with SIGBUS), and a file that another user put there would be
- * loaded. Here the temporary folder is a fresh private one while JCuda looks for it. It is deleted
- * when the JVM exits; that of a killed process, by the next one of the same user.
+ * <p>By itself, JCuda unpacks them to fixed files in the temporary folder. Ranks that start
+ * together would overwrite each other's files and die with SIGBUS, and JCuda would load a file that
+ * another user put there. So while JCuda loads natives, this class sets the temporary folder to a
+ * new private one. It is deleted when the JVM exits; after a kill, the next process of the same
+ * user deletes it.
  */
 public final class NativeFolder {
-  private static final String TEMPORARY = "java.io.tmpdir";
+  private static final String TEMPORARY_FOLDER = "java.io.tmpdir";
 
   private NativeFolder() {}
 
   /**
-   * Loads natives, one library at a time: nobody else may take the private folder for the real one.
+   * Loads natives, one library at a time: a concurrent call would take this call's private folder
+   * for the real one.
    *
-   * @param loading touches the JCuda class that loads them
-   * @return what it gives
-   * @throws UnavailableException if no private folder can be made
+   * @param loading uses the JCuda class that loads the natives
+   * @return the result of {@code loading}
+   * @throws UnavailableException if no private folder can be created
    */
   public static synchronized <T> T whileLoading(Supplier<T> loading) {
-    String before = System.getProperty(TEMPORARY);
+    String before = System.getProperty(TEMPORARY_FOLDER);
     Path folder;
     try {
       folder = new TemporaryFiles("cuda").createFolder();
@@ -36,16 +38,17 @@ public final class NativeFolder {
       throw new UnavailableException("no private folder can be made in " + before, e);
     }
     try {
-      System.setProperty(TEMPORARY, folder.toString());
+      System.setProperty(TEMPORARY_FOLDER, folder.toString());
       return loading.get();
     } finally {
-      System.setProperty(TEMPORARY, before);
+      System.setProperty(TEMPORARY_FOLDER, before);
       deleteAtExit(folder);
     }
   }
 
   /**
-   * The line that names the library, out of the pages that JCuda says, or a class that is missing.
+   * One line that says why natives cannot be loaded: the class that is missing, or, of JCuda's long
+   * message, the line that names the library.
    */
   public static String reason(LinkageError e) {
     if (e.getCause() instanceof ClassNotFoundException missing) {
@@ -59,7 +62,7 @@ public final class NativeFolder {
         .orElse(message.lines().findFirst().orElse(e.toString()))
         .strip()
         .replaceFirst("^\\S+Error: ", "")
-        .replaceFirst("^/\\S+/", ""); // a private folder says nothing to a reader
+        .replaceFirst("^/\\S+/", ""); // the private folder means nothing to a reader
   }
 
   private static void deleteAtExit(Path folder) {

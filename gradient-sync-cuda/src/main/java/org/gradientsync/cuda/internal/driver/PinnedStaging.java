@@ -9,9 +9,9 @@ import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Resources;
 
 /**
- * Copies between Java's memory and a GPU's by way of two pieces of page-locked memory, so that
- * filling one overlaps with copying the other: a GPU can read Java's own memory only slowly, and
- * not at all while the collector moves it.
+ * Copies between Java memory and GPU memory through two page-locked buffers, so that the CPU fills
+ * or empties one while the GPU copies the other. The GPU itself can read ordinary memory only
+ * slowly, and the Java heap not at all while the garbage collector moves it.
  */
 public final class PinnedStaging implements AutoCloseable {
   private static final int PIECE_BYTES = 2 << 20;
@@ -22,7 +22,7 @@ public final class PinnedStaging implements AutoCloseable {
   private final GpuEvent[] done = new GpuEvent[2];
   private final Resources resources = new Resources();
 
-  /** Where the next upload begins: not where the last one ended, which may still be copied. */
+  /** The piece for the next upload, which is not the last one used: that may still be copied. */
   private int next;
 
   public PinnedStaging(Gpu gpu) {
@@ -75,17 +75,17 @@ public final class PinnedStaging implements AutoCloseable {
             .copyToHost(pointers[slot], gpu.api().pointer(address + at), length, stream.handle());
         stream.record(done[slot]);
       }
-      long before = at - PIECE_BYTES; // the piece enqueued the time before
-      if (before >= 0) {
-        int slot = (int) (before / PIECE_BYTES & 1);
+      long previous = at - PIECE_BYTES; // the piece enqueued in the previous iteration
+      if (previous >= 0) {
+        int slot = (int) (previous / PIECE_BYTES & 1);
         done[slot].await();
-        int length = (int) Math.min(PIECE_BYTES, bytes - before);
+        int length = (int) Math.min(PIECE_BYTES, bytes - previous);
         ByteBuffer piece = pieces[slot].slice(0, length).order(ByteOrder.nativeOrder());
         HostBuffers.copy(
             HostElement.of(target).view(piece),
             0,
             target,
-            target.position() + (int) (before / size),
+            target.position() + (int) (previous / size),
             length / size);
       }
     }

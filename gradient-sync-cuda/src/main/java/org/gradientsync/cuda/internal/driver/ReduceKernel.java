@@ -7,11 +7,12 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
-/** The kernels of {@code reduce.cu}: one for each type and operation, and for conversions. */
+/** The kernels of {@code reduce.cu}, which reduce (one per type and operation) and convert. */
 public final class ReduceKernel implements AutoCloseable {
-  /** As in reduce.cu. */
+  /** The same number as in reduce.cu. */
   static final int MAX_RANKS = 256;
 
+  // Offsets in the kernels' struct; the addresses of the sources come first.
   private static final int TARGET = MAX_RANKS * Long.BYTES;
   private static final int COUNT = TARGET + Long.BYTES;
   private static final int RANKS = COUNT + Long.BYTES;
@@ -59,19 +60,22 @@ public final class ReduceKernel implements AutoCloseable {
     }
   }
 
-  /** Where a rank's elements lie for the next {@link #reduce}; its caller locks this object. */
+  /**
+   * Sets the address of a rank's elements. The caller locks this object until {@link #reduce} has
+   * returned.
+   */
   public void source(int rank, long address) {
     kernel.struct().putLong(rank * Long.BYTES, address);
   }
 
-  /** Enqueues the reduction of what {@link #source} has set. */
+  /** Enqueues the reduction of the elements that {@link #source} has set. */
   public void reduce(
       int ranks, long target, long count, DataType type, ReduceOp op, CUstream stream) {
     kernel.struct().putInt(RANKS, ranks);
     launch(functions[type.ordinal()][op.ordinal()], target, count, stream);
   }
 
-  /** Enqueues a copy that changes FLOAT32 to a 16-bit type, or back. */
+  /** Enqueues a conversion from FLOAT32 to a 16-bit type, or back. */
   public synchronized void convert(
       long source, DataType from, long target, DataType to, long count, CUstream stream) {
     kernel.struct().putLong(0, source);

@@ -6,19 +6,19 @@ import java.util.function.IntFunction;
 import java.util.function.IntSupplier;
 
 /**
- * What calls of one of JCuda's libraries have returned, also where the program lets it throw
- * exceptions ({@code JCudaDriver.setExceptionsEnabled(true)} and the like): that holds for the
- * whole process, and the exceptions have the codes' names only.
+ * Gets the error code of a call of one of JCuda's libraries, even if the program has enabled
+ * JCuda's exceptions with {@code JCudaDriver.setExceptionsEnabled(true)} or the like. That setting
+ * affects the whole process, and the exceptions contain only the name of the code.
  */
 public final class ReturnCode {
-  private static final int LARGEST = 999; // of the driver: "unknown error"
+  private static final int LARGEST = 999; // CUDA_ERROR_UNKNOWN
 
   private final Map<String, Integer> byName = new HashMap<>();
 
   /**
-   * Codes.
+   * Creates a converter for one library.
    *
-   * @param names what each is called in exceptions
+   * @param names gives each code's name in exceptions
    */
   public ReturnCode(IntFunction<String> names) {
     for (int code = 0; code <= LARGEST; code++) {
@@ -26,7 +26,7 @@ public final class ReturnCode {
     }
   }
 
-  /** Makes a call; for calls that may allocate. */
+  /** Makes a call and returns its code. May allocate. */
   public int of(IntSupplier call) {
     try {
       return call.getAsInt();
@@ -35,7 +35,7 @@ public final class ReturnCode {
     }
   }
 
-  /** The code in what was thrown; that of an unknown error if it is none that is known. */
+  /** The code of an exception; 999 (unknown error) if its message is not a known name. */
   public int of(jcuda.CudaException thrown) {
     return byName.getOrDefault(thrown.getMessage(), LARGEST);
   }

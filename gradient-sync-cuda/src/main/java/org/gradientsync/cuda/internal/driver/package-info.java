@@ -1,2 +1,2 @@
-/** The CUDA driver behind one door: contexts, streams, events, memory, kernels of the library. */
+/** All access to the CUDA driver and cuBLAS: contexts, streams, memory, the library's kernels. */
 package org.gradientsync.cuda.internal.driver;
