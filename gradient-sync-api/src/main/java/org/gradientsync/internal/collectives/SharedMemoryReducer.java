@@ -237,7 +237,6 @@ public final class SharedMemoryReducer implements Reducer {
     synchronized (group) {
       plans.close();
       messages.close();
-      node.files().close();
     }
   }
 }

@@ -49,9 +49,9 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
   @Override
   public Reducer create(SyncContext context) {
     ProcessGroup group = ProcessGroup.of(context.group());
-    NodeMemory memory = NodeMemory.share(context.communicator(), SharedMemoryRendezvous.BYTES);
     HostDevice device = (HostDevice) context.device();
-    device.share(memory.files());
+    NodeMemory memory =
+        NodeMemory.share(context.communicator(), SharedMemoryRendezvous.BYTES, device.share());
     SharedMemoryRendezvous rendezvous =
         new SharedMemoryRendezvous(memory, group.rank(), group.size());
     group.arrivals().useRendezvous(rendezvous);

@@ -1,11 +1,8 @@
 package org.gradientsync.internal.host;
 
 import java.io.IOException;
-import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.EnumMap;
-import java.util.Map;
 import java.util.Objects;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -16,6 +13,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,9 +35,8 @@ public final class HostDevice implements BackendDevice {
   static final int MAX_SEGMENTS = 1 << 20;
 
   private final int segmentBytes;
-  private final FiniteScan finiteScan = new FiniteScan();
-  private final Map<DataType, Accumulator> accumulators = // guarded by this
-      new EnumMap<>(DataType.class);
+  private final ThreadLocal<HostArithmetic> arithmetic =
+      ThreadLocal.withInitial(HostArithmetic::new);
   private volatile SharedFiles files;
   private volatile boolean warned;
   private volatile CallInterceptor interceptor; // or null
@@ -136,10 +133,18 @@ public final class HostDevice implements BackendDevice {
   /**
    * Allocates buffers in shared files from now on, as long as there is room.
    *
-   * @param newFiles the files; the caller closes them
+   * @return the files, always the same, which this device closes
    */
-  public void share(SharedFiles newFiles) {
-    this.files = newFiles;
+  public synchronized SharedFiles share() {
+    if (files == null) {
+      files = new SharedFiles();
+    }
+    return files;
+  }
+
+  /** Allocates buffers in these files from now on, and closes them at the end. */
+  public synchronized void share(SharedFiles newFiles) {
+    files = newFiles;
   }
 
   /**
@@ -196,56 +201,24 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
-  public synchronized void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+  public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     HostBuffer result = (HostBuffer) target;
     if (sources.length == 1) {
       result.copyRange(0, (HostBuffer) sources[0], target.count());
-      return;
-    }
-    Accumulator accumulator = accumulator(target.type());
-    if (accumulator instanceof FloatAccumulator || accumulator instanceof DoubleAccumulator) {
-      Denormals.requireKept(); // a library may have been loaded since the last call
-    }
-    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
-      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
-      ((HostBuffer) sources[0]).read(first, accumulator.first(), 0, count);
-      accumulator.begin(count);
-      int last = sources.length - 1;
-      for (int rank = 1; rank < last; rank++) {
-        ((HostBuffer) sources[rank]).read(first, accumulator.incoming(), 0, count);
-        accumulator.combineNext(op, count);
-      }
-      ((HostBuffer) sources[last]).read(first, accumulator.incoming(), 0, count);
-      result.write(first, accumulator.finish(op, sources.length, count), 0, count);
-    }
-    if (accumulator.takeMaybeNaN()) {
-      for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
-        int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
-        result.read(first, accumulator.incoming(), 0, count);
-        result.write(first, accumulator.canonicalize(count), 0, count);
-      }
+    } else {
+      arithmetic.get().reduce(sources, result, op);
     }
   }
 
   @Override
-  public synchronized long firstNotFinite(DeviceBuffer buffer) {
-    return finiteScan.first((HostBuffer) buffer);
+  public long firstNotFinite(DeviceBuffer buffer) {
+    return arithmetic.get().firstNotFinite((HostBuffer) buffer);
   }
 
   @Override
-  public synchronized void convert(DeviceBuffer source, DeviceBuffer target) {
+  public void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
-    Denormals.requireKept();
-    DataType half = source.type() == DataType.FLOAT32 ? target.type() : source.type();
-    boolean narrows = half == target.type();
-    HalfAccumulator converter = (HalfAccumulator) accumulator(half);
-    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
-      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
-      Buffer from = narrows ? converter.wide() : converter.incoming();
-      ((HostBuffer) source).read(first, from, 0, count);
-      Buffer to = narrows ? converter.narrow(count) : converter.widen(count);
-      ((HostBuffer) target).write(first, to, 0, count);
-    }
+    arithmetic.get().convert((HostBuffer) source, (HostBuffer) target);
   }
 
   @Override
@@ -296,6 +269,7 @@ public final class HostDevice implements BackendDevice {
   @Override
   public void close() {
     closed = true;
+    Resources.closeAll(files);
   }
 
   @Override
@@ -312,14 +286,5 @@ public final class HostDevice implements BackendDevice {
     if (closed) {
       throw new IllegalStateException("device is closed: device=" + name());
     }
-  }
-
-  private Accumulator accumulator(DataType type) {
-    Accumulator accumulator = accumulators.get(type);
-    if (accumulator == null) {
-      accumulator = Accumulator.of(type);
-      accumulators.put(type, accumulator);
-    }
-    return accumulator;
   }
 }

@@ -40,8 +40,20 @@ public final class NodeMemory {
    * @throws UnavailableException on all ranks if one of them fails
    */
   public static NodeMemory share(Communicator communicator, int bytes) {
+    return share(communicator, bytes, new SharedFiles());
+  }
+
+  /**
+   * Creates and maps the memory. Collective.
+   *
+   * @param communicator the ranks, all on one node
+   * @param bytes the size for each rank
+   * @param files create this rank's memory
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodeMemory share(Communicator communicator, int bytes, SharedFiles files) {
     int size = communicator.size();
-    SharedFiles files = new SharedFiles();
     ByteBuffer[] memory = new ByteBuffer[size];
     String failure = "another rank failed";
     long id = -1;
