@@ -159,6 +159,29 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void barrier();
 
   /**
+   * Splits the ranks into groups with a sync each, for example into tensor-parallel and
+   * data-parallel groups. Collective over this sync's ranks.
+   *
+   * <p>A part has its own rank numbers, its own reducer (the fastest one that its ranks can use)
+   * and its own communicator. It shares this sync's device and settings: a buffer of either works
+   * with both, and with every other sync that was split from the same one. Calls on different syncs
+   * do not wait for each other, unless the buffers' stream orders them. Ranks that are in several
+   * groups must make their calls in an order that does not wait in a circle.
+   *
+   * <p>Closing this sync closes its parts.
+   *
+   * @param color ranks with the same color form a group; a negative color joins none
+   * @param key orders the ranks in the group; ranks with the same key keep their order
+   * @return a sync that the caller closes, or null if the color is negative
+   * @throws IllegalStateException if this sync is closed
+   * @throws MismatchedCallException if other ranks make another call
+   * @throws RankLostException if a rank does not join in time
+   * @throws UnavailableException on all ranks of the group if the reducer that a setting names does
+   *     not work for it
+   */
+  public abstract GradientSync split(int color, int key);
+
+  /**
    * This rank's number.
    *
    * @return from 0 to size - 1

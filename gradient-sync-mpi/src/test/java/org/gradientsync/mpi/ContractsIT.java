@@ -52,6 +52,11 @@ class ContractsIT {
     return run(SOME, MpiDeadlockContract.class, SharedDeadlockContract.class);
   }
 
+  @TestFactory
+  List<DynamicNode> partsOfASyncHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(new int[] {4}, MpiGroupsContract.class, SharedGroupsContract.class);
+  }
+
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();

@@ -34,19 +34,26 @@ final class GroupSplit {
   private final Exchange exchange;
   private final ContextIds contexts;
   private final Bells bells;
+  private final Call.Kind kind;
 
-  /** Splits one group; the caller holds its lock. */
+  /**
+   * Splits one group; the caller holds its lock.
+   *
+   * @param kind the user's call
+   */
   GroupSplit(
       WatchedGroup group,
       CallMatcher matcher,
       Exchange exchange,
       ContextIds contexts,
-      Bells bells) {
+      Bells bells,
+      Call.Kind kind) {
     this.group = group;
     this.matcher = matcher;
     this.exchange = exchange;
     this.contexts = contexts;
     this.bells = bells;
+    this.kind = kind;
   }
 
   private boolean isWorld() {
@@ -103,7 +110,6 @@ final class GroupSplit {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    Call.Kind kind = isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT; // the user's call
     matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
     long[] all = allGather(own);
     group.calls().log().finished();

@@ -174,20 +174,27 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return ranks.nodeOf(peer);
   }
 
+  /** As {@link #split(Call.Kind, int, int, Timeouts)}, for a sync's or a communicator's group. */
+  public ProcessGroup split(int color, int key, Timeouts newTimeouts) {
+    return split(isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT, color, key, newTimeouts);
+  }
+
   /**
    * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}.
    *
+   * @param kind the user's call
    * @param color the new group that this rank joins; none if negative
    * @param key orders the ranks in it
    * @param newTimeouts the time-outs of the new group
    * @return the new group, or null
    */
-  public synchronized ProcessGroup split(int color, int key, Timeouts newTimeouts) {
+  public synchronized ProcessGroup split(Call.Kind kind, int color, int key, Timeouts newTimeouts) {
     Objects.requireNonNull(newTimeouts, "timeouts");
     if (isWorld()) {
       wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
-    GroupSplit split = new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells());
+    GroupSplit split =
+        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), kind);
     GroupSplit.Part part = split.agree(color, key);
     if (part == null) {
       return null;

@@ -8,7 +8,8 @@ import org.gradientsync.spi.Transport;
 
 /** Messages between threads of one JVM, which are copies from memory to memory. */
 public final class LocalTransport implements Transport {
-  static final String NAME = "local";
+  /** The launcher's name. */
+  public static final String NAME = "local";
 
   private final LocalGroup group;
   private final int rank;

@@ -27,6 +27,7 @@ public final class Call {
     SCATTER("communicator.scatter"),
     CREATE("GradientSync.create"),
     SPLIT("communicator.split"),
+    SYNC_SPLIT("split"),
     SEND("communicator.send"),
     RECEIVE("communicator.receive");
 

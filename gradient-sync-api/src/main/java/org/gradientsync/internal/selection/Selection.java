@@ -21,6 +21,7 @@ import org.gradientsync.internal.host.HostDeviceProvider;
 import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.launch.LauncherVariables;
 import org.gradientsync.internal.local.LocalReducerProvider;
+import org.gradientsync.internal.local.LocalTransport;
 import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -84,42 +85,87 @@ public final class Selection {
     ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
-    Reducer reducer = null;
     try {
       UnknownSettings.warn(settings, group.rank());
       requireSame(communicator);
-      DataType wire = settings.wire().orElse(null);
-      Map<String, String> rejectedDevices = new LinkedHashMap<>();
-      device = device(group, communicator, rejectedDevices);
-      if (device.kind().equals(HostDevice.KIND)) {
+      Map<String, String> rejected = new LinkedHashMap<>();
+      device = device(group, communicator, rejected);
+      if (device instanceof HostDevice host) {
         requireDenormals(communicator);
+        shareIfUseful(host, group);
       }
+      return choose(group, communicator, device, passedOver(rejected), group.rank() == 0);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, device, communicator);
+      throw e;
+    }
+  }
+
+  /**
+   * Selects the reducer of a part of the ranks. Collective over the part.
+   *
+   * @param part closed if this fails
+   * @param device this rank's device, selected before
+   */
+  public Choice choose(ProcessGroup part, BackendDevice device) {
+    GroupCommunicator communicator = new GroupCommunicator(part);
+    try {
+      return choose(part, communicator, device, "", false);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, communicator);
+      throw e;
+    }
+  }
+
+  private Choice choose(
+      ProcessGroup group,
+      GroupCommunicator communicator,
+      BackendDevice device,
+      String rejectedDevices,
+      boolean logs) {
+    Reducer reducer = null;
+    try {
+      DataType wire = settings.wire().orElse(null);
       Map<String, String> rejected = new LinkedHashMap<>();
       Map<String, String> alternatives = new LinkedHashMap<>();
       reducer = reducer(communicator, group, device, rejected, alternatives);
       if (wire != null && !reducer.compresses()) {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
-      report(group, device, rejectedDevices, reducer, wire, rejected);
+      report(group, device, rejectedDevices, reducer, wire, rejected, logs);
       group.countFromHere();
       group.addState(device::state);
       group.addState(reducer::state);
       boolean finite = settings.finite() && !reducer.checksFinite();
       return new Choice(group, communicator, device, reducer, wire, finite, alternatives);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, reducer, device, communicator);
+      Resources.closeAllAfter(e, reducer);
       throw e;
     }
   }
 
-  /** Logs one line for the job; the lines of the other ranks are for debugging. */
+  /**
+   * Lets the processes of a node read each other's buffers, which a part of the ranks may do even
+   * if ranks of several nodes cannot.
+   */
+  private void shareIfUseful(HostDevice device, ProcessGroup group) {
+    if (!group.transport().name().equals(LocalTransport.NAME)
+        && group.ranksOnNode() > 1
+        && settings.get("reducer").isEmpty()
+        && SharedFiles.availability().usable()) {
+      device.share();
+    }
+  }
+
+  /** Logs one line for the job; the lines of other ranks, and of parts, are for debugging. */
   private static void report(
       ProcessGroup group,
       BackendDevice device,
-      Map<String, String> rejectedDevices,
+      String rejectedDevices,
       Reducer reducer,
       DataType wire,
-      Map<String, String> rejectedReducers) {
+      Map<String, String> rejectedReducers,
+      boolean logs) {
     String line =
         String.format(
             "rank %d of %d: launcher=%s, device=%s%s, reducer=%s%s%s",
@@ -127,11 +173,11 @@ public final class Selection {
             group.size(),
             group.transport().name(),
             device.name(),
-            passedOver(rejectedDevices),
+            rejectedDevices,
             reducer.name(),
             wire == null ? "" : ", wire=" + wire.name().toLowerCase(Locale.ROOT),
             passedOver(rejectedReducers));
-    if (group.rank() == 0) {
+    if (logs) {
       log.info(line);
     } else {
       log.debug(line);

@@ -2,10 +2,12 @@ package org.gradientsync.internal.sync;
 
 import java.nio.ByteBuffer;
 import java.util.Collections;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
@@ -24,6 +26,7 @@ import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.internal.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -38,6 +41,9 @@ import org.slf4j.LoggerFactory;
 final class GradientSyncImpl extends GradientSync implements BucketSync {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
+  private final Selection selection;
+  private final GradientSyncImpl parent; // or null; it owns the device
+  private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
   private final GroupCommunicator communicator;
   private final ProcessGroup group;
   private final BackendDevice device;
@@ -53,7 +59,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private volatile boolean closed;
   private int bucketsBuilt;
 
-  GradientSyncImpl(Selection.Choice choice) {
+  /**
+   * @param parent the sync that this one is a part of, or null
+   */
+  GradientSyncImpl(Selection selection, Selection.Choice choice, GradientSyncImpl parent) {
+    this.selection = selection;
+    this.parent = parent;
     group = choice.group();
     communicator = choice.communicator();
     device = choice.device();
@@ -179,6 +190,33 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   @Override
+  public GradientSync split(int color, int key) {
+    awaitTurn();
+    ProcessGroup ranks = group.split(Call.Kind.SYNC_SPLIT, color, key, group.timeouts());
+    if (ranks == null) {
+      return null;
+    }
+    Selection.Choice choice = selection.choose(ranks, device);
+    GradientSyncImpl part;
+    try {
+      part = new GradientSyncImpl(selection, choice, this);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, choice.reducer(), choice.communicator());
+      throw e;
+    }
+    if (interceptor != null) {
+      part.useInterceptor(interceptor);
+    }
+    synchronized (parts) {
+      parts.add(part);
+    }
+    if (closed) { // by another thread, which may have missed the new part
+      part.close();
+    }
+    return part;
+  }
+
+  @Override
   public int rank() {
     return communicator.rank();
   }
@@ -252,14 +290,29 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       }
       closed = true;
       Resources.closeAll(
+          this::closeParts,
           reducer, // which waits for the work enqueued on the device
           this::report,
           communicator,
-          device);
+          parent == null ? device : () -> parent.forget(this));
     }
   }
 
-  /** Logs one line for the job, as at the start. */
+  private void closeParts() {
+    List<GradientSyncImpl> open;
+    synchronized (parts) {
+      open = List.copyOf(parts);
+    }
+    Resources.closeAll(open);
+  }
+
+  private void forget(GradientSyncImpl part) {
+    synchronized (parts) {
+      parts.remove(part);
+    }
+  }
+
+  /** Logs one line for the job, as at the start. The lines of parts are for debugging. */
   private void report() {
     try {
       observer.close();
@@ -269,7 +322,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     String summary = observer.summary();
     if (summary.isEmpty()) {
       return;
-    } else if (rank() == 0) {
+    } else if (rank() == 0 && parent == null) {
       log.info("rank 0 of {}: {}", size(), summary);
     } else {
       log.debug("rank {} of {}: {}", rank(), size(), summary);
@@ -342,9 +395,13 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   void intercept(CallInterceptor newInterceptor) {
+    useInterceptor(newInterceptor);
+    device.intercept(newInterceptor);
+  }
+
+  private void useInterceptor(CallInterceptor newInterceptor) {
     interceptor = newInterceptor;
     programCommunicator = newInterceptor.around(communicator, this::awaitThread);
-    device.intercept(newInterceptor);
   }
 
   /** The buffer for the program's call, or null to skip the call. */

@@ -51,10 +51,11 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
 
   @Override
   public GradientSync create() {
-    Selection.Choice choice = new Selection(new Settings(chosen)).choose(world);
+    Selection selection = new Selection(new Settings(chosen));
+    Selection.Choice choice = selection.choose(world);
     GradientSyncImpl sync;
     try {
-      sync = new GradientSyncImpl(choice);
+      sync = new GradientSyncImpl(selection, choice, null);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, choice.reducer(), choice.device(), choice.communicator());
       throw e;

@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.IntBuffer;
 import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -49,6 +52,29 @@ class LocalDeadlockTest extends DeadlockContract {
             assertTrue(text.contains(" of communicator 3, waits for rank 0"), text);
           }
           sync.communicator().barrier(); // the others are as they were
+        });
+  }
+
+  @Test
+  void partsOfASyncAreCalledInDifferentOrders() {
+    LocalRanks.run(
+        RANKS,
+        options -> options.set("dev.late", "PT0.6S"),
+        sync -> {
+          try (GradientSync first = sync.split(0, 0);
+              GradientSync second = sync.split(0, 0);
+              DeviceBuffer a = sync.allocate(DataType.FLOAT32, 3).named("a");
+              DeviceBuffer b = sync.allocate(DataType.FLOAT32, 3).named("b")) {
+            boolean crosses = sync.rank() == 0;
+            String text =
+                assertThrows(
+                        MismatchedCallException.class,
+                        () -> (crosses ? second : first).average(crosses ? b : a))
+                    .getMessage();
+            assertTrue(text.contains("allReduce(FLOAT32[3] \"b\", AVERAGE)"), text);
+            assertTrue(text.contains("waits for rank 0"), text);
+          }
+          sync.barrier(); // the others are as they were
         });
   }
 
