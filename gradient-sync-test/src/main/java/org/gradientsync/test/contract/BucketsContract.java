@@ -121,7 +121,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void givesThePromisedBitsWhateverTheOrder(int ranks, boolean overlap) {
+  void averagesBitExactlyInAnyReadyOrder(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -149,7 +149,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void severalThreadsAreReady(int ranks, boolean overlap) {
+  void threadsMayCallReadyConcurrently(int ranks, boolean overlap) {
     int threads = 3;
     List<Parameter> model =
         IntStream.range(0, 24)
@@ -193,7 +193,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void finishIsCalledOnceInEachStep(int ranks, boolean overlap) {
+  void finishThrowsIfNothingIsReadyOrIfNested(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -222,7 +222,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aStreamOfTheCallers(int ranks) {
+  void acceptsComputeStreamOfCaller(int ranks) {
     run(
         ranks,
         sync -> {
@@ -238,7 +238,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneHugeParameterAndManyTinyOnes(int ranks) {
+  void averagesOneHugeAndManyTinyParameters(int ranks) {
     List<Parameter> model = new ArrayList<>();
     model.add(new Parameter("huge", DataType.FLOAT32, 300_001));
     for (int i = 0; i < 100; i++) {
@@ -264,7 +264,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void parametersWithoutElements(int ranks) {
+  void acceptsEmptyParameters(int ranks) {
     List<Parameter> model =
         List.of(
             new Parameter("x", DataType.FLOAT32, 0),
@@ -287,7 +287,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void finishTellsOfEachAverageInTheOrderOfTheBuckets(int ranks, boolean overlap) {
+  void finishReportsAveragesInBucketOrder(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -313,7 +313,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whatThrowsInFinishBreaksTheBuckets(int ranks) {
+  void exceptionInFinishCallbackBreaksBuckets(int ranks) {
     run(
         ranks,
         sync -> {
@@ -342,7 +342,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void addsUpWhatIsNotSynced(int ranks, boolean overlap) {
+  void noSyncAccumulatesGradients(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -424,7 +424,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void whatBelongsBetweenStepsIsRefusedWhileAveragesAreTold(int ranks, boolean overlap) {
+  void callsThatNeedAStepBoundaryThrowInFinishCallback(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -447,7 +447,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void missingGradientsAreZero(int ranks, boolean overlap) {
+  void missingGradientsCountAsZero(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -481,7 +481,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void aGradientThatACallerClosesIsGivenAgain(int ranks, boolean overlap) {
+  void closedGradientViewIsReplaced(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -515,7 +515,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whatWasReadyWithoutSyncIsNotMissing(int ranks) {
+  void gradientReadyInNoSyncIsNotMissing(int ranks) {
     run(
         ranks,
         sync -> {
@@ -549,7 +549,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void missingGradientsAreNamed(int ranks, boolean overlap) {
+  void finishNamesMissingGradients(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -577,7 +577,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatFinishesWithoutItsGradientsIsLost(int ranks, boolean overlap) {
+  void rankThatFinishesWithMissingGradientsIsLost(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -652,7 +652,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void modelsThatDifferAreRefusedOnEveryRank(int ranks) {
+  void differentModelsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -712,7 +712,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void optionsThatDifferAreRefusedOnEveryRank(int ranks) {
+  void differentOptionsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -739,7 +739,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndTypes")
-  void ranksWithDifferentNumbersOfSteps(int ranks, DataType type) {
+  void joinStandsInForRanksWithFewerSteps(int ranks, DataType type) {
     List<Parameter> model =
         List.of(
             new Parameter("x", DataType.FLOAT32, 500),
@@ -805,7 +805,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void joinWhereItCannotBe(int ranks) {
+  void joinThrowsWhereItIsNotAllowed(int ranks) {
     run(
         ranks,
         sync -> {
@@ -834,7 +834,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void rebuildsInTheOrderOfReadiness(int ranks, boolean overlap) {
+  void rebuildOrdersBucketsByReadiness(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -891,7 +891,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void severalBucketsOfOneSync(int ranks) {
+  void severalBucketSetsShareOneSync(int ranks) {
     run(
         ranks,
         sync -> {
@@ -930,7 +930,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void theSyncsOwnCallsBetweenReadyAndFinish(int ranks, boolean overlap) {
+  void syncCallsWorkBetweenReadyAndFinish(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1020,7 +1020,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void readyTwiceIsRefusedAndHarmsNothing(int ranks, boolean overlap) {
+  void readyTwiceThrowsAndChangesNothing(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1047,7 +1047,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void nothingGoesAfterClosing(int ranks) {
+  void callsAfterCloseThrow(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1080,7 +1080,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void aSyncThatIsClosedFirst(int ranks, boolean overlap) {
+  void bucketsThrowAfterSyncIsClosed(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1098,7 +1098,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aSyncThatIsClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void closingSyncMidStepThrowsOnAllRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1125,7 +1125,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void bucketsThatAreClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void closingBucketsMidStepThrowsOnOtherRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1149,7 +1149,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatThrowsInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void exceptionMidStepThrowsOnOtherRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1178,7 +1178,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void ranksThatFinishDifferentNumbersOfSteps(int ranks) {
+  void differentStepCountsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1196,7 +1196,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatAveragesSomethingElse(int ranks, boolean overlap) {
+  void mismatchedAverageThrowsOnAllRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1227,7 +1227,7 @@ public abstract class BucketsContract {
   /** Of the same types and counts, so that only their names tell them from each other. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void modelsInAnotherOrderAreNotAveragedWithEachOther(int ranks, boolean overlap) {
+  void bucketSetsInDifferentOrderThrowMismatch(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1254,7 +1254,7 @@ public abstract class BucketsContract {
   /** Each rank's thread leaves out what is left of other buckets than the others' do. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void twoModelsAtATimeInAnotherOrderBothEnd(int ranks) {
+  void interleavedBucketSetsInDifferentOrderThrowMismatch(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1279,7 +1279,7 @@ public abstract class BucketsContract {
   /** Without overlap they are averaged by the caller, and have their place in the order, too. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void bucketsWithoutOverlapWhileOthersAreUnderWay(int ranks) {
+  void bucketsWithoutOverlapWorkWhileOthersAverage(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1298,7 +1298,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aGradientThatIsNotFiniteIsNamedAndHarmsNoOtherBuckets(int ranks, boolean overlap) {
+  void nonFiniteGradientIsNamedAndSparesOtherBuckets(int ranks, boolean overlap) {
     runner()
         .run(
             ranks,
@@ -1359,7 +1359,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void callsOfTheCommunicatorHaveTheirPlaceInTheOrder(int ranks, boolean overlap) {
+  void communicatorCallsWorkBetweenReadyAndFinish(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1429,7 +1429,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1464,7 +1464,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void anyModelInAnyOrderWithAnyDelay(int ranks) {
+  void averagesRandomModelsWithRandomOrderAndDelays(int ranks) {
     run(
         ranks,
         sync -> {

@@ -54,7 +54,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void knowsWhoTakesPart(int ranks) {
+  void reportsRanksAndNodes(int ranks) {
     each(
         ranks,
         c -> {
@@ -72,7 +72,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void barriersHold(int ranks) {
+  void barrierReturnsOnAllRanks(int ranks) {
     each(
         ranks,
         c -> {
@@ -84,7 +84,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void reducesToThePromisedBits(int ranks) {
+  void reducesBitExactly(int ranks) {
     each(
         ranks,
         c -> {
@@ -106,7 +106,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void takesHeapBuffersAndParts(int ranks) {
+  void acceptsHeapBuffersAndParts(int ranks) {
     each(
         ranks,
         c -> {
@@ -318,7 +318,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchedCallsEndEverywhere(int ranks) {
+  void mismatchedCallsThrowOnAllRanks(int ranks) {
     each(
         ranks,
         c -> {
@@ -362,7 +362,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aMismatchedPairLeavesNothingUnderWay(int ranks) {
+  void mismatchedPairLeavesNoPendingMessages(int ranks) {
     each(
         ranks,
         c -> {
@@ -399,7 +399,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void threadsSplitAtTheSameTime(int ranks) {
+  void threadsDuplicateConcurrently(int ranks) {
     each(
         ranks,
         c -> {
@@ -431,7 +431,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     each(
         ranks,
         c -> {

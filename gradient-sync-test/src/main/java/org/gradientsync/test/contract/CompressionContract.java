@@ -85,7 +85,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void givesThePromisedBits(int ranks, DataType wire) {
+  void reducesBitExactly(int ranks, DataType wire) {
     run(
         ranks,
         wire,
@@ -105,7 +105,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void givesTheBitsOfThe16BitType(int ranks, DataType wire) {
+  void matchesReductionOf16BitBuffer(int ranks, DataType wire) {
     int count = 3001;
     run(
         ranks,
@@ -153,7 +153,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void reducesLargeAndSmallBuffersByTurns(int ranks, DataType wire) {
+  void reducesLargeAndSmallBuffersAlternately(int ranks, DataType wire) {
     int[] counts = {10, 5000, 64, 70_001, 70_002, 3};
     run(
         ranks,
@@ -208,7 +208,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void ordersTheCallsOfTwoStreams(int ranks, DataType wire) {
+  void ordersCallsOnTwoStreams(int ranks, DataType wire) {
     int count = 70_007;
     run(
         ranks,
@@ -235,7 +235,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void otherTypesAndOperationsTravelAsTheyAre(int ranks, DataType wire) {
+  void otherTypesAndOperationsAreNotCompressed(int ranks, DataType wire) {
     int count = 1003;
     run(
         ranks,
@@ -265,7 +265,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void bucketsTravelCompressed(int ranks, DataType wire) {
+  void bucketsAreCompressed(int ranks, DataType wire) {
     List<Parameter> parameters =
         List.of(
             new Parameter("weights", DataType.FLOAT32, 2000),
@@ -298,7 +298,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks, DataType wire) {
+  void mismatchedCallsThrowOnAllRanksAndKeepData(int ranks, DataType wire) {
     if (ranks == 1) {
       return;
     }
@@ -349,7 +349,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void ranksThatAskForDifferentTypesAllFail(int ranks) {
+  void differentWireTypesThrowOnAllRanks(int ranks) {
     if (ranks == 1) {
       return;
     }

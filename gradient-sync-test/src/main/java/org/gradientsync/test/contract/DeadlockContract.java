@@ -70,7 +70,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneSendsAndTheOthersMeet(int ranks) {
+  void detectsSendAgainstBarrier(int ranks) {
     int last = ranks - 1;
     deadlockDetector(
         ranks,
@@ -87,7 +87,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneReceivesAndTheOthersAverage(int ranks) {
+  void detectsReceiveAgainstAverage(int ranks) {
     runner()
         .run(
             ranks,
@@ -120,7 +120,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void twoSendAndNobodyReceives(int ranks) {
+  void detectsTwoSendsToEachOther(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -136,7 +136,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void tagsDiffer(int ranks) {
+  void detectsDifferentTags(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -154,7 +154,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void allReceiveInARing(int ranks) {
+  void detectsRingOfReceives(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> c.receive(ints(1), (c.rank() + ranks - 1) % ranks, 0),
@@ -164,7 +164,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneOfARingMeetsInstead(int ranks) {
+  void detectsBarrierAtEndOfRingExchange(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -182,7 +182,7 @@ public abstract class DeadlockContract {
   /** Rank 0 has both of its partners, and waits for what they say of theirs. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneInTheMiddleOfARingMeetsInstead(int ranks) {
+  void detectsBarrierInMiddleOfRingExchange(int ranks) {
     int middle = ranks / 2;
     deadlockDetector(
         ranks,
@@ -199,7 +199,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aThirdRankIsMissingBehindTheSecond(int ranks) {
+  void detectsBarrierBehindChainOfSends(int ranks) {
     if (ranks < 3) {
       return;
     }
@@ -220,7 +220,7 @@ public abstract class DeadlockContract {
   /** What did not fit is over on both sides, for the partners of those concerned, too. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void afterMismatchesLateRanksAreLeftAloneAndCirclesFound(int ranks) {
+  void toleratesLateRanksAndDetectsCyclesAfterMismatch(int ranks) {
     runner()
         .run(
             ranks,
@@ -245,7 +245,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whoComesLaterIsToldToo(int ranks) {
+  void ranksThatArriveLaterAlsoThrow(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -261,7 +261,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aChainOfLateRanksIsNone(int ranks) {
+  void chainOfLateRanksIsNoDeadlock(int ranks) {
     runner()
         .run(
             ranks,
@@ -286,7 +286,7 @@ public abstract class DeadlockContract {
   /** A question may reach a rank when what it is about is long over. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void whoHasComeAndGoneIsNotMissing(int ranks) {
+  void rankThatHasLeftTheCallIsNotMissing(int ranks) {
     runner()
         .run(
             ranks,
@@ -321,7 +321,7 @@ public abstract class DeadlockContract {
   /** Two threads of each rank cross each other, each in a communicator of its own. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void threadsThatAreLateAreNone(int ranks) {
+  void lateThreadsAreNoDeadlock(int ranks) {
     runner()
         .run(
             ranks,

@@ -48,7 +48,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndTypes")
-  void givesThePromisedBits(int ranks, DataType type) {
+  void reducesBitExactly(int ranks, DataType type) {
     runner()
         .run(
             ranks,
@@ -95,7 +95,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void reducesAgainAndAgain(int ranks) {
+  void reducesTheSameBuffersRepeatedly(int ranks) {
     runner()
         .run(
             ranks,
@@ -125,7 +125,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void registeringChangesNoElement(int ranks) {
+  void registerKeepsElements(int ranks) {
     runner()
         .run(
             ranks,
@@ -152,7 +152,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void manyShortLivedSlices(int ranks) {
+  void reducesManyShortLivedSlices(int ranks) {
     runner()
         .run(
             ranks,
@@ -191,7 +191,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void severalSyncsDoNotMix(int ranks) {
+  void callsOfSeveralSyncsDoNotMix(int ranks) {
     runner()
         .run(
             ranks,
@@ -220,7 +220,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks) {
+  void mismatchedCallsThrowOnAllRanksAndKeepData(int ranks) {
     runner()
         .run(
             ranks,
@@ -281,7 +281,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void namesOfBuffersAreInTheTable(int ranks) {
+  void mismatchMessageShowsBufferNames(int ranks) {
     runner()
         .run(
             ranks,
@@ -307,7 +307,7 @@ public abstract class ReducerContract {
   /** Of the same type and count, so that only their names tell them from each other. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void buffersOfOtherNamesAreNotReducedTogether(int ranks) {
+  void differentBufferNamesThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -342,7 +342,7 @@ public abstract class ReducerContract {
   /** Names that are longer than what the ranks send of them, and alike where they are shown. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void buffersWithLongNamesAreNotReducedTogether(int ranks) {
+  void differentLongBufferNamesThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -384,7 +384,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void otherViewsOfANamedBufferAreNotReducedTogether(int ranks) {
+  void differentSlicesOfNamedBufferThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -417,7 +417,7 @@ public abstract class ReducerContract {
   /** It has come to the call, and what the others need of it may be gone when they come. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void aRankThatIsInterruptedIsNamed(int ranks) {
+  void interruptedRankIsNamed(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -447,7 +447,7 @@ public abstract class ReducerContract {
   /** It has come, too late: that others gave up says nothing to it without the reason. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void aRankThatComesTooLateIsToldSo(int ranks) {
+  void lateRankLearnsThatOthersTimedOut(int ranks) {
     if (ranks == 1 || ranks > 3) {
       return; // each takes the whole time-out
     }
@@ -478,7 +478,7 @@ public abstract class ReducerContract {
    */
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchesOfKnownBuffersDamageNothing(int ranks) {
+  void mismatchesOnReusedBuffersKeepData(int ranks) {
     if (ranks == 1 || !looksFirst()) {
       return; // reducers that do not wait on the host are broken by a mismatch
     }
@@ -535,7 +535,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aGradientThatIsNotFiniteIsNamed(int ranks) {
+  void nonFiniteGradientIsNamed(int ranks) {
     runner()
         .run(
             ranks,
@@ -592,7 +592,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     runner()
         .run(
             ranks,

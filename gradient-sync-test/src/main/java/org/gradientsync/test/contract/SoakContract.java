@@ -54,7 +54,7 @@ public abstract class SoakContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void randomCallsGiveTheRightBitsAndLeaveNothing(int ranks) {
+  void randomCallsAreExactAndLeakNothing(int ranks) {
     runner()
         .run(
             ranks,
