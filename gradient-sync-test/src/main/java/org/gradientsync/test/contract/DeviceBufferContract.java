@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What every device's buffers must do. */
+/** Tests what the buffers of every device promise. */
 public abstract class DeviceBufferContract {
   private BackendDevice device;
 
