@@ -1,6 +1,6 @@
 /**
- * For tests of programs that use org.gradientsync: faults on purpose, and the contracts that
- * backends keep.
+ * Test support for programs that use org.gradientsync: fault injection, and contract tests for
+ * backends.
  */
 module org.gradientsync.test {
   requires transitive org.gradientsync;

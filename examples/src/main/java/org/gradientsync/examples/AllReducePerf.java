@@ -20,8 +20,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Times averages of growing size, prints them as NVIDIA's all_reduce_perf does, and checks every
- * element when asked.
+ * Times averages of growing size, and prints them like NVIDIA's all_reduce_perf. Checks every
+ * element on request.
  */
 @Command(
     name = "allreduce-perf",
@@ -43,12 +43,12 @@ public class AllReducePerf extends Example {
   private static final int ROUNDS = 5;
   private static final String ALL = "all";
 
-  /** Until the JIT compiler has seen enough of a reducer, small sizes tell of the compiler. */
+  /** Before the JIT compiler has optimized a reducer, small sizes measure the compiler. */
   private static final int FIRST_CALLS = 5_000;
 
   private static final int FIRST_ELEMENTS = 256;
 
-  /** The reducers that only enqueue; the others wait on the host, which no graph can hold. */
+  /** The reducers that only enqueue. The others wait on the host, and a graph cannot hold that. */
   private static final Set<String> CAPTURABLE = Set.of("peer");
 
   @Option(
@@ -211,7 +211,7 @@ public class AllReducePerf extends Example {
 
   @Override
   Set<String> ownOptions() {
-    return Set.of("--json", "--plot"); // of rank 0 alone
+    return Set.of("--json", "--plot"); // only rank 0 writes them
   }
 
   @Override
@@ -267,7 +267,7 @@ public class AllReducePerf extends Example {
     GradientSync one;
     try {
       one = configured(GradientSync.builder()).reducer(name).create();
-    } catch (UnavailableException e) { // on all ranks alike
+    } catch (UnavailableException e) { // all ranks agreed on it
       skip(sync, e.getMessage().replaceAll("\\s*\\R\\s*", " "));
       return;
     }
@@ -343,7 +343,7 @@ public class AllReducePerf extends Example {
     }
   }
 
-  /** What is measured. */
+  /** Prepares what to measure. */
   PerfCase prepare(GradientSync sync, long count, boolean inPlace) {
     return new PerfCase(sync, type, op, wire, count, inPlace, beside);
   }

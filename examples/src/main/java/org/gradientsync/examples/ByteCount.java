@@ -6,7 +6,7 @@ import java.util.regex.Pattern;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** Reads numbers of bytes as people write them: 4096, 64K, 256M, 1G, by powers of 1024. */
+/** Parses numbers of bytes with suffixes for powers of 1024: 4096, 64K, 256M, 1G. */
 final class ByteCount implements ITypeConverter<Long> {
   private static final Pattern NUMBER =
       Pattern.compile("(\\d{1,18})([KMG]?)", Pattern.CASE_INSENSITIVE);

@@ -24,12 +24,11 @@ import org.gradientsync.internal.host.OwnFiles;
 import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
- * A file with which training goes on later: the steps that were done and the bits of the weights.
+ * A file from which training can resume: the number of finished steps and the bits of the weights.
  *
- * <p>All numbers have their most significant byte first: magic (8 bytes), version (4), bytes of an
- * element (4), name of the data (as {@link DataOutputStream#writeUTF} writes it), seed (8), number
- * of widths (4), the widths (4 each), steps (8), weights layer by layer, CRC32 of everything before
- * (8).
+ * <p>All numbers are big-endian: magic (8 bytes), version (4), bytes of an element (4), name of the
+ * data (as {@link DataOutputStream#writeUTF} writes it), seed (8), number of widths (4), the widths
+ * (4 each), steps (8), weights layer by layer, CRC32 of everything before (8).
  */
 final class Checkpoint {
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L; // GSYNCMLP
@@ -37,21 +36,21 @@ final class Checkpoint {
   private static final int BUFFER = 1 << 16;
   private static final int MOST_WIDTHS = 1 << 16;
 
-  /** Everything before the weights but the name of the data and the widths. */
+  /** The bytes before the weights, without the name of the data and the widths. */
   private static final int HEADER_BYTES = 38;
 
   /**
-   * What it belongs to.
+   * Identifies the training that a checkpoint belongs to.
    *
-   * @param data its name, in ASCII
-   * @param seed of the data
-   * @param widths of the layers
+   * @param data the data's name, in ASCII
+   * @param seed the data's seed
+   * @param widths the layers' widths
    */
   record Training(String data, long seed, int[] widths) {}
 
   private Checkpoint() {}
 
-  /** Writes beside the file first, so that there is a whole one at any time. */
+  /** Writes a temporary file first, so that a complete checkpoint always exists. */
   static void write(Path file, Training training, long steps, List<DeviceBuffer> weights)
       throws IOException {
     Path folder = file.toAbsolutePath().getParent();
@@ -88,14 +87,14 @@ final class Checkpoint {
   }
 
   /**
-   * Reads the weights, after everything else was found right.
+   * Reads the weights, after checking everything else.
    *
-   * @return the steps that were done
-   * @throws IOException if it cannot be read, is damaged, is another training's, or could have been
-   *     written by another user: says which
+   * @return the number of finished steps
+   * @throws IOException if the file cannot be read, is damaged, belongs to another training, or
+   *     another user could have written it; says which
    */
   static long read(Path file, Training training, List<DeviceBuffer> weights) throws IOException {
-    // Opened once: what is checked is what is read, whatever is put in the file's place meanwhile.
+    // Open the file once, so that a replaced file cannot pass the checks of another one.
     try (FileChannel channel =
         OwnFiles.ofThisUser().open(file, Long.MAX_VALUE, StandardOpenOption.READ)) {
       DataInputStream in = from(channel, 0);
@@ -108,9 +107,8 @@ final class Checkpoint {
       for (DeviceBuffer layer : weights) {
         bytes += layer.sizeInBytes();
       }
-      // What is larger is another training's, or nobody's: its header says which, so it is looked
-      // at,
-      // but not all of it.
+      // A larger file belongs to another training or is no checkpoint. Its header tells which, so
+      // do not read all of it.
       if (channel.size() <= bytes) {
         requireWhole(file, channel);
       }

@@ -10,7 +10,7 @@ import org.gradientsync.cuda.CudaGpu;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Shows which GPU each rank takes, and by which of the three strategies. */
+/** Shows which GPU each rank uses with each of three strategies. */
 @Command(
     name = "device-selection",
     description = {
@@ -59,7 +59,7 @@ public class DeviceSelection extends Example {
     if (gpu != null) {
       builder.set("cuda.device", Integer.toString(gpu));
       if (hereOrReason() == null) {
-        builder.device(CudaDevice.KIND); // so that a number that is not there is refused
+        builder.device(CudaDevice.KIND); // refuses a number that does not exist
       }
     }
   }
@@ -108,7 +108,7 @@ public class DeviceSelection extends Example {
     return RIGHT;
   }
 
-  /** One line of each rank, in rank order. Collective. */
+  /** Prints one line per rank, in rank order. Collective. */
   private void strategy(GradientSync sync, String title, String line) {
     print(sync, "%s", title);
     for (String each : gatherLines(sync, "rank " + sync.rank() + ": " + line)) {
@@ -132,7 +132,7 @@ public class DeviceSelection extends Example {
         + (System.getenv(VISIBLE) == null ? "" : " among those of " + VISIBLE + "=" + visible());
   }
 
-  /** What CUDA_VISIBLE_DEVICES calls a GPU that this process sees under a number. */
+  /** Returns the entry of CUDA_VISIBLE_DEVICES for a GPU that this process sees under a number. */
   private static String entry(int ordinal) {
     String visible = System.getenv(VISIBLE);
     String[] entries = visible == null ? new String[0] : visible.split(",");
@@ -144,7 +144,7 @@ public class DeviceSelection extends Example {
     return value == null ? "not set" : value;
   }
 
-  /** Why there is no GPU here, or null if there is one. */
+  /** Returns why there is no GPU, or null if there is one. */
   private static String hereOrReason() {
     try {
       CudaGpu.visible();

@@ -8,11 +8,11 @@ public final class DriverCall {
   private DriverCall() {}
 
   /**
-   * Refuses a result that is not success.
+   * Throws if a result is not success.
    *
    * @param result the code that the driver returned
-   * @param call its name
-   * @param what for example {@code gpu=0, bytes=1024}
+   * @param call the call's name
+   * @param what describes the arguments, for example {@code gpu=0, bytes=1024}
    */
   public static void check(int result, String call, String what) {
     if (result != CUresult.CUDA_SUCCESS) {

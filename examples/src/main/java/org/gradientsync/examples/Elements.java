@@ -8,12 +8,11 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Float16;
 
 /**
- * Some elements of a buffer at a time, each as its raw bits in a long, which makes one comparison
- * serve all types. Buffers may be larger than a Java array can be. Not safe for use by several
- * threads.
+ * Some elements of a buffer at a time, as raw bits in longs, so that one comparison serves all
+ * types. A buffer may be larger than a Java array. Not thread-safe.
  */
 final class Elements {
-  /** How many there can be at a time. */
+  /** The largest number of elements at a time. */
   static final int MOST = 1 << 16;
 
   private static final long SHORT_BITS = 0xffffL;
@@ -27,7 +26,7 @@ final class Elements {
     memory = ByteBuffer.allocateDirect(MOST * type.sizeInBytes()).order(ByteOrder.nativeOrder());
   }
 
-  /** How many of a buffer's elements there are from one on, at most {@link #MOST}. */
+  /** Returns how many elements of a buffer follow from an index on, at most {@link #MOST}. */
   static int count(DeviceBuffer buffer, long first) {
     return (int) Math.min(MOST, buffer.count() - first);
   }
@@ -50,21 +49,24 @@ final class Elements {
     };
   }
 
-  /** Copies the first ones into a buffer. */
+  /** Copies the first elements into a buffer. */
   void copyTo(DeviceBuffer buffer, long first, int count) {
     try (DeviceBuffer part = buffer.slice(first, count)) {
       part.copyFrom(memory.duplicate().order(memory.order()).limit(count * type.sizeInBytes()));
     }
   }
 
-  /** Copies elements of a buffer here. */
+  /** Copies elements from a buffer. */
   void copyFrom(DeviceBuffer buffer, long first, int count) {
     try (DeviceBuffer part = buffer.slice(first, count)) {
       part.copyTo(memory.duplicate().order(memory.order()).limit(count * type.sizeInBytes()));
     }
   }
 
-  /** To a floating-point type's bits; a value that comes from a float is rounded once only. */
+  /**
+   * Converts a number to a floating-point type's bits. A value that was a float is rounded only
+   * once.
+   */
   static long bits(DataType type, double value) {
     return switch (type) {
       case FLOAT16 -> Float16.fromFloat((float) value) & SHORT_BITS;
@@ -75,7 +77,7 @@ final class Elements {
     };
   }
 
-  /** What a floating-point type's bits mean. */
+  /** Converts a floating-point type's bits to a number. */
   static double value(DataType type, long bits) {
     return switch (type) {
       case FLOAT16 -> Float16.toFloat((short) bits);

@@ -16,10 +16,11 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * A program with ranks: running under a launcher or embedded, printing once for all of them.
+ * A program with ranks. It runs under a launcher or with embedded ranks, and prints once for all
+ * ranks.
  *
- * <p>With {@code --local} all ranks run {@link #run} on the same object, each on its own thread, so
- * what belongs to one rank is kept in local variables. Fields hold options, which no rank changes.
+ * <p>With {@code --local} all ranks run {@link #run} on the same object, each on its own thread. So
+ * the state of a rank belongs in local variables; fields hold options, which no rank changes.
  */
 @Command(
     exitCodeList = {
@@ -29,7 +30,7 @@ import picocli.CommandLine.Option;
       Example.CANNOT_RUN + ":It could not run here, or a rank was lost."
     })
 abstract class Example extends Program {
-  /** Of a line that a rank sends to rank 0. */
+  /** The size of a line that a rank sends to rank 0. */
   private static final int LINE_BYTES = 256;
 
   @Option(
@@ -44,29 +45,32 @@ abstract class Example extends Program {
       description = "host or cuda (default: a GPU where every rank has one, otherwise the host).")
   private String device;
 
-  /** Sets what the options say about the sync. */
+  /** Applies the program's options to a sync. */
   void configure(GradientSync.Builder builder) {
-    // most programs take what is fastest
+    // by default use the fastest reducer
   }
 
   /**
-   * Runs as one rank.
+   * Runs one rank.
    *
-   * @return the exit code, which all ranks have agreed on
+   * @return the exit code, the same on all ranks
    */
   abstract int run(GradientSync sync);
 
-  /** Options that each rank may give in its own way. */
+  /** Returns the options that may differ from rank to rank. */
   Set<String> ownOptions() {
     return Set.of();
   }
 
-  /** How many ranks to run as threads of this JVM, or null for those that a launcher started. */
+  /**
+   * Returns how many ranks to run as threads of this JVM, or null for those that a launcher
+   * started.
+   */
   Integer embeddedRanks() {
     return local;
   }
 
-  /** Refuses values of the program's own options that make no sense, with {@link #badUse}. */
+  /** Refuses invalid values of the program's own options, with {@link #badUse}. */
   abstract void checkOptions();
 
   @Override
@@ -102,7 +106,7 @@ abstract class Example extends Program {
     return code.get();
   }
 
-  /** A builder with what the options say, for programs that need further syncs. */
+  /** Applies all options to a builder, for programs that need more syncs. */
   final GradientSync.Builder configured(GradientSync.Builder builder) {
     if (device != null) {
       builder.device(device.toLowerCase(Locale.ROOT));
@@ -121,7 +125,7 @@ abstract class Example extends Program {
     requireNoMpirun("--local");
   }
 
-  /** Each of mpirun's processes would start all the ranks again, none knowing of the others. */
+  /** Refuses mpirun, because each of its processes would start all ranks itself. */
   final void requireNoMpirun(String starter) {
     if (isOneOfSeveral()) {
       throw badUse(starter + " starts the ranks itself, so run it without mpirun");
@@ -134,26 +138,26 @@ abstract class Example extends Program {
     }
   }
 
-  /** Whether {@code --device host} was given. */
+  /** Returns whether {@code --device host} was given. */
   final boolean onHost() {
     return "host".equalsIgnoreCase(device);
   }
 
-  /** Prints a line of the program's output, once for all ranks. */
+  /** Prints a line of output, once for all ranks. */
   final void print(GradientSync sync, String format, Object... values) {
     if (sync.rank() == 0) {
       print(format, values);
     }
   }
 
-  /** Prints on the error output what is wrong, once for all ranks, which all know it. */
+  /** Prints an error that all ranks know, once for all ranks. */
   final void complain(GradientSync sync, String sentence) {
     if (sync.rank() == 0) {
       printError("%s", sentence);
     }
   }
 
-  /** Says what is being done, for those who wait long enough to wonder. */
+  /** Shows the current stage to users who wait a long time. */
   final void stage(GradientSync sync, String stage) {
     if (sync.rank() == 0) {
       stage(stage);
@@ -161,7 +165,7 @@ abstract class Example extends Program {
   }
 
   /**
-   * Prints what training ends with.
+   * Prints the result of a training.
    *
    * @return the exit code
    */
@@ -176,7 +180,7 @@ abstract class Example extends Program {
     return sameWeights && finite ? RIGHT : WRONG;
   }
 
-  /** Whether something is so on every rank; the same answer on all of them. Collective. */
+  /** Returns on all ranks whether something is true on every rank. Collective. */
   static boolean everywhere(GradientSync sync, boolean here) {
     long[] all = {here ? 1 : 0};
     sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.MIN);
@@ -184,9 +188,9 @@ abstract class Example extends Program {
   }
 
   /**
-   * A line of text from every rank, in rank order. Collective.
+   * Gathers a line of text from every rank, in rank order. Collective.
    *
-   * @return on rank 0 all ranks' lines; elsewhere nothing
+   * @return all ranks' lines on rank 0, nothing elsewhere
    */
   static List<String> gatherLines(GradientSync sync, String line) {
     ByteBuffer own = ByteBuffer.allocate(LINE_BYTES); // the same size on all ranks
@@ -205,8 +209,9 @@ abstract class Example extends Program {
   }
 
   /**
-   * Random numbers that differ from rank to rank and are the same in every run. Seeds that are
-   * simply counted up could give ranks the same stream, a few numbers shifted; splitting does not.
+   * Returns random numbers that differ from rank to rank, and are the same in every run.
+   * Consecutive seeds could give ranks the same stream, shifted by a few numbers; splitting does
+   * not.
    */
   static SplittableRandom random(long seed, int rank) {
     SplittableRandom root = new SplittableRandom(seed);

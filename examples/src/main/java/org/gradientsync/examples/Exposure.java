@@ -6,12 +6,12 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
 
-/** Adds up what the averages of buckets take, and how much of that the steps wait for. */
+/** Adds up how long the averages of buckets take, and how long the steps wait for them. */
 final class Exposure {
   private double duration;
   private double exposed;
 
-  /** Begins. */
+  /** Starts observing. */
   void start(GradientSync sync) {
     sync.observe(this::add);
   }
@@ -24,8 +24,8 @@ final class Exposure {
   }
 
   /**
-   * Puts the means over all ranks and steps into the results, when all averages have been told.
-   * Collective.
+   * Adds the means over all ranks and steps to the results. Call it after all averages have been
+   * reported. Collective.
    */
   void putInto(Map<String, Object> results, GradientSync sync, long steps) {
     double[] sums = {duration, exposed};

@@ -14,14 +14,14 @@ import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.spi.Resources;
 
 /**
- * A backward pass's deltas: the loss's derivatives by each layer's products. Each one needs the one
- * of the layer above, and nothing needs a gradient. So deltas have a stream of their own, beside
- * the gradients: what one product's last blocks leave free of the GPU, the other's first blocks
- * take. With one stream a product for which a few processors are missing, because averages have
- * them, takes a turn more, and most of the GPU has nothing to do in it.
+ * Computes the deltas of a backward pass: the derivatives of the loss with respect to each layer's
+ * products. A delta needs the delta of the layer above, but no gradient. So the deltas have their
+ * own stream beside the gradients', and the first blocks of one product use what the last blocks of
+ * another leave free. With one stream, a product that lacks a few SMs, because averages use them,
+ * takes one more wave in which most of the GPU is idle.
  */
 final class GpuDeltas implements AutoCloseable {
-  /** How many take turns in memory: enough that a delta seldom waits for a gradient. */
+  /** The number of delta buffers in rotation. With three, a delta seldom waits for a gradient. */
   private static final int TURNS = 3;
 
   private final CudaBlas blas;
@@ -41,13 +41,14 @@ final class GpuDeltas implements AutoCloseable {
   private boolean graphs;
 
   /**
-   * Deltas of zero.
+   * Creates deltas of zero.
    *
-   * @param gradients the stream of everything else
-   * @param weights each layer's
-   * @param outputs each layer's; the last one's end, in the forward pass, as its delta
-   * @param module has the kernel {@code mask}, which makes a delta 0 where the output is
-   * @param widths the inputs, and the outputs of each layer
+   * @param gradients the stream of all other work
+   * @param weights the weights of each layer
+   * @param outputs the outputs of each layer; the forward pass replaces those of the last layer
+   *     with its delta
+   * @param module has the kernel {@code mask}, which sets a delta to 0 where the output is 0
+   * @param widths the number of inputs, and the number of outputs of each layer
    */
   GpuDeltas(
       CudaDevice gpu,
@@ -110,13 +111,13 @@ final class GpuDeltas implements AutoCloseable {
     graphs = true;
   }
 
-  /** Enqueues the delta of a layer below the last, after that of the layer above. */
+  /** Enqueues the delta of a layer below the last one. Call it after the layer above. */
   void enqueue(int layer) {
     if (layer == last - 1) {
       passed.record(gradients);
       stream.waitFor(passed);
     } else if (layer + TURNS < last) {
-      stream.waitFor(read.get(layer + TURNS)); // this delta takes its memory
+      stream.waitFor(read.get(layer + TURNS)); // this delta reuses its memory
     }
     if (graphs) {
       repeated.get(layer).enqueue();
@@ -142,26 +143,26 @@ final class GpuDeltas implements AutoCloseable {
     masks[layer].launch(stream);
   }
 
-  /** Lets what is enqueued for the gradients from now on find a layer's delta. */
+  /** Makes later work on the gradients' stream wait for a layer's delta. */
   void await(int layer) {
     if (layer < last) {
       gradients.waitFor(ready.get(layer));
     }
   }
 
-  /** What has been enqueued for the gradients was the last that reads a layer's delta. */
+  /** Marks the end of the enqueued work that reads a layer's delta. */
   void release(int layer) {
     if (layer < last) {
       read.get(layer).record(gradients);
     }
   }
 
-  /** Waits until what it enqueued is done. */
+  /** Waits until the enqueued work is done. */
   void await() {
     stream.await();
   }
 
-  /** After cuBLAS is closed, which works on its stream. */
+  /** Closes the stream. Close cuBLAS first, because it works on this stream. */
   @Override
   public void close() {
     Resources.closeAll(parts);

@@ -15,15 +15,15 @@ import org.gradientsync.cuda.compute.PreparedLaunch;
 import org.gradientsync.spi.Resources;
 
 /**
- * The perceptron on a GPU, in FLOAT32, on the GPU's own stream and one for {@link GpuDeltas}:
- * products by cuBLAS, the rest by the kernels in mlp.cu. A step allocates nothing and waits for
- * nothing. Same calls, same bits.
+ * The perceptron on a GPU, in FLOAT32. It uses the GPU's default stream and one for {@link
+ * GpuDeltas}, with cuBLAS for products and the kernels in mlp.cu for the rest. A step allocates
+ * nothing and does not wait. The same calls give the same bits.
  */
 final class GpuMlp implements MlpEngine {
   private static final int THREADS = 256; // LOSS_THREADS in mlp.cu
   private static final int ELEMENTS_PER_THREAD = 4;
   private static final int MOST_LOSS_BLOCKS = 512;
-  private static final int WORKSPACE_BYTES = 32 << 20; // what NVIDIA recommends on Hopper
+  private static final int WORKSPACE_BYTES = 32 << 20; // NVIDIA's recommendation for Hopper
 
   private final CudaDevice gpu;
   private final CudaBlas blas;
@@ -35,7 +35,7 @@ final class GpuMlp implements MlpEngine {
   private final List<CudaBuffer> memory = new ArrayList<>();
   private final List<CudaBuffer> weights = new ArrayList<>();
 
-  /** What each layer puts out. The last one's end as the loss's derivatives: its delta. */
+  /** The outputs of each layer. The forward pass replaces the last layer's with its delta. */
   private final CudaBuffer[] outputs;
 
   private final GpuDeltas deltas;
@@ -52,18 +52,18 @@ final class GpuMlp implements MlpEngine {
   private int forwarded = -1;
 
   /**
-   * An engine with weights of zero.
+   * Creates an engine with weights of zero.
    *
-   * @param gpu where it works
-   * @param widths the inputs, and the outputs of each layer
-   * @param rows of each batch
+   * @param gpu the GPU to use
+   * @param widths the number of inputs, and the number of outputs of each layer
+   * @param rows the number of rows of each batch
    * @param tf32 whether products may be rounded for the tensor cores
    */
   GpuMlp(CudaDevice gpu, int[] widths, int rows, boolean tf32) {
     this(gpu, CudaBlas.create(gpu), widths, rows, tf32);
   }
 
-  /** An engine that closes this cuBLAS in the end. */
+  /** Creates an engine on a cuBLAS that it will close. */
   GpuMlp(CudaDevice gpu, CudaBlas blas, int[] widths, int rows, boolean tf32) {
     this.gpu = gpu;
     this.blas = blas;
@@ -92,7 +92,7 @@ final class GpuMlp implements MlpEngine {
               .prepare(
                   Grid.of((int) blocks, THREADS),
                   outputs[layers - 1],
-                  outputs[layers - 1], // the targets: a batch's, see forward
+                  outputs[layers - 1], // replaced by a batch's targets, see forward
                   sums,
                   2f / count,
                   count);
@@ -131,13 +131,13 @@ final class GpuMlp implements MlpEngine {
               .prepare(
                   covering(own.count()),
                   own,
-                  own, // the gradient: see update
+                  own, // replaced by the gradient, see update
                   0f,
                   own.count());
     }
   }
 
-  /** For a kernel of mlp.cu that goes over so many elements. */
+  /** Returns a grid for a kernel of mlp.cu over a number of elements. */
   static Grid covering(long count) {
     return Grid.covering((count + ELEMENTS_PER_THREAD - 1) / ELEMENTS_PER_THREAD, THREADS);
   }
@@ -190,9 +190,9 @@ final class GpuMlp implements MlpEngine {
   }
 
   /**
-   * From now on passes that repeat, with the same batch or the same gradient and scale, are
-   * enqueued as one graph each. Off at first. No other thread may use the GPU's stream while one is
-   * captured, which is at its second time.
+   * From now on runs each repeated pass, with the same batch or the same gradient and scale, as one
+   * graph. Off at first. The second run of a pass captures it; meanwhile no other thread may use
+   * the GPU's stream.
    */
   void useGraphs() {
     graphs = true;
@@ -221,7 +221,7 @@ final class GpuMlp implements MlpEngine {
       }
       input = output;
     }
-    squares.set(1, targets.get(batch)).launch(stream); // the last layer's relu, too
+    squares.set(1, targets.get(batch)).launch(stream); // includes the last layer's relu
   }
 
   @Override
@@ -229,10 +229,10 @@ final class GpuMlp implements MlpEngine {
     requireForward();
     CudaBuffer target = (CudaBuffer) gradient;
     if (layer > 0) {
-      deltas.enqueue(layer - 1); // first, so that the next layer's can begin early
+      deltas.enqueue(layer - 1); // first, so that the next layer's delta can start early
     }
     deltas.await(layer);
-    if (graphs && layer > 0) { // the first layer's depends on the batch
+    if (graphs && layer > 0) { // the first layer's gradient depends on the batch
       target.requireOpen();
       backwards.get(2 * layer + (accumulate ? 1 : 0)).enqueue(target, scale);
     } else {
@@ -241,7 +241,7 @@ final class GpuMlp implements MlpEngine {
     deltas.release(layer);
   }
 
-  /** One layer's part of the backward pass, and what it was given the last time. */
+  /** One layer's part of the backward pass, with its last arguments. */
   private final class Backward {
     private final Repeated repeated;
     private CudaBuffer gradient;
@@ -286,7 +286,7 @@ final class GpuMlp implements MlpEngine {
           "gradient does not fit: gradient=" + gradient + ", weights=" + weight);
     }
     if (layer > 0) {
-      deltas.await(layer - 1); // which reads these weights
+      deltas.await(layer - 1); // it reads these weights
     }
     updates[layer].set(1, (CudaBuffer) gradient).set(2, (float) rate).launch(stream);
   }
@@ -309,7 +309,7 @@ final class GpuMlp implements MlpEngine {
     }
   }
 
-  /** Waits until what it enqueued is done. */
+  /** Waits until the enqueued work is done. */
   @Override
   public void close() {
     if (!gpu.isClosed()) {

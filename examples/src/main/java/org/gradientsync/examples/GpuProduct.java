@@ -10,7 +10,7 @@ import org.gradientsync.cuda.compute.CudaBlas;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
 
-/** The product of matrices on a GPU: by cuBLAS, or by the kernel in multiply.cu. */
+/** Multiplies matrices on a GPU, with cuBLAS or with the kernel in multiply.cu. */
 final class GpuProduct {
   private static final int TILE = 16;
 
@@ -23,9 +23,9 @@ final class GpuProduct {
   }
 
   /**
-   * Some rows of C = the same rows of A times B.
+   * Computes some rows of C = A times B from the same rows of A.
    *
-   * @return how many milliseconds the multiplying alone took on the GPU
+   * @return the time of the product alone on the GPU, in milliseconds
    */
   double multiply(float[] a, float[] b, float[] c, int rows, int columns) {
     int count = rows * columns;

@@ -10,7 +10,7 @@ import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Averages a gradient whose average is known, checks every element on every rank, and times it. */
+/** Averages a gradient with a known average, checks every element on every rank, and times it. */
 @Command(
     name = "gradient-average",
     description =
@@ -94,7 +94,7 @@ public class GradientAverage extends Example {
         String iteration = i < 0 ? "warm-up" : "iteration " + (i + 1) + " of " + iterations;
         stage(sync, "computing gradients, " + iteration);
         double computed = work.compute();
-        sync.barrier(); // the time until the slowest rank has computed is not communication
+        sync.barrier(); // waiting for the slowest rank to compute is not communication
         stage(sync, "averaging, " + iteration);
         double averaged = work.communicate(() -> average(sync, buffer));
         if (i >= 0) {
@@ -111,7 +111,7 @@ public class GradientAverage extends Example {
     return right ? RIGHT : WRONG;
   }
 
-  /** The communication, apart from the computation. */
+  /** Averages. This is the communication, separate from the computation. */
   void average(GradientSync sync, DeviceBuffer buffer) {
     sync.average(buffer);
   }
@@ -159,7 +159,7 @@ public class GradientAverage extends Example {
     }
   }
 
-  /** Lets all ranks know whether all of them are right. Collective. */
+  /** Tells all ranks whether the results of all ranks are right. Collective. */
   private boolean printVerdict(GradientSync sync, long wrong) {
     print(sync, "Verifying gradient averaging correctness...");
     long[] wrongRanks = {wrong == 0 ? 0 : 1};

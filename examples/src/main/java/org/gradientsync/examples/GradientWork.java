@@ -8,25 +8,25 @@ import org.gradientsync.cuda.compute.CudaKernel;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
 
-/** A rank's work in one step of {@link GradientAverage}, and how long it takes. */
+/** A rank's work in one step of {@link GradientAverage}, with its times. */
 interface GradientWork extends AutoCloseable {
-  /** Computes the gradient, and returns when it is there: after how many milliseconds. */
+  /** Computes the gradient, waits for it, and returns the time in milliseconds. */
   double compute();
 
-  /** Averages, and returns when the average is there: after how many milliseconds. */
+  /** Averages, waits for the average, and returns the time in milliseconds. */
   double communicate(Runnable average);
 
   @Override
   void close();
 
-  /** The work where a buffer is: on the CPU, or on its GPU. */
+  /** Returns the work for a buffer, on the CPU or on the buffer's GPU. */
   static GradientWork on(DeviceBuffer buffer, Gradients gradients, int rank) {
     return buffer instanceof CudaBuffer onGpu
         ? new OnGpu(onGpu, rank)
         : new OnHost(buffer, gradients, rank);
   }
 
-  /** Computed in Java, timed by the clock of the CPU. */
+  /** Computes in Java, and measures with the CPU's clock. */
   record OnHost(DeviceBuffer buffer, Gradients gradients, int rank) implements GradientWork {
     @Override
     public double compute() {
@@ -40,18 +40,18 @@ interface GradientWork extends AutoCloseable {
       long start = System.nanoTime();
       average.run();
       if (buffer.count() > 0) {
-        gradients.read(buffer, buffer.count() - 1); // waits, where a device's calls return early
+        gradients.read(buffer, buffer.count() - 1); // waits if the device's calls return early
       }
       return Example.milliseconds(System.nanoTime() - start);
     }
 
     @Override
     public void close() {
-      // has nothing of its own
+      // nothing to close
     }
   }
 
-  /** Computed by a kernel, timed by events on the buffer's stream. */
+  /** Computes with a kernel, and measures with events on the buffer's stream. */
   final class OnGpu implements GradientWork {
     private static final int THREADS = 256;
 

@@ -4,10 +4,10 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 
 /**
- * Gradients whose average is known: element i of a rank is rank + i / 1000, rounded to the type.
+ * Gradients with a known average: element i of a rank is rank + i / 1000, rounded to the type.
  *
- * <p>The average is worked out here a second time, by the arithmetic that the library promises and
- * none of its code, so that every element can be compared bit by bit.
+ * <p>This class computes the average itself, with the arithmetic that the library promises but none
+ * of its code. So tests can compare every element bit by bit.
  */
 final class Gradients {
   private final DataType type;
@@ -15,7 +15,7 @@ final class Gradients {
   private final Elements elements;
 
   /**
-   * Gradients of one rank; not safe for use by several threads.
+   * Creates the gradients of one rank. Not thread-safe.
    *
    * @param type a floating-point type
    * @param ranks how many ranks are averaged
@@ -26,7 +26,7 @@ final class Gradients {
     elements = new Elements(type);
   }
 
-  /** What a check found in one buffer. */
+  /** The result of checking one buffer. */
   record Check(long wrong, long firstWrong, double averaged, double expected) {
     static final Check NOTHING_WRONG = new Check(0, -1, 0, 0);
 
@@ -36,10 +36,10 @@ final class Gradients {
   }
 
   /**
-   * Computes a rank's gradient. This is the part that a GPU would do.
+   * Computes a rank's gradient. In a real program a GPU would do this.
    *
-   * @param buffer where it goes
-   * @param rank whose it is
+   * @param buffer receives the gradient
+   * @param rank the rank's number
    */
   void compute(DeviceBuffer buffer, int rank) {
     for (long first = 0; first < buffer.count(); first += Elements.MOST) {
@@ -55,7 +55,7 @@ final class Gradients {
    * Compares every element with the average.
    *
    * @param buffer the averaged gradient
-   * @return how many elements have other bits, and the first of them
+   * @return the number of wrong elements, and the first one
    */
   Check check(DeviceBuffer buffer) {
     Check found = Check.NOTHING_WRONG;
@@ -76,23 +76,23 @@ final class Gradients {
     return found;
   }
 
-  /** One element of a buffer, as a number. */
+  /** Reads one element of a buffer as a number. */
   double read(DeviceBuffer buffer, long index) {
     elements.copyFrom(buffer, index, 1);
     return value(elements.get(0));
   }
 
-  /** What an element is after averaging, as a number. */
+  /** Returns an element's expected average as a number. */
   double expected(long index) {
     return value(average(index));
   }
 
-  /** The bits of one rank's element. */
+  /** Returns the bits of an element of one rank. */
   long gradient(int rank, long index) {
     return round(rank + index / 1000.0);
   }
 
-  /** The bits of the average: summed in rank order in the accumulator type, rounded once. */
+  /** Returns the bits of the average: added in rank order in the accumulator type, rounded once. */
   long average(long index) {
     return type == DataType.FLOAT64 ? averageInDouble(index) : averageInFloat(index);
   }

@@ -9,8 +9,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Heat spreads around a ring: every rank has a piece of it, with a ghost cell at either end that
- * holds its neighbor's outermost cell.
+ * Spreads heat around a ring. Every rank has a piece of the ring, with a ghost cell at each end
+ * that holds its neighbor's outermost cell.
  */
 @Command(
     name = "halo-exchange",
@@ -18,7 +18,7 @@ import picocli.CommandLine.Option;
 public class HaloExchange extends Example {
   private static final double DIFFUSIVITY = 0.25;
 
-  /** The ring is gathered into one array on rank 0. */
+  /** Limits the ring, because rank 0 gathers it into one array. */
   private static final int MOST_CELLS = 1_000_000;
 
   private static final int TO_THE_RIGHT = 1;
@@ -63,7 +63,7 @@ public class HaloExchange extends Example {
       print(sync, "The GPUs (%s) are idle: the cells are in host memory.", sync.device().name());
     }
 
-    double[] now = new double[cells + 2]; // the first and the last are ghost cells
+    double[] now = new double[cells + 2]; // the first and the last one are ghost cells
     double[] next = new double[cells + 2];
     for (int i = 0; i < cells; i++) {
       now[i + 1] = initialHeat(sync.rank() * cells + i, total);
@@ -96,8 +96,8 @@ public class HaloExchange extends Example {
   }
 
   /**
-   * The communication, apart from the computation. All ranks pass to the right, then all to the
-   * left; a rank alone is its own neighbor on either side.
+   * Exchanges the ghost cells. This is the communication, separate from the computation. All ranks
+   * send to the right, then to the left. A single rank is its own neighbor.
    */
   void exchangeGhosts(Communicator communicator, double[] piece) {
     int left = (communicator.rank() + communicator.size() - 1) % communicator.size();
@@ -116,7 +116,10 @@ public class HaloExchange extends Example {
         TO_THE_LEFT);
   }
 
-  /** The computation, apart from the communication: one step of a piece with its ghost cells. */
+  /**
+   * Computes one step of a piece with its ghost cells. This is the computation, separate from the
+   * communication.
+   */
   void diffuse(double[] now, double[] next) {
     for (int i = 1; i <= cells; i++) {
       next[i] = spread(now[i - 1], now[i], now[i + 1]);
@@ -127,13 +130,13 @@ public class HaloExchange extends Example {
     return own + DIFFUSIVITY * (left - 2 * own + right);
   }
 
-  /** A peak that is not symmetric, so that left and right cannot be mistaken for one another. */
+  /** Returns an asymmetric peak, so that mixing up left and right shows. */
   private static double initialHeat(int cell, int total) {
     double position = (double) cell / total;
     return 100 * position * position * (1 - position);
   }
 
-  /** Computes the whole ring without ghost cells, and compares bits. */
+  /** Computes the whole ring without ghost cells, and compares the bits. */
   private boolean isLikeSerial(double[] ring) {
     int total = ring.length;
     double[] now = new double[total];

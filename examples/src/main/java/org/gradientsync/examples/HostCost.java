@@ -4,14 +4,14 @@ import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 
 /**
- * What calls cost the thread that makes them, each: the time that it computed, the time that went
- * by, and the bytes of Java objects that it allocated.
+ * The cost of one call for the calling thread: CPU time, elapsed time, and bytes of Java objects
+ * allocated.
  */
 record HostCost(double cpuNanos, double wallNanos, double bytes) {
-  /** Makes one call so many times. */
+  /** Makes one call several times, and returns the mean cost. */
   static HostCost of(int times, Runnable call) {
     ThreadMXBean thread = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    thread.getCurrentThreadCpuTime(); // what the first questions allocate is not the calls'
+    thread.getCurrentThreadCpuTime(); // now, because the first queries allocate
     thread.getCurrentThreadAllocatedBytes();
     long bytes = thread.getCurrentThreadAllocatedBytes();
     long cpu = thread.getCurrentThreadCpuTime();
@@ -25,7 +25,7 @@ record HostCost(double cpuNanos, double wallNanos, double bytes) {
     return new HostCost((double) cpu / times, (double) wall / times, (double) bytes / times);
   }
 
-  /** The same for a part of what was called. */
+  /** Returns the cost of one of several equal parts of the call. */
   HostCost dividedBy(int parts) {
     return new HostCost(cpuNanos / parts, wallNanos / parts, bytes / parts);
   }

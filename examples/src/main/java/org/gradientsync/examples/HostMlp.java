@@ -9,9 +9,9 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 
 /**
- * The layers in plain Java, in float64: the same bits in every run. Every call is finished when it
- * returns. Weights are copied out of their buffers before they are used, because others write there
- * too.
+ * Computes the layers in plain Java, in float64, with the same bits in every run. Every call has
+ * finished when it returns. It copies weights out of their buffers before each use, because others
+ * write there, too.
  */
 class HostMlp implements MlpEngine {
   private record Batch(double[] inputs, double[] targets) {}
@@ -21,15 +21,16 @@ class HostMlp implements MlpEngine {
   private final List<Parameter> parameters = new ArrayList<>();
   private final List<DeviceBuffer> weights = new ArrayList<>();
   private final List<Batch> batches = new ArrayList<>();
-  private final double[][] values; // of each layer's weights
-  private final double[][] sums; // of each layer's gradient
-  private final double[][] outputs; // of each layer
-  private final double[][] slopes; // of the loss, by each layer's outputs
-  private final double[] byInput; // the weights of one layer, transposed
+  private final double[][] values; // the weights of each layer
+  private final double[][] sums; // the gradient sums of each layer
+  private final double[][] outputs; // the outputs of each layer
+  // the derivatives of the loss with respect to each layer's outputs
+  private final double[][] slopes;
+  private final double[] byInput; // one layer's weights, transposed
   private Batch batch;
   private double loss;
 
-  /** An engine whose weights are zero. */
+  /** Creates an engine with weights of zero. */
   HostMlp(GradientSync sync, int[] widths, int rows) {
     this.rows = rows;
     layers = layers(widths);
@@ -49,7 +50,7 @@ class HostMlp implements MlpEngine {
     byInput = new double[Arrays.stream(layers).mapToInt(Layer::count).max().orElse(0)];
   }
 
-  /** The layers between widths. */
+  /** Returns the layers between consecutive widths. */
   static Layer[] layers(int[] widths) {
     Layer[] layers = new Layer[widths.length - 1];
     Arrays.setAll(layers, i -> new Layer(widths[i], widths[i + 1]));
@@ -99,7 +100,7 @@ class HostMlp implements MlpEngine {
       for (int i = 0; i < own.length; i++) {
         own[i] = 2 * (outputs[layer][i] - batch.targets[i]) / own.length;
       }
-    } // otherwise the layer after this one has written them
+    } // otherwise the layer above has written them
     layers[layer].mask(outputs[layer], rows, own);
     double[] sum = sums[layer];
     if (accumulate) {

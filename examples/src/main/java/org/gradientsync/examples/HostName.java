@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The name of this machine, as it calls itself: no network is asked, which may not know it. */
+/** The name of this machine according to its kernel, because the network may not know it. */
 public final class HostName {
   private static final Path KERNEL = Path.of("/proc/sys/kernel/hostname");
 
@@ -13,7 +13,7 @@ public final class HostName {
   /**
    * Asks the kernel.
    *
-   * @return the name, or "localhost" where it cannot be found out
+   * @return the name, or "localhost" if it is unknown
    */
   public static String get() {
     try {

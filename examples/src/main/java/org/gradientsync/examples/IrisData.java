@@ -12,9 +12,10 @@ import java.util.random.RandomGenerator;
 import org.gradientsync.UnavailableException;
 
 /**
- * Fisher's irises: 150 flowers of three kinds, four measurements of each. They come in random
- * order, over and over; some are kept apart for testing. Measurements are standardized by those
- * that are trained on; a constant 1 comes after them, because layers have no bias.
+ * Fisher's irises: 150 flowers of three kinds, with four measurements each. Training uses them in
+ * random order, over and over; some are held out for testing. The training flowers' means and
+ * deviations standardize all measurements. A constant 1 follows the measurements, because layers
+ * have no bias.
  */
 final class IrisData implements MlpData {
   static final int INPUTS = 5;
@@ -24,7 +25,7 @@ final class IrisData implements MlpData {
 
   private static final int MEASUREMENTS = 4;
   private static final int MOST_CENTIMETRES = 1000;
-  private static final String RESOURCE = "/iris.dat"; // of deeplearning4j-core
+  private static final String RESOURCE = "/iris.dat"; // from deeplearning4j-core
 
   private final double[][] flowers = new double[TRAINING + TESTING][];
   private final int[] kinds = new int[TRAINING + TESTING];
@@ -34,9 +35,9 @@ final class IrisData implements MlpData {
   }
 
   /**
-   * Data from lines of text: four measurements and a kind each, with commas between them.
+   * Parses lines of text: four measurements and a kind each, separated by commas.
    *
-   * @throws UnavailableException if they are anything else
+   * @throws UnavailableException if the lines are not in this format
    */
   IrisData(long seed, List<String> lines) {
     if (lines.size() != TRAINING + TESTING) {
@@ -140,11 +141,11 @@ final class IrisData implements MlpData {
   }
 
   /**
-   * How many flowers are recognized: the largest output is that of their kind.
+   * Returns the share of flowers whose largest output is that of their kind.
    *
-   * @param weights of each layer, outputs x inputs
-   * @param testing whether those that are not trained on are asked for, or those that are
-   * @return a fraction, from 0 to 1
+   * @param weights the weights of each layer, outputs x inputs
+   * @param testing whether to use the held-out flowers instead of the training flowers
+   * @return a fraction from 0 to 1
    */
   double accuracy(Layer[] layers, double[][] weights, boolean testing) {
     int from = testing ? TRAINING : 0;

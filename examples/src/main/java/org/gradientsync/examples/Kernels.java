@@ -4,11 +4,11 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 
-/** The programs' own kernels: PTX that the build made of the files in src/main/cuda. */
+/** Loads the programs' own kernels: the PTX that the build makes from src/main/cuda. */
 final class Kernels {
   private Kernels() {}
 
-  /** The PTX of a .cu file, by its name without the ending. */
+  /** Returns the PTX of a .cu file, by its name without the extension. */
   static String ptx(String name) {
     try (InputStream in = Kernels.class.getResourceAsStream(name + ".ptx")) {
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);

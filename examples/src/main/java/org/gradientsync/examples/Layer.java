@@ -3,16 +3,17 @@ package org.gradientsync.examples;
 import java.util.Arrays;
 
 /**
- * One layer of a perceptron in plain Java: a matrix product, then ReLU. Matrices lie row by row in
- * arrays. Each element is a sum in a fixed order, so results do not depend on how rows are divided.
+ * One layer of a perceptron in plain Java: a matrix product, then ReLU. Matrices are row-major
+ * arrays. Each element is a sum in a fixed order, so results do not depend on how the rows are
+ * divided.
  */
 record Layer(int inputs, int outputs) {
-  /** The number of weights: a matrix of outputs x inputs. */
+  /** Returns the number of weights, a matrix of outputs x inputs. */
   int count() {
     return inputs * outputs;
   }
 
-  /** The weights in the order that {@link #forward} takes: inputs x outputs. */
+  /** Transposes the weights to inputs x outputs, as {@link #forward} takes them. */
   void transpose(double[] weights, double[] byInput) {
     for (int o = 0; o < outputs; o++) {
       for (int i = 0; i < inputs; i++) {
@@ -21,7 +22,7 @@ record Layer(int inputs, int outputs) {
     }
   }
 
-  /** What comes out for rows of x, from one row to before another. */
+  /** Computes the outputs for the rows of x from {@code from} to before {@code to}. */
   void forward(double[] x, int from, int to, double[] byInput, double[] y) {
     Arrays.fill(y, from * outputs, to * outputs, 0);
     for (int row = from; row < to; row++) {
@@ -29,7 +30,7 @@ record Layer(int inputs, int outputs) {
       for (int i = 0; i < inputs; i++) {
         double factor = x[row * inputs + i];
         int in = i * outputs;
-        for (int o = 0; o < outputs; o++) { // along memory, which the JIT compiler vectorizes
+        for (int o = 0; o < outputs; o++) { // contiguous, so that the JIT compiler vectorizes
           y[out + o] += factor * byInput[in + o];
         }
       }
@@ -39,7 +40,7 @@ record Layer(int inputs, int outputs) {
     }
   }
 
-  /** Leaves of the slopes only those at which ReLU has a slope. */
+  /** Clears the slopes where ReLU has slope 0. */
   void mask(double[] y, int rows, double[] slopes) {
     for (int i = 0; i < rows * outputs; i++) {
       if (!(y[i] > 0)) {
@@ -48,7 +49,7 @@ record Layer(int inputs, int outputs) {
     }
   }
 
-  /** Adds the slopes of the loss by the weights, times scale. */
+  /** Adds the derivatives of the loss with respect to the weights, times scale. */
   void addGradient(double[] slopes, double[] x, int rows, double scale, double[] gradient) {
     for (int row = 0; row < rows; row++) {
       for (int o = 0; o < outputs; o++) {
@@ -60,7 +61,7 @@ record Layer(int inputs, int outputs) {
     }
   }
 
-  /** The slopes of the loss by this layer's inputs. */
+  /** Computes the derivatives of the loss with respect to this layer's inputs. */
   void backward(double[] slopes, double[] weights, int rows, double[] inputSlopes) {
     Arrays.fill(inputSlopes, 0, rows * inputs, 0);
     for (int row = 0; row < rows; row++) {

@@ -13,8 +13,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Data-parallel training in its smallest form: every rank has its own rows of data and all of the
- * weights, and the ranks average their gradients after each step.
+ * Data-parallel training in its smallest form. Every rank has its own rows of data and all weights,
+ * and the ranks average their gradients in each step.
  */
 @Command(
     name = "linear-regression",
@@ -88,8 +88,8 @@ public class LinearRegression extends Example {
     float[] weights = firstGuess(sync);
     float[] gradient = new float[weights.length];
     double loss = Double.NaN;
-    // One buffer for all gradients, allocated once: an average costs the same for one number as for
-    // thousands, and what a reducer prepares for a buffer serves every step.
+    // One buffer for all gradients, allocated once. An average of thousands of numbers costs the
+    // same as one of a single number, and the reducer prepares a buffer only once.
     try (DeviceBuffer gradients = sync.allocate(DataType.FLOAT32, weights.length)) {
       for (int step = 0; step < steps; step++) {
         stage(sync, "training, step " + step + " of " + steps);
@@ -111,15 +111,15 @@ public class LinearRegression extends Example {
     return printVerdict(sync, haveSameWeights(sync, weights), !diverged);
   }
 
-  /** The communication, apart from the computation. */
+  /** Averages the gradients. This is the communication, separate from the computation. */
   void average(GradientSync sync, DeviceBuffer gradients) {
     sync.average(gradients);
   }
 
-  /** A rank's part of the data: rows of features, one after the other, and what they lead to. */
+  /** A rank's part of the data: rows of features, and one target per row. */
   record Data(float[] x, float[] y) {}
 
-  /** The weights of the features, and as the last one the intercept. */
+  /** Returns the weights of the features, then the intercept. */
   private float[] weights(RandomGenerator random) {
     float[] weights = new float[features + 1];
     for (int i = 0; i < weights.length; i++) {
@@ -140,7 +140,7 @@ public class LinearRegression extends Example {
     return new Data(x, y);
   }
 
-  /** Every rank guesses differently; rank 0's guess is the one that all start with. */
+  /** Guesses differently on every rank, then takes rank 0's guess. */
   private float[] firstGuess(GradientSync sync) {
     float[] guess = weights(random(FIRST_GUESS_SEED, sync.rank()));
     try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, guess.length)) {
@@ -151,7 +151,10 @@ public class LinearRegression extends Example {
     return guess;
   }
 
-  /** The computation, apart from the communication: the gradient of this rank's mean squares. */
+  /**
+   * Computes the gradient of this rank's mean squared error. This is the computation, separate from
+   * the communication.
+   */
   void computeGradient(Data data, float[] weights, float[] gradient) {
     double[] sums = new double[gradient.length];
     for (int row = 0; row < rows; row++) {
@@ -174,7 +177,7 @@ public class LinearRegression extends Example {
     return sum;
   }
 
-  /** The mean squared error over the rows of all ranks. Collective. */
+  /** Returns the mean squared error over the rows of all ranks. Collective. */
   private double averageLoss(GradientSync sync, Data data, float[] weights) {
     double squares = 0;
     for (int row = 0; row < rows; row++) {
@@ -195,8 +198,8 @@ public class LinearRegression extends Example {
   }
 
   /**
-   * All ranks must have ended with the same bits. Nothing but equal averages keeps them equal: the
-   * weights themselves were sent at the start only. Collective.
+   * Returns whether all ranks ended with the same bits. Only equal averages keep the weights equal,
+   * because the ranks exchange the weights only at the start. Collective.
    */
   private static boolean haveSameWeights(GradientSync sync, float[] weights) {
     int[] own = new int[weights.length];

@@ -9,11 +9,11 @@ import jcuda.driver.JCudaDriver;
 /**
  * A copy that can be enqueued any number of times.
  *
- * @param gpu the GPU that does it
- * @param from for example {@code GPU 0}
- * @param to for example {@code host}
- * @param throughHost whether it goes from GPU to GPU for want of peer access
- * @param step enqueues it
+ * @param gpu the GPU that copies
+ * @param from the source, for example {@code GPU 0}
+ * @param to the destination, for example {@code host}
+ * @param throughHost whether GPUs without peer access copy through the host
+ * @param step enqueues the copy
  */
 public record LinkCopy(LinkGpu gpu, String from, String to, boolean throughHost, Step step) {
   private static final String HOST = "host";
@@ -21,14 +21,14 @@ public record LinkCopy(LinkGpu gpu, String from, String to, boolean throughHost,
   /** Enqueues a copy while its GPU's context is current. */
   public interface Step {
     /**
-     * Enqueues it.
+     * Enqueues the copy.
      *
-     * @param stream of that GPU
+     * @param stream a stream of that GPU
      */
     void enqueue(CUstream stream);
   }
 
-  /** From GPU to GPU, done by the one that sends. */
+  /** Returns a copy between GPUs, made by the sending one. */
   static LinkCopy between(LinkGpu from, LinkGpu to, boolean throughHost, long bytes) {
     return new LinkCopy(
         from,

@@ -9,11 +9,11 @@ import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 
 /**
- * One GPU with memory to copy from and to. Its primary context is left as it is at the end: other
- * libraries of the process may use it.
+ * A GPU with memory to copy from and to. It does not reset its primary context at the end, because
+ * other libraries of the process may use it.
  */
 public final class LinkGpu implements AutoCloseable {
-  // The driver's error codes.
+  // CUDA error codes.
   private static final int UNSUPPORTED = 217;
   private static final int ALREADY_ENABLED = 704;
   private static final int TOO_MANY_PEERS = 711;
@@ -25,10 +25,10 @@ public final class LinkGpu implements AutoCloseable {
   private final CUdeviceptr target;
 
   /**
-   * Opens a GPU; JCuda's natives have been loaded by {@code CudaGpu.visible()}.
+   * Opens a GPU. {@code CudaGpu.visible()} must have loaded JCuda's natives.
    *
-   * @param ordinal which one of those that this process sees
-   * @param bytes of each of its two pieces of memory
+   * @param ordinal its number among the GPUs that this process sees
+   * @param bytes the size of each of its two buffers
    */
   public LinkGpu(int ordinal, long bytes) {
     this.ordinal = ordinal;
@@ -46,7 +46,7 @@ public final class LinkGpu implements AutoCloseable {
   }
 
   /**
-   * How people call it.
+   * Returns the GPU's name for users.
    *
    * @return for example {@code GPU 0}
    */
@@ -55,42 +55,42 @@ public final class LinkGpu implements AutoCloseable {
   }
 
   /**
-   * Its primary context.
+   * Returns the GPU's primary context.
    *
-   * @return retained for as long as this object is open
+   * @return the context, retained while this object is open
    */
   public CUcontext context() {
     return context;
   }
 
   /**
-   * The memory to copy from.
+   * Returns the memory to copy from.
    *
-   * @return where it begins
+   * @return its address
    */
   public CUdeviceptr source() {
     return source;
   }
 
   /**
-   * The memory to copy to.
+   * Returns the memory to copy to.
    *
-   * @return where it begins
+   * @return its address
    */
   public CUdeviceptr target() {
     return target;
   }
 
-  /** The driver's calls go to the calling thread's current context. */
+  /** Makes this GPU's context current on the calling thread, where the driver's calls use it. */
   public void makeCurrent() {
     check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent", what());
   }
 
   /**
-   * Opens the way straight to another GPU's memory, where there is one.
+   * Enables peer access to another GPU's memory, if possible.
    *
    * @param peer the other GPU
-   * @return whether there is one
+   * @return whether there is peer access
    */
   public boolean enableAccess(LinkGpu peer) {
     int[] can = new int[1];
@@ -113,7 +113,7 @@ public final class LinkGpu implements AutoCloseable {
   }
 
   /**
-   * How errors call it.
+   * Returns the GPU's name for error texts.
    *
    * @return for example {@code gpu=0}
    */

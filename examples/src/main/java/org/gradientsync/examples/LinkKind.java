@@ -7,24 +7,24 @@ import java.util.Locale;
 import java.util.function.Function;
 
 /**
- * Figures of links that can be compared with each other: one for each pair that was measured.
+ * Comparable figures of links, one for each measured pair.
  *
  * @param name what was measured, for example {@code GPU to GPU, one way}
- * @param unit of the figures
- * @param higherIsBetter whether it is a bandwidth, not a time
- * @param links what was measured where
+ * @param unit the figures' unit
+ * @param higherIsBetter true for a bandwidth, false for a time
+ * @param links the measured links
  */
 public record LinkKind(String name, String unit, boolean higherIsBetter, List<Link> links) {
-  /** A link that has less than this share of its kind's median is slow. */
+  /** A link is slow if it has less than this share of its kind's median. */
   static final double SLOW = 0.8;
 
   /**
-   * One direction of one connection.
+   * One direction of a connection.
    *
-   * @param from for example {@code GPU 0}
-   * @param to for example {@code host}
+   * @param from the source, for example {@code GPU 0}
+   * @param to the destination, for example {@code host}
    * @param value the figure
-   * @param throughHost whether it had to go through the host, for want of peer access
+   * @param throughHost whether the copy went through the host, for lack of peer access
    */
   public record Link(String from, String to, double value, boolean throughHost) {
     @Override
@@ -34,7 +34,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
   }
 
   /**
-   * The middle one of the figures.
+   * Returns the median of the figures.
    *
    * @return in their unit
    */
@@ -42,7 +42,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
     return Program.median(links.stream().mapToDouble(Link::value).toArray());
   }
 
-  /** The links that are slower than the rest, in their order. */
+  /** Returns the links that are slower than the rest, in order. */
   List<Link> slow() {
     if (links.isEmpty()) {
       return List.of();
@@ -51,13 +51,13 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
     return links.stream().filter(link -> shareOf(link.value(), median) < SLOW).toList();
   }
 
-  /** How good a figure is beside the median: 1 is as good, 0.5 half as good. */
+  /** Returns how good a figure is compared to the median: 1 is as good, 0.5 half as good. */
   private double shareOf(double value, double median) {
     return higherIsBetter ? value / median : median / value;
   }
 
   /**
-   * Which links are slow.
+   * Describes the slow links.
    *
    * @return one line for each
    */
@@ -77,7 +77,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
         .toList();
   }
 
-  /** The figures as a matrix: a row for each end that sends, a column for each that receives. */
+  /** Returns the figures as a matrix: a row for each sender, a column for each receiver. */
   List<String> lines() {
     List<String> senders = ends(Link::from);
     List<String> receivers = ends(Link::to);
@@ -97,7 +97,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
     return lines;
   }
 
-  /** Each end once, GPU 2 before GPU 10. */
+  /** Returns each end once, with GPU 2 before GPU 10. */
   private List<String> ends(Function<Link, String> end) {
     return links.stream()
         .map(end)
@@ -117,7 +117,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
         .orElse("-");
   }
 
-  /** The first column to the left, the others to the right. */
+  /** Aligns the first column to the left, and the others to the right. */
   private static List<String> aligned(List<List<String>> rows) {
     List<String> lines = new ArrayList<>();
     for (List<String> row : rows) {

@@ -9,7 +9,7 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 
-/** A stream of one GPU, and the time between two points in it, taken by the GPU. */
+/** A stream of one GPU that measures the time between two points in it. */
 final class LinkLane implements AutoCloseable {
   private static final int NOT_READY = 600; // CUDA_ERROR_NOT_READY
 
@@ -42,13 +42,13 @@ final class LinkLane implements AutoCloseable {
     record(end);
   }
 
-  /** Lets what is enqueued from now on wait for another lane's end. */
+  /** Makes later work wait for another lane's end. */
   void waitForEndOf(LinkLane other) {
     gpu.makeCurrent();
     check(JCudaDriver.cuStreamWaitEvent(stream, other.end, 0), "cuStreamWaitEvent", gpu.what());
   }
 
-  /** Whether the GPU has come to the start. */
+  /** Returns whether the GPU has reached the start. */
   boolean hasStarted() {
     gpu.makeCurrent();
     int result = JCudaDriver.cuEventQuery(start);
@@ -64,7 +64,7 @@ final class LinkLane implements AutoCloseable {
     check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize", gpu.what());
   }
 
-  /** From start to end, both of which have been reached. */
+  /** Returns the time from start to end. The GPU must have reached both. */
   double seconds() {
     gpu.makeCurrent();
     float[] milliseconds = new float[1];

@@ -11,10 +11,10 @@ import jcuda.driver.JCudaDriver;
 
 /** Measures the links of all GPUs that this process sees. */
 public final class LinkMeter implements AutoCloseable {
-  /** Of the copies whose latency is taken. */
+  /** The size of the copies that measure latency. */
   static final int SMALL_BYTES = 4;
 
-  /** How many of them follow each other: enough that the events at both ends weigh nothing. */
+  /** The number of small copies in a row, large enough to make the events' own time negligible. */
   static final int SMALL_COPIES = 100;
 
   /** A copy that keeps a stream busy for longer than the host needs to enqueue a few others. */
@@ -32,9 +32,9 @@ public final class LinkMeter implements AutoCloseable {
   /**
    * Opens GPUs 0 to {@code count} - 1.
    *
-   * @param count how many
-   * @param bytes of each copy whose bandwidth is taken
-   * @param repeats of which the median is taken
+   * @param count how many GPUs
+   * @param bytes the size of each copy that measures bandwidth
+   * @param repeats the number of measurements for each median
    */
   public LinkMeter(int count, long bytes, int repeats) {
     this.bytes = bytes;
@@ -66,16 +66,16 @@ public final class LinkMeter implements AutoCloseable {
   }
 
   /**
-   * How many GPUs there are.
+   * Returns the number of GPUs.
    *
-   * @return as many as were asked for
+   * @return as many as requested
    */
   public int count() {
     return gpus.size();
   }
 
   /**
-   * A large copy from one GPU to another.
+   * Returns a large copy from one GPU to another.
    *
    * @param from the GPU that sends
    * @param to the GPU that receives
@@ -91,7 +91,7 @@ public final class LinkMeter implements AutoCloseable {
   }
 
   /**
-   * A copy from the first half of the host's memory.
+   * Returns a copy from the first half of the host's memory.
    *
    * @param gpu the GPU that receives
    * @return the copy, not yet enqueued
@@ -101,7 +101,7 @@ public final class LinkMeter implements AutoCloseable {
   }
 
   /**
-   * A copy to the second half of the host's memory.
+   * Returns a copy to the second half of the host's memory.
    *
    * @param gpu the GPU that sends
    * @return the copy, not yet enqueued
@@ -111,10 +111,10 @@ public final class LinkMeter implements AutoCloseable {
   }
 
   /**
-   * The bandwidth of copies that run at the same time.
+   * Measures the bandwidth of copies that run at the same time.
    *
-   * @param copies no two of them alike
-   * @return GB/s of each: the median of all repeats
+   * @param copies different copies
+   * @return each copy's bandwidth in GB/s, the median of all repeats
    */
   public List<LinkKind.Link> bandwidth(List<LinkCopy> copies) {
     double[][] rates = new double[copies.size()][repeats];
@@ -132,7 +132,7 @@ public final class LinkMeter implements AutoCloseable {
         .toList();
   }
 
-  /** Streams for copies that run at the same time. */
+  /** The streams of copies that run at the same time. */
   private record Lanes(List<LinkLane> lanes) implements AutoCloseable {
     static Lanes of(List<LinkCopy> copies) {
       return new Lanes(copies.stream().map(copy -> new LinkLane(copy.gpu())).toList());
@@ -144,7 +144,7 @@ public final class LinkMeter implements AutoCloseable {
     }
   }
 
-  /** All start when a first copy is over, during which the host has enqueued them. */
+  /** Starts all copies together, after a first one during which the host enqueues them. */
   private static void runTogether(List<LinkCopy> copies, List<LinkLane> lanes) {
     LinkLane first = lanes.get(0);
     first.enqueue(copies.get(0));
@@ -161,9 +161,9 @@ public final class LinkMeter implements AutoCloseable {
   }
 
   /**
-   * The time of a small copy from GPU to GPU where one follows another in a stream.
+   * Measures a small copy between GPUs, among others in the same stream.
    *
-   * @return microseconds: the median of all repeats
+   * @return microseconds, the median of all repeats
    */
   LinkKind.Link latency(int from, int to) {
     LinkCopy small = between(from, to, SMALL_BYTES);
@@ -178,7 +178,8 @@ public final class LinkMeter implements AutoCloseable {
         lane.start();
         Collections.nCopies(SMALL_COPIES, small).forEach(lane::enqueue);
         lane.end();
-        // If the GPU was there first, it has waited for the host, whose time is not the link's.
+        // If the GPU reached the start before the host had enqueued all, it waited for the host,
+        // and that time is not the link's.
         boolean late = lane.hasStarted();
         lane.await();
         if (late && holds < MOST_HOLDS) {

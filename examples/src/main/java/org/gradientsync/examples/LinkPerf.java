@@ -8,7 +8,7 @@ import org.gradientsync.cuda.CudaGpu;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Measures the links between the GPUs of this machine, and those to the host. */
+/** Measures the links between this machine's GPUs, and those to the host. */
 @Command(
     name = "link-perf",
     description = {

@@ -9,11 +9,11 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * What link-perf found out, as text and as JSON.
+ * The results of link-perf, as text and as JSON.
  *
- * @param gpus one line about each
- * @param bytes of each copy
- * @param repeats of each measurement
+ * @param gpus one line about each GPU
+ * @param bytes the size of each copy
+ * @param repeats the number of repeats of each measurement
  * @param kinds the figures
  */
 record LinkReport(List<String> gpus, long bytes, int repeats, List<LinkKind> kinds) {

@@ -9,14 +9,14 @@ import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
-/** The loss over the steps, as SVG. */
+/** Draws the loss over the steps as SVG. */
 final class LossPlot {
   private static final int WIDTH = 900;
   private static final int HEIGHT = 500;
 
   private LossPlot() {}
 
-  /** Draws those losses that a logarithmic axis has room for; there must be one. */
+  /** Draws the losses that fit on a logarithmic axis. There must be at least one. */
   static void write(Path file, String title, List<MlpTrainer.Loss> losses) throws IOException {
     List<MlpTrainer.Loss> drawn =
         losses.stream().filter(l -> l.loss() > 0 && Double.isFinite(l.loss())).toList();
@@ -30,7 +30,7 @@ final class LossPlot {
             .build();
     chart.getStyler().setLegendVisible(false);
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
-    // Dashes would be written one by one, and make a file of a megabyte.
+    // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setYAxisLogarithmic(true);
     if (drawn.isEmpty()) {

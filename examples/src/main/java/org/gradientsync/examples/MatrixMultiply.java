@@ -10,15 +10,15 @@ import org.gradientsync.cuda.compute.CudaBlas;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Multiplies two square matrices: rows of A are scattered, B is broadcast, C is gathered. */
+/** Multiplies two square matrices: scatters rows of A, broadcasts B, and gathers C. */
 @Command(
     name = "matrix-multiply",
     description = "Multiplies two square matrices, of which each rank computes some rows.")
 public class MatrixMultiply extends Example {
-  /** Up to here the check costs less than a person notices. */
+  /** Up to this size the check takes no noticeable time. */
   private static final int ALWAYS_CHECKED = 512;
 
-  /** Beyond this a matrix with its padding may not fit one Java array. */
+  /** A larger matrix with its padding may not fit into one Java array. */
   private static final int LARGEST = 16_384;
 
   private static final long SEED = 1;
@@ -55,8 +55,8 @@ public class MatrixMultiply extends Example {
   int run(GradientSync sync) {
     Communicator communicator = sync.communicator();
     boolean root = sync.rank() == 0;
-    // Scatter and gather take the same count on all ranks. Where the rows do not divide, the last
-    // ranks get rows of padding, which nobody computes.
+    // Scatter and gather take the same count on all ranks. If the rows do not divide evenly, the
+    // last ranks get rows of padding, which nobody computes.
     int share = (n + sync.size() - 1) / sync.size();
     int rows = Math.max(0, Math.min(share, n - sync.rank() * share));
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
@@ -94,7 +94,7 @@ public class MatrixMultiply extends Example {
     } else {
       multiply(ownA, b, ownC, rows, n);
     }
-    sync.barrier(); // the time until the slowest rank is done is not communication
+    sync.barrier(); // waiting for the slowest rank is not communication
     long multiplied = System.nanoTime();
 
     stage(sync, "gathering the product");
@@ -126,12 +126,12 @@ public class MatrixMultiply extends Example {
     return right ? RIGHT : WRONG;
   }
 
-  /** The computation, apart from the communication: rows of C = rows of A times B. */
+  /** Computes rows of C = A times B. This is the computation, separate from the communication. */
   void multiply(float[] a, float[] b, float[] c, int rows, int columns) {
     for (int i = 0; i < rows; i++) {
       for (int k = 0; k < columns; k++) {
         float factor = a[i * columns + k];
-        for (int j = 0; j < columns; j++) { // along rows of B and C, as they lie in memory
+        for (int j = 0; j < columns; j++) { // along contiguous rows of B and C
           c[i * columns + j] += factor * b[k * columns + j];
         }
       }
@@ -146,8 +146,8 @@ public class MatrixMultiply extends Example {
   /**
    * Compares with the definition of a product.
    *
-   * @param exact whether c was added up in the same order as here, as {@link #multiply} does, so
-   *     that the bits are the same; otherwise every sum may be off by its rounding errors
+   * @param exact whether c was added up in the same order as {@link #multiply} does, so that the
+   *     bits are the same; otherwise rounding errors are allowed
    */
   private boolean isProduct(float[] a, float[] b, float[] c, boolean exact) {
     float[] column = new float[n];

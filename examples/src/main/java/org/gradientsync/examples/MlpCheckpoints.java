@@ -6,7 +6,7 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import picocli.CommandLine.Option;
 
-/** The options of {@link TrainMlp} about checkpoints, which rank 0 writes and reads. */
+/** The options of {@link TrainMlp} for checkpoints. Rank 0 writes and reads them. */
 final class MlpCheckpoints {
   @Option(
       names = "--checkpoint",
@@ -28,7 +28,7 @@ final class MlpCheckpoints {
               + " same.")
   private Path resumed;
 
-  /** Refuses what makes no sense. */
+  /** Refuses invalid options. */
   void check(Program program) {
     if (every != null) {
       program.requireAtLeast(1, "--checkpoint-every", every);
@@ -38,26 +38,26 @@ final class MlpCheckpoints {
     }
   }
 
-  /** Where they are written, or null. */
+  /** Returns the checkpoint to write, or null. */
   Path file() {
     return file;
   }
 
-  /** The one to go on from, or null. */
+  /** Returns the checkpoint to resume from, or null. */
   Path resumed() {
     return resumed;
   }
 
-  /** Whether one is written when this many steps are done. */
+  /** Returns whether to write a checkpoint after this many steps. */
   boolean isDue(long done, boolean last) {
     return file != null && (last || every != null && done % every == 0);
   }
 
   /**
-   * Reads the one to go on from.
+   * Reads the checkpoint to resume from.
    *
-   * @param program tells what is wrong
-   * @return the steps that are done, or -1 if it cannot be read
+   * @param program prints errors
+   * @return the number of finished steps, or -1 if the checkpoint cannot be read
    */
   long read(Program program, MlpModel model, List<DeviceBuffer> weights) {
     try {
@@ -69,10 +69,10 @@ final class MlpCheckpoints {
   }
 
   /**
-   * Writes one, unless the training has diverged: then an earlier one is better.
+   * Writes a checkpoint, unless the training has diverged. Then an earlier checkpoint is better.
    *
-   * @param program tells what is wrong
-   * @return whether the training can go on
+   * @param program prints errors
+   * @return whether training can continue
    */
   boolean write(
       Program program,

@@ -4,11 +4,11 @@ import java.util.SplittableRandom;
 import java.util.random.RandomGenerator;
 
 /**
- * Rows to learn from. A row has a number that counts over all ranks, so ranks that share a step see
- * together what one rank with all of their rows would see.
+ * Rows to learn from. Row numbers count over all ranks, so together the ranks of a step see the
+ * same rows as a single rank with all of them.
  */
 interface MlpData {
-  /** What random numbers are for; each purpose has streams of its own. */
+  /** The uses of random numbers. Each has its own streams. */
   enum Purpose {
     START,
     TEACHER,
@@ -19,19 +19,19 @@ interface MlpData {
   /**
    * Fills arrays with rows, row by row.
    *
-   * @param first the number of the first row, from 0; there is no last one
+   * @param first the number of the first row, from 0; there are infinitely many rows
    * @param count the number of rows
    */
   void rows(long first, int count, double[] inputs, double[] targets);
 
-  /** Random numbers that depend on nothing else than these three. */
+  /** Returns random numbers that depend only on the arguments. */
   static RandomGenerator random(long seed, Purpose purpose, long number) {
     SplittableRandom root = new SplittableRandom(seed);
     long start = 0;
     for (int i = 0; i <= purpose.ordinal(); i++) {
       start = root.nextLong();
     }
-    // Seeds that are simply counted up could be one stream, a few numbers shifted; hashed ones not.
+    // Consecutive seeds could give the same stream, shifted by a few numbers. Hashed seeds do not.
     return new SplittableRandom(new SplittableRandom(start + number).nextLong());
   }
 }

@@ -5,37 +5,40 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
 
 /**
- * A perceptron's layers on one device: what a training step computes. Calls enqueue; only loss()
- * and copies wait.
+ * Computes a training step of a perceptron's layers on one device. Calls only enqueue; loss() and
+ * copies wait.
  */
 interface MlpEngine extends AutoCloseable {
   /**
-   * One matrix per layer, outputs x inputs, row by row, in the order of the forward pass. Layer =
-   * matrix product, then ReLU (on every layer; no bias).
+   * Returns one matrix per layer, outputs x inputs, row-major, in the order of the forward pass. A
+   * layer is a matrix product, then ReLU. No layer has a bias.
    */
   List<Parameter> parameters();
 
   List<DeviceBuffer> weights();
 
   /**
-   * Keeps a batch on the device: rows x widths[0] inputs and rows x widths[last] targets, row by
-   * row. Batches are numbered from 0; loading one again replaces it.
+   * Stores a batch on the device: rows x widths[0] inputs and rows x widths[last] targets,
+   * row-major. Batches are numbered from 0. Loading one again replaces it.
    */
   void load(int batch, double[] inputs, double[] targets);
 
-  /** Forward pass and loss: the mean over rows and outputs of (output - target)^2. */
+  /**
+   * Runs the forward pass, and computes the loss: the mean over rows and outputs of (output -
+   * target)^2.
+   */
   void forward(int batch);
 
   /**
-   * The gradient of the loss of the last forward times scale, for one layer; called from the last
-   * layer down to 0. Adds to what is in gradient if accumulate, else overwrites it.
+   * Computes one layer's gradient of the last forward pass's loss, times scale. Call it from the
+   * last layer down to 0. With accumulate it adds to the gradient, otherwise it overwrites it.
    */
   void backward(int layer, DeviceBuffer gradient, double scale, boolean accumulate);
 
-  /** weights -= rate * gradient. */
+  /** Computes weights -= rate * gradient. */
   void update(int layer, DeviceBuffer gradient, double rate);
 
-  /** Waits for the last forward's loss. */
+  /** Waits for the loss of the last forward pass. */
   double loss();
 
   @Override

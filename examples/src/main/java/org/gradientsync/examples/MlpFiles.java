@@ -7,7 +7,7 @@ import java.util.Map;
 import org.gradientsync.GradientSync;
 import picocli.CommandLine.Option;
 
-/** The options of {@link TrainMlp} for files about a training, which rank 0 writes at its end. */
+/** The options of {@link TrainMlp} for output files, which rank 0 writes at the end. */
 final class MlpFiles {
   private static final int MOST_STEPS = 1000;
 
@@ -36,9 +36,9 @@ final class MlpFiles {
   private Path plot;
 
   /**
-   * Refuses what makes no sense.
+   * Refuses invalid options.
    *
-   * @param checkpoint another file that is written, or null
+   * @param checkpoint another output file, or null
    */
   void check(Program program, Path checkpoint) {
     program.requireSvg("--plot", plot);
@@ -55,7 +55,7 @@ final class MlpFiles {
         && program.canWrite(timelinePlot);
   }
 
-  /** What takes the times of the last steps, or null. Collective. */
+  /** Creates the timeline of the last steps, or returns null. Collective. */
   Timeline timeline(GradientSync sync, MlpEngine engine, int steps, int accumulate) {
     return timeline == null && timelinePlot == null
         ? null

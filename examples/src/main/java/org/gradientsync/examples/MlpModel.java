@@ -6,16 +6,17 @@ import java.util.stream.Collectors;
 import org.gradientsync.DeviceBuffer;
 import picocli.CommandLine.Option;
 
-/** The options that say what {@link TrainMlp} learns, and by layers of which widths. */
+/** The options for what {@link TrainMlp} learns, and for the widths of the layers. */
 final class MlpModel {
-  /** What is learned. */
+  /** What the model learns. */
   enum Source {
     TEACHER,
     RANDOM,
     IRIS
   }
 
-  private static final long MOST_ELEMENTS = 1 << 28; // of a matrix, or of a layer's outputs
+  // the limit for a matrix, and for a layer's outputs
+  private static final long MOST_ELEMENTS = 1 << 28;
 
   @Option(
       names = "--data",
@@ -56,10 +57,10 @@ final class MlpModel {
   private long seed;
 
   /**
-   * Refuses what makes no sense.
+   * Refuses invalid options.
    *
-   * @param program whose options these are
-   * @param rows of a batch, at least one
+   * @param program the program with these options
+   * @param rows the rows of a batch, at least one
    */
   void check(Program program, int rows) {
     if (layers != null) {
@@ -95,7 +96,7 @@ final class MlpModel {
     }
   }
 
-  /** The inputs, and the outputs of each layer. */
+  /** Returns the number of inputs, and the number of outputs of each layer. */
   int[] widths() {
     if (widths != null) {
       return widths;
@@ -111,7 +112,7 @@ final class MlpModel {
     return shape;
   }
 
-  /** The widths as a user writes them. */
+  /** Returns the widths as a user writes them. */
   String text() {
     return Arrays.stream(widths()).mapToObj(Integer::toString).collect(Collectors.joining(","));
   }
@@ -124,12 +125,12 @@ final class MlpModel {
     return seed;
   }
 
-  /** What a checkpoint belongs to. */
+  /** Returns what identifies the training in a checkpoint. */
   Checkpoint.Training training() {
     return new Checkpoint.Training(source.name(), seed, widths());
   }
 
-  /** Sets the weights that a training begins with. */
+  /** Sets the initial weights of a training. */
   void setFirst(List<DeviceBuffer> weights) {
     Layer[] layers = HostMlp.layers(widths());
     for (int i = 0; i < layers.length; i++) {
@@ -137,7 +138,7 @@ final class MlpModel {
     }
   }
 
-  /** The rows that are learned from; with this seed, always the same. */
+  /** Returns the training data, which only depends on the seed. */
   MlpData data() {
     int[] shape = widths();
     return switch (source) {

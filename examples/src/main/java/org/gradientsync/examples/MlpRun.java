@@ -8,16 +8,16 @@ import java.util.concurrent.TimeUnit;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 
-/** One rank's training from its first step to its last: its losses, times, and checkpoints. */
+/** One rank's training from the first step to the last, with its losses, times and checkpoints. */
 final class MlpRun {
   /**
-   * Which steps.
+   * The steps to make.
    *
-   * @param first the first one, from 0; those before are done already
-   * @param steps the number of them, those before the first included
-   * @param firstTimed where the clock starts
-   * @param lossEvery steps from one reading of the loss to the next
-   * @param rowsPerStep rows of all ranks
+   * @param first the first step, from 0; earlier ones are already done
+   * @param steps the total number of steps, including those before the first
+   * @param firstTimed the step at which the clock starts
+   * @param lossEvery how often to read the loss, in steps
+   * @param rowsPerStep the rows of all ranks in a step
    */
   record Plan(long first, long steps, long firstTimed, int lossEvery, double rowsPerStep) {}
 
@@ -27,8 +27,8 @@ final class MlpRun {
   private final GradientSync sync;
   private final MlpTrainer trainer;
   private final Plan plan;
-  private final Exposure exposure; // or null
-  private final Timeline timeline; // or null
+  private final Exposure exposure; // may be null
+  private final Timeline timeline; // may be null
   private final List<MlpTrainer.Loss> losses = new ArrayList<>();
   private boolean timing;
   private long started;
@@ -37,11 +37,11 @@ final class MlpRun {
   private long shownStep;
 
   /**
-   * Prepares it.
+   * Creates a run.
    *
    * @param program writes checkpoints and shows progress
-   * @param exposure what is told of the averages of the timed steps, or null
-   * @param timeline what takes the times of the last steps, or null
+   * @param exposure observes the averages of the timed steps, or null
+   * @param timeline records the times of the last steps, or null
    */
   MlpRun(
       TrainMlp program,
@@ -61,7 +61,7 @@ final class MlpRun {
   /**
    * Trains. Collective.
    *
-   * @return whether all checkpoints could be written
+   * @return whether all checkpoints were written
    */
   boolean train() {
     shown = System.nanoTime();
@@ -100,7 +100,7 @@ final class MlpRun {
     go();
   }
 
-  /** Stops the clock when all that was enqueued is done. */
+  /** Stops the clock after all enqueued work. */
   private void pause() {
     trainer.await();
     if (timing) {
@@ -112,7 +112,7 @@ final class MlpRun {
     started = System.nanoTime();
   }
 
-  /** The clock stands still meanwhile. Collective. */
+  /** Starts the timeline while the clock stands still. Collective. */
   private void startTimeline(long step) {
     pause();
     timeline.start(step);
@@ -145,7 +145,7 @@ final class MlpRun {
     shownStep = done;
   }
 
-  /** All losses that were read; the last step's is among them. */
+  /** Returns all losses read, including the last step's. */
   List<MlpTrainer.Loss> losses() {
     return losses;
   }
@@ -158,15 +158,16 @@ final class MlpRun {
     return plan.steps - plan.firstTimed;
   }
 
-  /** The slowest rank's time for a step. Collective. */
+  /** Returns the slowest rank's time for a step. Collective. */
   double millisecondsPerStep() {
     return slowest(nanos, timedSteps());
   }
 
   /**
-   * The slowest rank's time for a step without averaging, which loses the weights. Collective.
+   * Returns the slowest rank's time for a step without averaging. This spoils the weights.
+   * Collective.
    *
-   * @param most steps that are made for it
+   * @param most the largest number of steps to make
    */
   double millisecondsAlone(int most) {
     long timed = Math.min(timedSteps(), most);

@@ -8,12 +8,12 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 
-/** The steps of one rank. */
+/** Runs the steps of one rank. */
 final class MlpTrainer {
   /**
    * A loss that was read.
    *
-   * @param step from 0
+   * @param step the step, from 0
    * @param loss the mean over the step's rows on all ranks, before the step's update
    */
   record Loss(long step, double loss) {}
@@ -58,7 +58,7 @@ final class MlpTrainer {
     }
   }
 
-  /** One step together with the other ranks. Collective. */
+  /** Makes one step together with the other ranks. Collective. */
   void step(long step, boolean readLoss) {
     loss[0] = 0;
     if (accumulate > 1) {
@@ -71,7 +71,7 @@ final class MlpTrainer {
     }
   }
 
-  /** The same computation on this rank's own data, without the other ranks. */
+  /** Makes the same computation on this rank's own data, without the other ranks. */
   void stepAlone(long step, boolean readLoss) {
     addUp(step, accumulate, readLoss);
     for (int layer = gradients.length - 1; layer >= 0; layer--) {
@@ -79,7 +79,7 @@ final class MlpTrainer {
     }
   }
 
-  @SuppressWarnings("try") // closing is all that it is there for
+  @SuppressWarnings("try") // noSync only has to be closed
   private void addUp(long step, int passes, boolean readLoss) {
     try (GradientBuckets.NoSync quiet = buckets.noSync()) {
       for (int pass = 0; pass < passes; pass++) {
@@ -99,7 +99,7 @@ final class MlpTrainer {
     }
   }
 
-  /** The loss of the last {@link #step} that was asked to read it; the same on all ranks. */
+  /** Returns the loss of the last {@link #step} that read it, the same on all ranks. */
   double loss() {
     return loss[0];
   }
@@ -108,7 +108,7 @@ final class MlpTrainer {
     return engine.weights();
   }
 
-  /** Waits for everything that was enqueued on the device. */
+  /** Waits for all work enqueued on the device. */
   void await() {
     Weights.await(engine.weights());
   }

@@ -14,12 +14,12 @@ import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Estimates pi: every rank throws darts at a square and counts those that hit the circle. */
+/** Estimates pi: every rank throws darts at a square, and counts those that hit the circle. */
 @Command(
     name = "monte-carlo-pi",
     description = "Estimates pi from random points, whose hits are summed over the ranks.")
 public class MonteCarloPi extends Example {
-  /** An estimate this many standard deviations off is no bad luck: it is wrong. */
+  /** An estimate off by this many standard deviations is wrong, not bad luck. */
   private static final double TOLERANCE = 6;
 
   /** More threads than any GPU runs at once. */
@@ -57,7 +57,7 @@ public class MonteCarloPi extends Example {
 
   @Override
   Set<String> ownOptions() {
-    return Set.of("--samples"); // a faster rank can draw more: hits and samples are added up
+    return Set.of("--samples"); // a faster rank may draw more samples
   }
 
   @Override
@@ -87,8 +87,8 @@ public class MonteCarloPi extends Example {
   }
 
   /**
-   * The same on a GPU: each thread has a stream of random numbers and a counter of its own. The
-   * points are others than the CPU's.
+   * Counts hits on a GPU, where each thread has its own stream of random numbers and its own
+   * counter. The points differ from the CPU's.
    */
   private long countHitsOn(CudaDevice gpu, GradientSync sync) {
     int streams = (int) Math.min(samples, MOST_STREAMS);
@@ -111,7 +111,7 @@ public class MonteCarloPi extends Example {
     return Arrays.stream(hits).sum();
   }
 
-  /** The computation, apart from the communication. */
+  /** Counts hits. This is the computation, separate from the communication. */
   long countHits(long points, RandomGenerator random) {
     long hits = 0;
     for (long i = 0; i < points; i++) {

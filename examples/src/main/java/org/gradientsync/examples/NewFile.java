@@ -8,11 +8,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Writes files of which there is no half: one that cannot be written to its end is deleted. */
+/** Writes files completely or not at all: if writing fails, it deletes the file. */
 final class NewFile {
   private NewFile() {}
 
-  /** What is written. */
+  /** Writes the content of a file. */
   interface Content {
     void writeTo(OutputStream out) throws IOException;
   }
@@ -25,7 +25,7 @@ final class NewFile {
     try (OutputStream out = Files.newOutputStream(file)) {
       content.writeTo(out);
     } catch (IOException | RuntimeException e) {
-      if (Files.isRegularFile(file, NOFOLLOW_LINKS)) { // and no device or pipe
+      if (Files.isRegularFile(file, NOFOLLOW_LINKS)) { // but no device or pipe
         Files.deleteIfExists(file);
       }
       throw e;

@@ -13,14 +13,14 @@ import org.gradientsync.cuda.compute.Grid;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** One JVM, several GPUs: an array is divided over them, and each runs the kernel on its part. */
+/** Uses several GPUs from one JVM: divides an array, and runs the kernel on each GPU's part. */
 @Command(
     name = "partitioned-kernel",
     description = "Runs a kernel over an array that is divided over the GPUs of this machine.")
 public class PartitionedKernel extends Example {
   private static final int THREADS = 256;
 
-  /** The result is gathered into one array on rank 0. */
+  /** Limits the result, because rank 0 gathers it into one array. */
   private static final int MOST_ELEMENTS = 200_000_000;
 
   @Option(
@@ -93,7 +93,7 @@ public class PartitionedKernel extends Example {
   int run(GradientSync sync) {
     print(sync, "GPUs: %d, elements: %d", sync.size(), elements);
     CudaDevice gpu = (CudaDevice) sync.device();
-    // The first parts have one element more than the others where the elements do not divide.
+    // If the elements do not divide evenly, the first parts have one more.
     int share = elements / sync.size();
     int more = elements % sync.size();
     int first = sync.rank() * share + Math.min(sync.rank(), more);
@@ -125,7 +125,7 @@ public class PartitionedKernel extends Example {
         "Rank %d: %s computed %d elements from %d on", sync.rank(), gpu, count, first);
   }
 
-  /** The GPU's part: copied there, computed there in place, copied back. */
+  /** Copies a part to the GPU, computes in place, and copies it back. */
   private static void runKernel(CudaDevice gpu, double[] part, long first) {
     try (CudaModule module = CudaModule.load(gpu, Kernels.ptx("square_and_shift"));
         CudaBuffer in = gpu.allocate(DataType.FLOAT64, part.length);
@@ -140,10 +140,10 @@ public class PartitionedKernel extends Example {
   }
 
   /**
-   * Puts the parts together on rank 0. A gather takes the same count on all ranks, so what the
-   * first parts have more than the others goes by itself.
+   * Puts the parts together on rank 0. A gather takes the same count on all ranks, so the extra
+   * elements of the first parts are sent separately.
    *
-   * @return on rank 0 the whole, elsewhere null
+   * @return the whole array on rank 0, null elsewhere
    */
   private double[] gather(GradientSync sync, double[] part, int share, int more) {
     boolean root = sync.rank() == 0;

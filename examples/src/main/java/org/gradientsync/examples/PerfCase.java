@@ -13,32 +13,32 @@ import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
 
 /**
- * One reducer at one size: what {@link AllReducePerf} measures, by itself or as a CUDA graph of
- * several. All methods are collective.
+ * A reducer at one size, as {@link AllReducePerf} measures it: single reductions, or a CUDA graph
+ * of several. All methods are collective.
  */
 class PerfCase implements AutoCloseable {
-  /** How many reductions a graph holds. */
+  /** The number of reductions in a graph. */
   static final int IN_GRAPH = 10;
 
-  private static final int HOST_CALLS = 100; // few enough for a GPU's stream to take them all
+  private static final int HOST_CALLS = 100; // few enough to fit into a GPU's queue
 
   private final GradientSync sync;
   private final ReduceOp op;
   private final PerfNumbers numbers;
   private final DeviceBuffer memory;
-  private final Stream[] streams; // beside others: two that take turns, or none
+  private final Stream[] streams; // when overlapping, two that alternate; otherwise none
   private final DeviceBuffer gradients;
-  private final DeviceBuffer byTurns; // the same memory on the other stream; or null
-  private final DeviceBuffer[] source; // as the device's reduce takes it; null in place
+  private final DeviceBuffer byTurns; // the same memory on the other stream, or null
+  private final DeviceBuffer[] source; // as the device's reduce takes it; null if in place
   private final PerfClock clock;
   private CudaGraph graph;
   private boolean odd;
 
   /**
-   * A case.
+   * Creates a case.
    *
-   * @param wire what FLOAT32 elements travel as, or null
-   * @param beside whether it is to leave room for other work on a GPU
+   * @param wire the type in which FLOAT32 elements travel, or null
+   * @param beside whether to leave room for other work on a GPU
    */
   PerfCase(
       GradientSync sync,
@@ -65,15 +65,17 @@ class PerfCase implements AutoCloseable {
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
   }
 
-  /** The reduction, after a copy where it is not in place. */
+  /** Reduces, after a copy unless it is in place. */
   void reduce() {
-    if (source != null) { // reducing a single buffer is copying it, on any device
+    if (source != null) { // on any device, reducing a single buffer copies it
       ((BackendDevice) sync.device()).reduce(source, gradients, ReduceOp.SUM);
     }
     sync.allReduce(gradients, op);
   }
 
-  /** In place and beside others by turns, for {@link #hostCost}. */
+  /**
+   * Warms up as {@link #hostCost} calls: alternating between the streams if it overlaps in place.
+   */
   void warmUp(int times) {
     Runnable reduction = takesTurns() ? this::reduceByTurns : this::reduce;
     for (int i = 0; i < times; i++) {
@@ -98,7 +100,7 @@ class PerfCase implements AutoCloseable {
     }
   }
 
-  /** From now on, what is called is a graph. The buffers have been reduced before. */
+  /** From now on runs a graph in each call. The buffers must have been reduced before. */
   void capture() {
     CudaStream stream = ((CudaBuffer) gradients).stream();
     sync.barrier();
@@ -136,7 +138,7 @@ class PerfCase implements AutoCloseable {
     return (reductions + reductionsPerCall() - 1) / reductionsPerCall();
   }
 
-  /** Microseconds for one reduction, the mean over the ranks, from so many behind one another. */
+  /** Makes reductions in a row, and returns the microseconds for each: the mean over the ranks. */
   double round(int reductions) {
     int calls = calls(reductions);
     clock.await();
@@ -152,9 +154,9 @@ class PerfCase implements AutoCloseable {
   }
 
   /**
-   * What a reduction costs the calling thread, without waiting for a GPU; means over the ranks.
-   * Beside others, calls in place that are no graph go to two streams by turns, as those of
-   * gradient buckets do.
+   * Returns what a reduction costs the calling thread, without waiting for a GPU; means over the
+   * ranks. Overlapping calls in place that are not in a graph alternate between two streams, as
+   * those of gradient buckets do.
    */
   HostCost hostCost(int reductions) {
     int calls = Math.min(HOST_CALLS, calls(reductions));
@@ -166,7 +168,7 @@ class PerfCase implements AutoCloseable {
     return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
   }
 
-  /** Begins anew, and counts the wrong elements on all ranks. */
+  /** Reduces new numbers, and counts the wrong elements on all ranks. */
   long wrong() {
     clock.await();
     if (source == null) {

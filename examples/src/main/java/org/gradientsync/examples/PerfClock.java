@@ -6,9 +6,9 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
 import org.gradientsync.cuda.CudaStream;
 
-/** How long work on a buffer takes where the buffer is. */
+/** Measures how long work on a buffer takes on the buffer's device. */
 interface PerfClock extends AutoCloseable {
-  /** Does the work, and returns after how many microseconds it was done. */
+  /** Runs the work, waits until it is done, and returns the microseconds. */
   double microseconds(Runnable work);
 
   /** Waits until all work on the buffer is done. */
@@ -21,7 +21,7 @@ interface PerfClock extends AutoCloseable {
     return buffer instanceof CudaBuffer onGpu ? new OnGpu(onGpu.stream()) : new OnHost();
   }
 
-  /** The clock of the CPU: on the host a call has done its work when it returns. */
+  /** Uses the CPU's clock. In host memory a call has done its work when it returns. */
   final class OnHost implements PerfClock {
     @Override
     public double microseconds(Runnable work) {
@@ -32,16 +32,16 @@ interface PerfClock extends AutoCloseable {
 
     @Override
     public void await() {
-      // nothing is left to be done
+      // nothing to wait for
     }
 
     @Override
     public void close() {
-      // has nothing of its own
+      // nothing to close
     }
   }
 
-  /** The clock of the GPU, read in the buffer's stream before and behind the work. */
+  /** Uses the GPU's clock, read in the buffer's stream before and behind the work. */
   final class OnGpu implements PerfClock {
     private final CudaStream stream;
     private final CudaEvent start;

@@ -6,14 +6,14 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What programs have found out or measured, as JSON. */
+/** Formats results as JSON. */
 public final class PerfJson {
   private PerfJson() {}
 
   /**
-   * One object.
+   * Returns one object.
    *
-   * @param about what holds for all results
+   * @param about the members that hold for all results
    */
   static String of(Map<String, Object> about, List<PerfResult> results) {
     Map<String, Object> all = new LinkedHashMap<>(about);
@@ -26,10 +26,10 @@ public final class PerfJson {
   }
 
   /**
-   * One object.
+   * Returns one object.
    *
-   * @param all its members: numbers, strings, booleans, lists and maps
-   * @return its text, which ends with a newline
+   * @param all the object's members: numbers, strings, booleans, lists and maps
+   * @return the object's text, ending with a newline
    */
   public static String of(Map<String, Object> all) {
     StringBuilder text = new StringBuilder();
@@ -82,7 +82,7 @@ public final class PerfJson {
       string.codePoints().forEach(c -> appendCharacter(text, c));
       text.append('"');
     } else if (value instanceof Double number && !Double.isFinite(number)) {
-      text.append("null"); // JSON has no infinity: a time was too short for the clock
+      text.append("null"); // JSON has no infinity, which a time too short for the clock gives
     } else {
       text.append(value); // a number, true, false or null
     }

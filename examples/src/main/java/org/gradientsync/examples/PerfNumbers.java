@@ -5,10 +5,10 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
 /**
- * Numbers between -2 and 2 that differ by rank and by index, and what reducing them must give. That
- * is worked out here from the definition in {@link ReduceOp}, with none of the library's code but
- * the 16-bit conversions, so that every element can be compared bit by bit. Not safe for use by
- * several threads.
+ * Numbers between -2 and 2 that differ by rank and index, and the expected results of reducing
+ * them. This class computes the results from the definition in {@link ReduceOp}, and shares only
+ * the 16-bit conversions with the library. So every element can be compared bit by bit. Not
+ * thread-safe.
  */
 final class PerfNumbers {
   private static final long INT_BITS = 0xffffffffL;
@@ -24,9 +24,9 @@ final class PerfNumbers {
   }
 
   /**
-   * Numbers.
+   * Creates numbers.
    *
-   * @param wire the 16-bit type that FLOAT32 sums and averages travel in, or null
+   * @param wire the 16-bit type in which FLOAT32 sums and averages travel, or null
    */
   PerfNumbers(DataType type, ReduceOp op, int ranks, DataType wire) {
     boolean narrows =
@@ -50,10 +50,10 @@ final class PerfNumbers {
   }
 
   /**
-   * Counts the elements whose bits are not those of the reduction of all ranks' numbers.
+   * Counts the elements whose bits differ from the reduction of all ranks' numbers.
    *
-   * @param times how often the buffer has been reduced: from the second time on, every rank has
-   *     brought the result of the time before
+   * @param times how often the buffer was reduced; each time after the first, all ranks contribute
+   *     the previous result
    */
   long wrong(DeviceBuffer buffer, int times) {
     long wrong = 0;
@@ -67,7 +67,7 @@ final class PerfNumbers {
     return wrong;
   }
 
-  /** The bits of a rank's element. */
+  /** Returns the bits of a rank's element. */
   long bits(int rank, long index) {
     long hash = (index + 1) * 0x9E3779B97F4A7C15L ^ (rank + 1) * 0xD1B54A32D192ED03L;
     hash = (hash ^ hash >>> 30) * 0xBF58476D1CE4E5B9L;
@@ -81,7 +81,7 @@ final class PerfNumbers {
     };
   }
 
-  /** The bits of an element of the buffer after it was reduced so many times. */
+  /** Returns the bits of an element after a number of reductions. */
   long reduced(long index, int times) {
     return switch (type) {
       case FLOAT64 -> Double.doubleToRawLongBits(reducedDouble(index, times));
@@ -100,7 +100,7 @@ final class PerfNumbers {
       }
       float stored = onWire(rounded(op == ReduceOp.AVERAGE ? sum / ranks : sum));
       if (time > 0 && stored == result) {
-        break; // and so it stays
+        break; // later reductions do not change it
       }
       result = stored;
     }
@@ -123,9 +123,7 @@ final class PerfNumbers {
     return result;
   }
 
-  /**
-   * For INT32, too: the lower half is right, as long as the operands are taken for what they are.
-   */
+  /** Computes INT32, too: the lower half is right if the operands are sign-extended. */
   private long reducedLong(long index, int times) {
     long result = 0;
     for (int time = 0; time < times; time++) {
@@ -166,7 +164,7 @@ final class PerfNumbers {
   }
 
   private float toFloat(long bits) {
-    return (float) Elements.value(type, bits); // exact: FLOAT64 goes another way
+    return (float) Elements.value(type, bits); // exact: FLOAT64 does not get here
   }
 
   private float rounded(float value) {

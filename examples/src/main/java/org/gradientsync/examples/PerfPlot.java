@@ -14,14 +14,14 @@ import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.style.Styler;
 
-/** Bus bandwidth and time over size, one below the other in one SVG. */
+/** Draws bus bandwidth and time over size, one below the other, as SVG. */
 final class PerfPlot {
   private static final int WIDTH = 900;
   private static final int HEIGHT = 500;
 
   private PerfPlot() {}
 
-  /** Draws the results; there must be some. */
+  /** Draws the results. There must be at least one. */
   static void write(Path file, String title, List<PerfResult> results) throws IOException {
     Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, results));
   }
@@ -45,7 +45,7 @@ final class PerfPlot {
             .build();
     chart.getStyler().setLegendPosition(Styler.LegendPosition.OutsideE);
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
-    // Dashes would be written one by one, and make a file of a megabyte.
+    // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setXAxisLogarithmic(true);
     chart.getStyler().setYAxisLogarithmic(true);

@@ -3,11 +3,11 @@ package org.gradientsync.examples;
 import java.util.List;
 
 /**
- * What was measured of one size.
+ * The measurements at one size.
  *
- * @param rounds microseconds for one average, of each round; means over the ranks
- * @param wrong elements with wrong bits, on all ranks together; null if nobody looked
- * @param host null if nobody asked
+ * @param rounds the microseconds of one average in each round, means over the ranks
+ * @param wrong the number of wrong elements on all ranks, or null without a check
+ * @param host null if not measured
  */
 record PerfResult(
     String reducer,
@@ -18,17 +18,19 @@ record PerfResult(
     List<Double> rounds,
     Long wrong,
     HostCost host) {
-  /** Of the median round. */
+  /** Returns the time of the median round. */
   double microseconds() {
     return rounds.stream().sorted().toList().get(rounds.size() / 2);
   }
 
-  /** The size of the buffer by the time, in GB/s. */
+  /** Returns the size of the buffer divided by the time, in GB/s. */
   double algorithmBandwidth() {
     return bytes / microseconds() / 1e3;
   }
 
-  /** What has to cross each rank's link in each direction, by the time, in GB/s. */
+  /**
+   * Returns the bytes that cross each rank's link in each direction, divided by the time, in GB/s.
+   */
   double busBandwidth() {
     return algorithmBandwidth() * 2 * (ranks - 1) / ranks;
   }

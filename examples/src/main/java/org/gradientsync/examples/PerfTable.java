@@ -6,8 +6,8 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
- * The lines of a table as all_reduce_perf of NVIDIA's nccl-tests prints it, with its names of types
- * and operations, for the scripts that read it.
+ * Formats lines like all_reduce_perf of NVIDIA's nccl-tests, with its names of types and
+ * operations, for scripts that parse them.
  */
 final class PerfTable {
   private PerfTable() {}
@@ -31,9 +31,9 @@ final class PerfTable {
   }
 
   /**
-   * A line of numbers.
+   * Returns a line of numbers.
    *
-   * @param outOfPlace null if it was not measured
+   * @param outOfPlace null if not measured
    */
   static String row(DataType type, ReduceOp op, PerfResult outOfPlace, PerfResult inPlace) {
     return line(
@@ -42,7 +42,7 @@ final class PerfTable {
         + numbers(inPlace);
   }
 
-  /** What all_reduce_perf says at the end, of one table. */
+  /** Returns the summary that all_reduce_perf prints at the end of a table. */
   static List<String> footer(List<PerfResult> results) {
     long wrong = results.stream().filter(r -> r.wrong() != null && r.wrong() > 0).count();
     double mean = results.stream().mapToDouble(PerfResult::busBandwidth).average().orElse(0);

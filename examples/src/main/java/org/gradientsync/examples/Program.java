@@ -30,22 +30,24 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** What all programs share, with ranks or without: the command line, printing, and exit codes. */
+/**
+ * The common part of all programs, with or without ranks: command line, printing, and exit codes.
+ */
 @Command(
     sortOptions = false,
     exitCodeOnExecutionException = Program.CANNOT_RUN,
     exitCodeListHeading = "%nExit codes:%n")
 public abstract class Program implements Callable<Integer> {
-  /** Exit code: all is as it should be. */
+  /** Exit code: everything is right. */
   public static final int RIGHT = 0;
 
-  /** Exit code: it ran, and found something wrong. */
+  /** Exit code: the program ran, and found something wrong. */
   public static final int WRONG = 1;
 
-  /** Exit code: the command line asks for something that cannot be. */
+  /** Exit code: the command line is invalid. */
   public static final int BAD_USE = 2;
 
-  /** Exit code: it could not run here. */
+  /** Exit code: the program could not run here. */
   public static final int CANNOT_RUN = 3;
 
   private static final Logger log = LoggerFactory.getLogger(Program.class);
@@ -60,11 +62,11 @@ public abstract class Program implements Callable<Integer> {
 
   private Progress progress;
 
-  /** Refuses option values that make no sense, with {@link #badUse}. */
+  /** Refuses invalid option values, with {@link #badUse}. */
   protected abstract void checkCommandLine();
 
   /**
-   * Does what the options say.
+   * Runs the program with its options.
    *
    * @return the exit code
    */
@@ -77,7 +79,7 @@ public abstract class Program implements Callable<Integer> {
       progress = shown;
       return runProgram();
     } catch (GradientSyncException e) {
-      // The message is made for whoever reads the terminal; the stack trace is for debugging.
+      // Users get the message; the stack trace is for debugging.
       log.debug("cannot run", e);
       printError("%s", e.getMessage());
       return CANNOT_RUN;
@@ -91,23 +93,28 @@ public abstract class Program implements Callable<Integer> {
     return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
   }
 
-  /** Whether mpirun started this process together with others. */
+  /** Returns whether mpirun started this process together with others. */
   static boolean isOneOfSeveral() {
     String launched = System.getenv("OMPI_COMM_WORLD_SIZE");
     return launched != null && !launched.equals("1");
   }
 
-  /** Options of all programs that this one refuses with a better answer than that there is none. */
+  /**
+   * Returns common options that this program refuses with its own message. The help does not show
+   * them.
+   */
   Set<String> hiddenOptions() {
     return Set.of();
   }
 
-  /** The program's options. */
   final Stream<OptionSpec> options() {
     return spec.options().stream();
   }
 
-  /** An answer to a wrong command line: one sentence, and the exit code {@link #BAD_USE}. */
+  /**
+   * Returns an exception for an invalid command line: one sentence, and the exit code {@link
+   * #BAD_USE}.
+   */
   final ParameterException badUse(String sentence) {
     return new ParameterException(spec.commandLine(), sentence + ".");
   }
@@ -115,9 +122,9 @@ public abstract class Program implements Callable<Integer> {
   /**
    * Refuses a value that is too small.
    *
-   * @param minimum the smallest that can be
-   * @param option as the user writes it
-   * @param value as it was given
+   * @param minimum the smallest allowed value
+   * @param option the option as the user writes it
+   * @param value the given value
    */
   protected final void requireAtLeast(long minimum, String option, long value) {
     if (value < minimum) {
@@ -128,9 +135,9 @@ public abstract class Program implements Callable<Integer> {
   /**
    * Refuses a value that is too large.
    *
-   * @param maximum the largest that can be
-   * @param option as the user writes it
-   * @param value as it was given
+   * @param maximum the largest allowed value
+   * @param option the option as the user writes it
+   * @param value the given value
    */
   protected final void requireAtMost(long maximum, String option, long value) {
     if (value > maximum) {
@@ -138,7 +145,7 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
-  /** Refuses the name of a drawing that does not end as its format does; null is none. */
+  /** Refuses a drawing whose name does not end in .svg; null means no drawing. */
   final void requireSvg(String option, Path file) {
     if (file != null && !file.toString().endsWith(".svg")) {
       throw badUse(option + " writes SVG, so its file is named .svg: " + option + " " + file);
@@ -148,19 +155,19 @@ public abstract class Program implements Callable<Integer> {
   /**
    * Prints a line of the program's output.
    *
-   * @param format as {@link String#format} takes it
-   * @param values for it
+   * @param format a format of {@link String#format}
+   * @param values the format's arguments
    */
   protected final void print(String format, Object... values) {
     spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
   }
 
-  /** Prints on the error output what is wrong; with ranks, what only this one knows. */
+  /** Prints an error; with ranks, one that only this rank knows. */
   final void printError(String format, Object... values) {
     err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
   }
 
-  /** Whether a file could be written, or none is asked for: found out before an hour of work. */
+  /** Returns whether a file can be written, or is null. Check this before an hour of work. */
   final boolean canWrite(Path file) {
     if (file == null) {
       return true;
@@ -174,8 +181,8 @@ public abstract class Program implements Callable<Integer> {
   }
 
   /**
-   * Whether a file can be replaced by a new one, once that is whole, or none is asked for. A
-   * device, say, must not be; and a link would not be followed.
+   * Returns whether a complete new file can replace this one, or it is null. It must not replace a
+   * device, and would not follow a link.
    */
   final boolean canReplace(Path file) {
     if (file != null
@@ -187,7 +194,7 @@ public abstract class Program implements Callable<Integer> {
     return canWrite(file);
   }
 
-  /** Refuses to write two things into one file; null is none. */
+  /** Refuses two outputs to the same file; null means none. */
   final void requireDifferentFiles(Path... files) {
     Set<Path> seen = new HashSet<>();
     for (Path file : files) {
@@ -198,7 +205,7 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
-  /** Files for an error text; null is none. */
+  /** Formats files for an error text; null means none. */
   static String names(Path... files) {
     return Stream.of(files)
         .filter(Objects::nonNull)
@@ -206,16 +213,16 @@ public abstract class Program implements Callable<Integer> {
         .collect(joining(", "));
   }
 
-  /** What writes files. */
+  /** Writes files. */
   interface Writing {
     void run() throws IOException;
   }
 
   /**
-   * Whether files could be written; prints why not.
+   * Writes files. On failure it prints why, and returns false.
    *
-   * @param what it is, with the {@link #names} of the files
-   * @param plot that of them which is drawn, or null
+   * @param what the kind of output, with the {@link #names} of the files
+   * @param plot the drawing among the files, or null
    */
   final boolean write(String what, Path plot, Writing writing) {
     try {
@@ -230,11 +237,11 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
-  /** What went wrong with a file, in words for whoever reads the terminal. */
+  /** Describes what went wrong with a file, for users. */
   static String reason(Exception e) {
     Throwable cause = e;
     while (cause.getCause() != null && cause.getCause() != cause) {
-      cause = cause.getCause(); // the libraries that draw wrap it several times
+      cause = cause.getCause(); // the plotting libraries wrap it several times
     }
     if (cause instanceof NoSuchFileException missing) {
       return "there is no such file or folder: " + missing.getFile();
@@ -248,7 +255,7 @@ public abstract class Program implements Callable<Integer> {
   }
 
   /**
-   * Says what is being done, for those who wait long enough to wonder.
+   * Shows the current stage to users who wait a long time.
    *
    * @param stage for example {@code averaging}
    */
@@ -256,12 +263,12 @@ public abstract class Program implements Callable<Integer> {
     progress.stage(stage);
   }
 
-  /** Shows how far a long run is, see {@link Progress#bar}. */
+  /** Shows the progress of a long run, see {@link Progress#bar}. */
   final void bar(long done, long all, String figures) {
     progress.bar(done, all, figures);
   }
 
-  /** A program ready for parsing and running; {@code main} and the tests use the same. */
+  /** Returns a command line for a program, for {@code main} and for tests. */
   static CommandLine commandLine(Program program) {
     CommandLine command = new CommandLine(program);
     CommandSpec spec = command.getCommandSpec();
@@ -272,7 +279,7 @@ public abstract class Program implements Callable<Integer> {
     }
     return command
         .setCaseInsensitiveEnumValuesAllowed(true)
-        .setExpandAtFiles(false) // an argument is what it says, not a file with more of them
+        .setExpandAtFiles(false) // takes arguments literally, not as files with more arguments
         .setParameterExceptionHandler(Program::explain);
   }
 
@@ -293,10 +300,12 @@ public abstract class Program implements Callable<Integer> {
     System.exit(code);
   }
 
-  /** Whether the output goes to a program that reads no more, as {@code head} does. */
+  /**
+   * Returns whether the output goes to a program that has stopped reading, as {@code head} does.
+   */
   private static boolean readerHasLeft() {
     try (OutputStream out = new FileOutputStream(FileDescriptor.out)) {
-      out.write('\n'); // System.out has not told what was wrong
+      out.write('\n'); // System.out does not tell what was wrong
       return false;
     } catch (IOException e) {
       return "Broken pipe".equals(e.getMessage());
@@ -304,8 +313,8 @@ public abstract class Program implements Callable<Integer> {
   }
 
   /**
-   * What is wrong with the command line, without the page of help that usually follows: under
-   * mpirun every rank says it, because mpirun ends the others as soon as one rank has exited.
+   * Prints an error in the command line, without the usual page of help. Under mpirun every rank
+   * prints it, because mpirun ends the others as soon as one rank has exited.
    */
   private static int explain(ParameterException e, String[] args) {
     CommandLine command = e.getCommandLine();

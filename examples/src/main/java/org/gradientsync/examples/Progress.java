@@ -8,17 +8,17 @@ import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
 
 /**
- * Tells somebody who has waited two seconds what the program is doing, and again from time to time.
- * It has its own thread so that it speaks during one long call, too.
+ * Prints what the program is doing if it takes longer than two seconds, and again from time to
+ * time. It uses its own thread, so that it also prints during one long call.
  */
 final class Progress implements AutoCloseable {
   private static final Duration TIMEOUTS = Duration.ofSeconds(2);
 
-  /** After the first line nobody doubts that the program runs: the next ones come more slowly. */
+  /** After the first line users know that the program runs, so the next ones come less often. */
   private static final int PAUSES = 5;
 
   private static final int BAR = 30;
-  private static final String END_OF_LINE = "\u001b[K"; // erases what an earlier, longer line left
+  private static final String END_OF_LINE = "\u001b[K"; // erases the rest of a longer line
 
   private final PrintWriter err;
   private final String program;
@@ -27,7 +27,7 @@ final class Progress implements AutoCloseable {
   private final long start = System.nanoTime();
   private final ScheduledExecutorService timer;
   private volatile String stage;
-  private volatile long since; // nanoTime of the last step, while steps are done
+  private volatile long since; // nanoTime of the last step, or 0 outside of steps
   private boolean barIsShown;
 
   Progress(PrintWriter err, String program) {
@@ -55,9 +55,9 @@ final class Progress implements AutoCloseable {
   }
 
   /**
-   * Notes what is being done from now on. A rank that never does stays silent.
+   * Sets the current stage. A rank that never calls this stays silent.
    *
-   * @param doing for example {@code averaging}
+   * @param doing the stage, for example {@code averaging}
    */
   void stage(String doing) {
     since = 0;
@@ -65,10 +65,10 @@ final class Progress implements AutoCloseable {
   }
 
   /**
-   * Shows how far the program is: on a terminal by a bar in one line that is written again and
-   * again, otherwise in the line that is told from time to time.
+   * Shows the progress: on a terminal as a bar that is redrawn in place, otherwise in the lines
+   * printed from time to time.
    *
-   * @param figures what else is known, for example {@code loss 0.5}
+   * @param figures further figures, for example {@code loss 0.5}
    */
   void bar(long done, long all, String figures) {
     String numbers = "step " + done + " of " + all + ", " + figures;
@@ -88,7 +88,7 @@ final class Progress implements AutoCloseable {
   private void tell() {
     String doing = stage;
     if (doing != null) {
-      long step = since; // read once, as the program goes on meanwhile
+      long step = since; // read once, because the program changes it meanwhile
       long now = System.nanoTime();
       long still = step == 0 ? 0 : now - step;
       err.println(

@@ -3,7 +3,7 @@ package org.gradientsync.examples;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 
-/** Inputs and targets without any meaning, quickly made: for timing. */
+/** Meaningless inputs and targets that are fast to generate, for timing. */
 record RandomData(long seed, int inputWidth, int targetWidth) implements MlpData {
   @Override
   public void rows(long first, int count, double[] inputs, double[] targets) {

@@ -4,9 +4,9 @@ import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 
 /**
- * Work that is enqueued in the same way again and again: the first time step by step, so that
- * everything is loaded, the second time captured, and from then on as a graph, which costs the host
- * one launch.
+ * Work that is enqueued in the same way again and again. The first run enqueues it step by step, so
+ * that everything is loaded. The second run captures it. Later runs launch the graph, which costs
+ * the host one launch.
  */
 final class Repeated implements AutoCloseable {
   private final CudaStream stream;
@@ -15,10 +15,10 @@ final class Repeated implements AutoCloseable {
   private boolean loaded;
 
   /**
-   * Not yet enqueued.
+   * Creates work without enqueueing it.
    *
-   * @param stream where it is enqueued; no other thread may use it meanwhile
-   * @param work enqueues there, and neither waits nor allocates on the GPU
+   * @param stream the stream of the work; no other thread may use it during the capture
+   * @param work enqueues the work on the stream, without waiting or allocating on the GPU
    */
   Repeated(CudaStream stream, Runnable work) {
     this.stream = stream;
@@ -48,7 +48,7 @@ final class Repeated implements AutoCloseable {
     graph.launch(stream);
   }
 
-  /** Forgets it, because it has changed. */
+  /** Discards the graph, because the work has changed. */
   @Override
   public void close() {
     loaded = false;

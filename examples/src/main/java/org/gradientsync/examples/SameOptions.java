@@ -11,18 +11,18 @@ import org.gradientsync.GradientSync;
 import picocli.CommandLine.Model.OptionSpec;
 
 /**
- * Whether all ranks were started with the same options: {@code mpirun -np 1 a --rows 64 : -np 1 a
- * --rows 32} is two programs that do not train one model. The names of files may differ, as only
- * rank 0 writes them, but not whether there are any.
+ * Checks that all ranks were started with the same options. {@code mpirun -np 1 a --rows 64 : -np 1
+ * a --rows 32} starts two programs that do not train one model. File names may differ, because only
+ * rank 0 writes files, but all ranks must name a file or none.
  */
 final class SameOptions {
   private SameOptions() {}
 
   /**
-   * Compares. Collective.
+   * Compares the options of all ranks. Collective.
    *
-   * @param options the program's, in the same order on all ranks
-   * @return which option differs and where, or an empty text
+   * @param options the program's options, in the same order on all ranks
+   * @return which option differs and where, or an empty string
    */
   static String difference(GradientSync sync, List<OptionSpec> options) {
     int count = options.size();
@@ -37,7 +37,7 @@ final class SameOptions {
               .boxed()
               .toList();
       if (!others.isEmpty()) {
-        String value = text(options.get(i).getValue()); // rank 0 is the one that says it
+        String value = text(options.get(i).getValue()); // rank 0 prints the message
         return options.get(i).longestName()
             + " differs from rank to rank: rank 0 has "
             + (value.equals("null") ? "none" : value)
@@ -56,7 +56,7 @@ final class SameOptions {
   }
 
   private static String text(Object value) {
-    String inBrackets = Arrays.deepToString(new Object[] {value}); // it may be an array
+    String inBrackets = Arrays.deepToString(new Object[] {value}); // the value may be an array
     return inBrackets.substring(1, inBrackets.length() - 1);
   }
 }

@@ -3,7 +3,7 @@ package org.gradientsync.examples;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 
-/** Random inputs, and as targets what another perceptron of the same widths makes of them. */
+/** Random inputs, with the outputs of another perceptron of the same widths as targets. */
 final class TeacherData implements MlpData {
   private final long seed;
   private final Layer[] layers;

@@ -8,8 +8,8 @@ import org.gradientsync.Parameter;
 import org.gradientsync.spi.BackendDevice;
 
 /**
- * An engine whose calls are timed by the device's clock, from {@link #start} on. All events are
- * made before, so that a timed step allocates nothing.
+ * Measures an engine's calls with the device's clock, from {@link #start} on. All events are
+ * created before, so that a timed step allocates nothing.
  */
 final class TimedMlp implements MlpEngine {
   private final MlpEngine engine;
@@ -25,7 +25,7 @@ final class TimedMlp implements MlpEngine {
     private final Event ended;
     private TimelineEvent.Kind kind;
     private int layer;
-    private int forward; // the number of the forward pass that it follows or is
+    private int forward; // the number of this forward pass, or of the one before
 
     Call(BackendDevice device) {
       started = device.createEvent(true);
@@ -34,10 +34,10 @@ final class TimedMlp implements MlpEngine {
   }
 
   /**
-   * Not yet timed.
+   * Creates the events without measuring yet.
    *
-   * @param engine closed by its owner
-   * @param mostCalls of forward, backward and update that are timed; further ones are not
+   * @param engine the engine; its owner closes it
+   * @param mostCalls the largest number of calls to measure; later ones are not measured
    */
   TimedMlp(MlpEngine engine, BackendDevice device, int mostCalls) {
     this.engine = engine;
@@ -48,7 +48,7 @@ final class TimedMlp implements MlpEngine {
     }
   }
 
-  /** Times the calls from now on. */
+  /** Measures calls from now on. */
   void start() {
     on = true;
     used = 0;
@@ -56,12 +56,12 @@ final class TimedMlp implements MlpEngine {
   }
 
   /**
-   * What was timed; the device has nothing to do any more.
+   * Returns the measured calls. The device must have finished its work.
    *
-   * @param rank whose device this is
-   * @param origin the time 0
-   * @param firstStep of the first call
-   * @param accumulate forward passes of a step
+   * @param rank the device's rank
+   * @param origin the event at time 0
+   * @param firstStep the step of the first call
+   * @param accumulate the number of forward passes in a step
    */
   List<TimelineEvent> events(int rank, Event origin, long firstStep, int accumulate) {
     List<TimelineEvent> events = new ArrayList<>();

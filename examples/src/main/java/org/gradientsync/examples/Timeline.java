@@ -15,10 +15,10 @@ import org.gradientsync.Synchronization;
 import org.gradientsync.spi.BackendDevice;
 
 /**
- * Takes the times of some steps on each rank, by its device's clock, and brings them together.
+ * Records the times of some steps on each rank with its device's clock, and merges them.
  *
- * <p>An average ends on all ranks at nearly the same time. So before the steps some very small ones
- * are made; what the clocks differ by at their ends, in the median, is what they are set right by.
+ * <p>An average ends on all ranks at nearly the same time. So the timeline makes some very small
+ * averages before the steps, and corrects each clock by the median difference of their ends.
  */
 final class Timeline implements AutoCloseable {
   private static final int MARKS = 9;
@@ -33,11 +33,11 @@ final class Timeline implements AutoCloseable {
   private long firstStep;
 
   /**
-   * Prepares the events.
+   * Creates the events.
    *
-   * @param engine whose calls are timed; closed by its owner
+   * @param engine the engine to measure; its owner closes it
    * @param steps the number of steps, 1 or more
-   * @param accumulate forward passes of a step
+   * @param accumulate the number of forward passes in a step
    */
   Timeline(GradientSync sync, MlpEngine engine, int steps, int accumulate) {
     this.sync = sync;
@@ -49,7 +49,7 @@ final class Timeline implements AutoCloseable {
     mark = sync.allocate(DataType.FLOAT32, 1);
   }
 
-  /** What trains. */
+  /** Returns the engine to train with. */
   MlpEngine engine() {
     return engine;
   }
@@ -58,7 +58,7 @@ final class Timeline implements AutoCloseable {
     return steps;
   }
 
-  /** Begins, before a step. Collective. */
+  /** Starts recording before a step. Collective. */
   void start(long step) {
     firstStep = step;
     origin = sync.observe(averages::add);
@@ -69,10 +69,10 @@ final class Timeline implements AutoCloseable {
   }
 
   /**
-   * All ranks' events, after the steps, when the devices have nothing to do any more and all
-   * averages have been told. Collective.
+   * Gathers all ranks' events. Call it after the steps, when the devices have finished and all
+   * averages have been reported. Collective.
    *
-   * @return on rank 0 in the order of their starts, the first one at 0; elsewhere nothing
+   * @return on rank 0 the events by start time, the first one at 0; nothing elsewhere
    */
   List<TimelineEvent> gather() {
     List<TimelineEvent> own = engine.events(sync.rank(), origin, firstStep, accumulate);
@@ -115,7 +115,7 @@ final class Timeline implements AutoCloseable {
     }
   }
 
-  /** What all ranks have sent, by the first one's clock. */
+  /** Merges what all ranks have sent, by rank 0's clock. */
   static List<TimelineEvent> merge(ByteBuffer all, int size) {
     List<TimelineEvent> events = new ArrayList<>();
     double[] first = null;
@@ -136,7 +136,7 @@ final class Timeline implements AutoCloseable {
         .toList();
   }
 
-  /** How much more a rank's clock shows than the first one's. */
+  /** Returns how far a rank's clock is ahead of rank 0's. */
   static double ahead(double[] first, double[] own) {
     double[] differences = new double[own.length];
     Arrays.setAll(differences, i -> own[i] - first[i]);

@@ -3,17 +3,17 @@ package org.gradientsync.examples;
 import java.nio.ByteBuffer;
 
 /**
- * What one of a rank's streams did for a while. Times are in milliseconds.
+ * A piece of work on one of a rank's streams. Times are in milliseconds.
  *
- * @param rank whose
- * @param kind of work
- * @param number of the layer or the bucket; 0 for a forward pass
- * @param step of the training
- * @param start since a time that is the same for all events
+ * @param rank the rank
+ * @param kind the kind of work
+ * @param number the number of the layer or bucket; 0 for a forward pass
+ * @param step the step of the training
+ * @param start the start time, with the same origin for all events
  * @param duration 0 or more
- * @param bytes of the bucket
- * @param queued from the bucket's being full to its start
- * @param exposed what the stream that computes had to wait for the bucket
+ * @param bytes the size of the bucket
+ * @param queued the time from when the bucket was full to the start
+ * @param exposed how long the compute stream waited for the bucket
  */
 record TimelineEvent(
     int rank,
@@ -25,10 +25,9 @@ record TimelineEvent(
     long bytes,
     double queued,
     double exposed) {
-  /** The bytes of an event that is sent. */
+  /** The bytes of a serialized event. */
   static final int BYTES = 3 * Integer.BYTES + 2 * Long.BYTES + 4 * Double.BYTES;
 
-  /** Kinds of work. */
   enum Kind {
     FORWARD("forward"),
     BACKWARD("backward"),
@@ -42,12 +41,12 @@ record TimelineEvent(
     }
   }
 
-  /** On the stream that averages, not the one that computes. */
+  /** Returns whether it ran on the communication stream, not the compute stream. */
   boolean isAverage() {
     return kind == Kind.AVERAGE;
   }
 
-  /** For a reader: {@code backward layer2}. */
+  /** Returns a name for users, for example {@code backward layer2}. */
   String name() {
     return switch (kind) {
       case FORWARD -> kind.text;

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A timeline in the Trace Event Format, which chrome://tracing and Perfetto show: a process for
- * each rank, a thread for each of its streams.
+ * Writes a timeline in the Trace Event Format of chrome://tracing and Perfetto, with a process for
+ * each rank and a thread for each of its streams.
  */
 final class TimelineJson {
   private static final int COMPUTE = 0;
@@ -47,7 +47,7 @@ final class TimelineJson {
     members.put("name", event.name());
     members.put("cat", event.kind().text);
     members.put("ph", "X");
-    // Both ends are rounded in the same way, so that what follows does not begin before.
+    // Round both ends in the same way, so that the next event does not start before this one ends.
     long start = nanoseconds(event.start());
     members.put("ts", start / NANOSECONDS_IN_MICROSECOND);
     members.put("dur", (nanoseconds(event.end()) - start) / NANOSECONDS_IN_MICROSECOND);

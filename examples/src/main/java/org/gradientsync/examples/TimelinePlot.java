@@ -12,10 +12,10 @@ import org.knowm.xchart.XYSeries;
 import org.knowm.xchart.style.Styler;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
-/** A timeline as SVG: two rows for each rank, with bars for what its streams did. */
+/** Draws a timeline as SVG, with two rows of bars for each rank. */
 final class TimelinePlot {
   private static final int WIDTH = 1400;
-  private static final int NAMES = 140; // the rows' names
+  private static final int NAMES = 140; // the names of the rows
   private static final int MARGIN = 10;
   private static final int ROW = 36;
   private static final int BAR = 22;
@@ -24,7 +24,7 @@ final class TimelinePlot {
 
   private TimelinePlot() {}
 
-  /** Draws events; there must be some. */
+  /** Draws events. There must be at least one. */
   static void write(Path file, String title, int ranks, List<TimelineEvent> events)
       throws IOException {
     int height = ranks * STREAMS * ROW + AROUND;
@@ -39,7 +39,7 @@ final class TimelinePlot {
     graphics.translate(NAMES, 0);
     XYChart chart = chart(title, rows, height, events);
     chart.paint(graphics, WIDTH - NAMES, height);
-    // As tick labels these would come where XChart thinks best.
+    // XChart would choose other places for tick labels.
     graphics.setColor(Color.BLACK);
     graphics.setFont(chart.getStyler().getAxisTickLabelsFont());
     for (int row = 0; row < rows; row++) {
@@ -59,7 +59,7 @@ final class TimelinePlot {
     chart.getStyler().setLegendPosition(Styler.LegendPosition.OutsideS);
     chart.getStyler().setLegendLayout(Styler.LegendLayout.Horizontal);
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
-    // Dashes would be written one by one, and make a file of a megabyte.
+    // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setPlotGridHorizontalLinesVisible(false);
     chart.getStyler().setYAxisMin(-0.5);
@@ -67,14 +67,14 @@ final class TimelinePlot {
     chart.getStyler().setYAxisTicksVisible(false);
     chart.getStyler().setXAxisMin(0.0);
     for (TimelineEvent.Kind kind : TimelineEvent.Kind.values()) {
-      // Neighbours differ in shade, so that one can tell them apart.
+      // Neighbours have different shades, to tell them apart.
       add(chart, kind, rows, events, 0);
       add(chart, kind, rows, events, 1);
     }
     return chart;
   }
 
-  /** Where a row is on the axis: the first one is at the top. */
+  /** Returns where a row is on the axis. The first one is at the top. */
   private static double height(int row, int rows) {
     return rows - 1 - row;
   }
@@ -102,7 +102,7 @@ final class TimelinePlot {
       x[3 * i + 2] = bars.get(i).end();
       y[3 * i] = height(row(bars.get(i)), rows);
       y[3 * i + 1] = y[3 * i];
-      y[3 * i + 2] = Double.NaN; // interrupts the line
+      y[3 * i + 2] = Double.NaN; // breaks the line
     }
     XYSeries series = chart.addSeries(kind.text + (oddOrEven == 0 ? "" : ", odd"), x, y);
     Color color = color(kind);

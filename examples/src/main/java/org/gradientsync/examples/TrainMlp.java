@@ -19,7 +19,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/** Data-parallel training of a multi-layer perceptron, with gradients in buckets. */
+/** Trains a multi-layer perceptron on several ranks, with gradients in buckets. */
 @Command(
     name = "train-mlp",
     description = {
@@ -199,7 +199,7 @@ public class TrainMlp extends Example {
 
   @Override
   Set<String> ownOptions() {
-    return Set.of("--json", "--plot", "--resume"); // of rank 0 alone
+    return Set.of("--json", "--plot", "--resume"); // only rank 0 uses them
   }
 
   @Override
@@ -226,7 +226,7 @@ public class TrainMlp extends Example {
     }
   }
 
-  /** The layers on this rank's device. */
+  /** Creates the layers on this rank's device. */
   MlpEngine engine(GradientSync sync, int[] shape) {
     if (sync.device() instanceof CudaDevice gpu) {
       GpuMlp engine = new GpuMlp(gpu, shape, rows, tf32);
@@ -304,9 +304,9 @@ public class TrainMlp extends Example {
   }
 
   /**
-   * Sets the first weights on rank 0. Collective.
+   * Sets the initial weights on rank 0. Collective.
    *
-   * @return the steps that are done already, or -1 if they could not be read
+   * @return the steps already done, or -1 if the checkpoint cannot be read
    */
   private long start(GradientSync sync, List<DeviceBuffer> weights) {
     long[] done = {0};
@@ -329,19 +329,18 @@ public class TrainMlp extends Example {
     return (double) rows * accumulate * sync.size();
   }
 
-  /** An average is told of at a later call when it is done; this is one. */
+  /** Makes a call that reports all finished averages. */
   private static void hearOfAll(GradientSync sync) {
     try (DeviceBuffer one = sync.allocate(DataType.FLOAT32, 1)) {
       sync.average(one);
     }
   }
 
-  /** Whether a checkpoint is written when this many steps are done. */
+  /** Returns whether to write a checkpoint after this many steps. */
   boolean keeps(long done) {
     return checkpoints.isDue(done, done == steps);
   }
 
-  /** Writes a checkpoint. */
   boolean keep(long done, List<DeviceBuffer> weights, boolean finiteLosses) {
     return checkpoints.write(this, model, done, weights, finiteLosses);
   }
@@ -356,7 +355,7 @@ public class TrainMlp extends Example {
     return results;
   }
 
-  /** Whether all ranks have the same weights, bit by bit. Collective. */
+  /** Returns whether all ranks have the same weights, bit by bit. Collective. */
   private boolean sameWeights(
       GradientSync sync, List<DeviceBuffer> weights, Map<String, Object> results) {
     long[] own = {Weights.digest(weights)};

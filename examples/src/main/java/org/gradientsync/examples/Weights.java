@@ -16,15 +16,18 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 
-/** The weights of a perceptron, as numbers and as bits. They are FLOAT32 or FLOAT64. */
+/**
+ * Reads and writes the weights of a perceptron, as numbers and as bits. They are FLOAT32 or
+ * FLOAT64.
+ */
 final class Weights {
-  private static final int PIECE = 1 << 16; // elements that are copied at a time
+  private static final int PIECE = 1 << 16; // elements to copy at a time
 
   private Weights() {}
 
   /**
-   * A layer to begin with: normally distributed, with the variance 2 / inputs of He et al., which
-   * keeps the signal's size through layers with ReLU.
+   * Returns a random layer: normally distributed, with the variance 2 / inputs of He et al., which
+   * preserves the signal's size through layers with ReLU.
    */
   static double[] random(long seed, MlpData.Purpose purpose, int number, Layer[] layers) {
     Layer layer = layers[number];
@@ -38,9 +41,9 @@ final class Weights {
   }
 
   /**
-   * A layer for a student to begin with: {@link #random}, but none of the last layer's weights is
-   * negative, and they are smaller. So all outputs have a slope at first, whatever the inputs; an
-   * output that ReLU makes zero for all rows would learn nothing.
+   * Returns a student's initial layer: {@link #random}, but in the last layer the weights are
+   * smaller and not negative. So all outputs have a slope at first, whatever the inputs. An output
+   * that ReLU makes zero for all rows would learn nothing.
    */
   static double[] start(long seed, int number, Layer[] layers) {
     double[] values = random(seed, MlpData.Purpose.START, number, layers);
@@ -64,7 +67,7 @@ final class Weights {
     weights.copyFrom(rounded);
   }
 
-  /** Waits for a layer's weights. */
+  /** Waits for a layer's weights, and returns them. */
   static double[] get(DeviceBuffer weights) {
     double[] values = new double[Math.toIntExact(weights.count())];
     if (weights.type() == DataType.FLOAT64) {
@@ -79,20 +82,20 @@ final class Weights {
     return values;
   }
 
-  /** Waits for everything that the device does. */
+  /** Waits for all work of the device. */
   static void await(List<DeviceBuffer> weights) {
     try (DeviceBuffer one = weights.get(0).slice(0, 1)) {
       get(one);
     }
   }
 
-  /** Whether there is no NaN and no infinity among all weights. */
+  /** Returns whether no weight is NaN or infinite. */
   static boolean areFinite(List<DeviceBuffer> weights) {
     return weights.stream()
         .allMatch(layer -> ((BackendDevice) layer.device()).firstNotFinite(layer) < 0);
   }
 
-  /** The first 64 bits of the SHA-256 of all weights' bits. */
+  /** Returns the first 64 bits of the SHA-256 of all weights' bits. */
   static long digest(List<DeviceBuffer> weights) {
     try {
       MessageDigest sha = MessageDigest.getInstance("SHA-256");
@@ -101,11 +104,11 @@ final class Weights {
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every JDK has SHA-256", e);
     } catch (IOException e) {
-      throw new UncheckedIOException(e); // nothing is written anywhere
+      throw new UncheckedIOException(e); // this stream does not write anywhere
     }
   }
 
-  /** Writes the bits of all weights, layer after layer, the most significant byte first. */
+  /** Writes the bits of all weights, layer by layer, big-endian. */
   static void write(List<DeviceBuffer> weights, OutputStream out) throws IOException {
     ByteBuffer here = ByteBuffer.allocateDirect(PIECE * Long.BYTES).order(ByteOrder.nativeOrder());
     byte[] there = new byte[PIECE * Long.BYTES];

@@ -17,11 +17,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The measuring program with ranks that are threads. */
+/** Tests the measuring program with ranks as threads. */
 class AllReducePerfTest {
   @TempDir Path folder;
 
-  /** The columns of each line that holds figures. */
+  /** Returns the columns of each line of results. */
   static List<String[]> rows(Run run) {
     return run.out()
         .lines()
@@ -110,7 +110,7 @@ class AllReducePerfTest {
                 sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false) {
               @Override
               void reduce() {
-                // leaves every rank with its own numbers
+                // every rank keeps its own numbers
               }
             };
           }

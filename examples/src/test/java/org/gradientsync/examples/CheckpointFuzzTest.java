@@ -16,7 +16,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.internal.host.HostDevice;
 
-/** Files of any content as checkpoints, those with a right checksum among them. */
+/** Reads arbitrary files as checkpoints, including some with a correct checksum. */
 class CheckpointFuzzTest {
   private static final Checkpoint.Training TRAINING =
       new Checkpoint.Training("A", 5, new int[] {2, 2});

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Weights in a file and back. */
+/** Tests writing weights to a file and reading them back. */
 class CheckpointTest {
   private static final int[] WIDTHS = {300, 301, 2}; // the first layer takes more than one piece
 
@@ -57,7 +57,7 @@ class CheckpointTest {
     return weights;
   }
 
-  /** Any bits, those of NaNs among them. */
+  /** Fills weights with arbitrary bits, including NaNs. */
   private static byte[][] fill(List<DeviceBuffer> weights) {
     Random random = new Random(5);
     byte[][] all = new byte[weights.size()][];

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What of script/compare needs neither GPUs nor PyTorch. */
+/** Tests the parts of script/compare that need neither GPUs nor PyTorch. */
 class CompareIT {
   private static final Path COMPARE = Script.BIN.resolveSibling("compare");
   private static final Path SAMPLE = COMPARE.resolve("sample");

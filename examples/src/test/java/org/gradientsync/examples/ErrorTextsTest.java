@@ -33,16 +33,16 @@ import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 
 /**
- * Collects the texts of all exceptions from the sources into docs/error-texts.md, so that somebody
- * reads them one after the other, and fails where the page is not up to date. With
- * -Derror.texts=write it writes the page.
+ * Collects the texts of all exceptions from the sources into docs/error-texts.md, so that they can
+ * be read in one place. Fails if the page is out of date. With -Derror.texts=write it writes the
+ * page.
  */
 class ErrorTextsTest {
   private static final Path PAGE = Path.of("../docs/error-texts.md");
   private static final List<String> MODULES =
       List.of("gradient-sync-api", "gradient-sync-cuda", "gradient-sync-mpi");
 
-  /** Methods that make an exception, or a reason, of a text. */
+  /** Methods that make an exception or a reason from a text. */
   private static final Set<String> MAKERS =
       Set.of("lost", "timedOut", "mismatched", "no", "failed");
 
@@ -84,7 +84,7 @@ class ErrorTextsTest {
     return page.toString();
   }
 
-  /** Texts by package and class. */
+  /** Collects the texts by package and class. */
   private static Map<String, Set<String>> collect() throws IOException {
     List<Path> sources = new ArrayList<>();
     for (String module : MODULES) {

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine.Command;
 
-/** What all programs have in common. */
+/** Tests what all programs have in common. */
 class ExampleTest {
   static Stream<Supplier<Example>> programs() {
     return Stream.of(
@@ -112,7 +112,7 @@ class ExampleTest {
     Run.of(new GradientAverage(), "--sise=4").exits(2).complains("--size");
   }
 
-  /** Returns a code of its own on each rank. */
+  /** A program that returns a different code on each rank. */
   @Command(name = "probe")
   static final class Probe extends Example {
     private final List<Integer> codes;
@@ -123,7 +123,7 @@ class ExampleTest {
 
     @Override
     void checkOptions() {
-      // has none
+      // no options to check
     }
 
     @Override

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The programs on real GPUs, with ranks that are threads; where GPUs are few, ranks share them. */
+/** Runs the programs on real GPUs with ranks as threads. Ranks share GPUs if there are too few. */
 class ExamplesOnGpu {
   private static final String CUDA = "--device=cuda";
   private static final List<CudaGpu> GPUS = CudaGpu.visible();
@@ -77,7 +77,7 @@ class ExamplesOnGpu {
     }
   }
 
-  /** docs/kernels-of-your-own.md. */
+  /** Runs the program of docs/kernels-of-your-own.md. */
   @Test
   void thePagesProgramTrains() {
     Assumptions.assumeTrue(CudaBlas.availability().usable(), CudaBlas.availability().reason());
@@ -124,7 +124,7 @@ class ExamplesOnGpu {
 
   @Test
   void theProgramsOwnProductHasTheBitsOfTheCpus() {
-    // with the kernel of multiply.cu, whether cuBLAS is installed or not
+    // uses the kernel of multiply.cu, whether or not cuBLAS is installed
     try (GradientSync sync = GradientSync.builder().device("cuda").create()) {
       int n = 67;
       float[] a = new float[n * n];

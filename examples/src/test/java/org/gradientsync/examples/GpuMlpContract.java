@@ -14,7 +14,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.cuda.CudaDevice;
 import org.junit.jupiter.api.Test;
 
-/** What the engine must compute, on whichever GPU. */
+/** Tests what the engine must compute on any GPU. */
 abstract class GpuMlpContract {
   private static final double SINGLE = 1e-4;
   private static final double TENSOR_CORES = 2e-2;
@@ -85,7 +85,7 @@ abstract class GpuMlpContract {
           for (int layer = last; layer >= 0; layer--) {
             int count = reference.gradients[layer].length;
             float[] values = new float[offset + count + 1];
-            Arrays.fill(values, Float.NaN); // is overwritten, and not read
+            Arrays.fill(values, Float.NaN); // must be overwritten, not read
             try (DeviceBuffer whole = gpu().allocate(DataType.FLOAT32, values.length);
                 DeviceBuffer gradient = whole.slice(offset, count)) {
               whole.copyFrom(values);
@@ -206,7 +206,7 @@ abstract class GpuMlpContract {
           assertNear(reference.gradients[layer], round + 1, others.get(layer), SINGLE);
         }
       }
-      for (int layer = 2; layer >= 0; layer--) { // again and again, until it is no news
+      for (int layer = 2; layer >= 0; layer--) { // several times, so that graphs replay
         for (int round = 0; round < 3; round++) {
           engine.backward(layer, others.get(layer), 2, true);
         }
@@ -264,7 +264,7 @@ abstract class GpuMlpContract {
     return engine;
   }
 
-  /** All layers' gradients, each some elements into its allocation. */
+  /** Computes all layers' gradients, each at an offset into its allocation. */
   List<DeviceBuffer> backward(GpuMlp engine, int offset, double scale, boolean accumulate) {
     List<DeviceBuffer> gradients = new ArrayList<>();
     for (DeviceBuffer weight : engine.weights()) {

@@ -1,6 +1,6 @@
 package org.gradientsync.examples;
 
-/** The same with graphs. */
+/** Repeats the tests with graphs. */
 class GpuMlpGraphsTest extends GpuMlpTest {
   @Override
   GpuMlp engine(int[] widths, int rows, boolean tf32) {

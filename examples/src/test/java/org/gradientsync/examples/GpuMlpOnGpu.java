@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The engine on a real GPU, where cuBLAS is installed. */
+/** Tests the engine on a real GPU with cuBLAS. */
 class GpuMlpOnGpu extends GpuMlpContract {
   private GradientSync sync;
 
@@ -53,7 +53,7 @@ class GpuMlpOnGpu extends GpuMlpContract {
     MlpReference reference = MlpReference.of(new int[] {64, 128, 32}, 32, 0);
     try (GpuMlp engine = start(reference, true)) {
       List<DeviceBuffer> gradients = backwardOnce(engine);
-      steps(engine, gradients, 2000); // the first ones load classes and are compiled
+      steps(engine, gradients, 2000); // the first steps load classes and compile
       long before = threads.getThreadAllocatedBytes(thread);
       steps(engine, gradients, 1000);
       long bytes = threads.getThreadAllocatedBytes(thread) - before;

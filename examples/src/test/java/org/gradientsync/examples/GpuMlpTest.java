@@ -12,11 +12,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The engine with a simulated GPU: what it enqueues, in which order, with what. */
+/** Tests what the engine enqueues, in which order, on a simulated GPU. */
 class GpuMlpTest extends GpuMlpContract {
   private final SimulatedGpu gpu = new SimulatedGpu();
 
-  /** The kernels of mlp.cu, as Java. */
+  /** Defines the kernels of mlp.cu in Java. */
   @BeforeEach
   void teach() {
     gpu.kernel("relu", (a, blocks) -> relu(a));
@@ -47,9 +47,10 @@ class GpuMlpTest extends GpuMlpContract {
       gpu.takeEnqueued();
       engine.forward(0);
       assertEquals(List.of("multiply", "relu", "multiply", "loss"), gpu.takeEnqueued());
-      List<DeviceBuffer> gradients = engine.weights(); // of the right sizes
+      List<DeviceBuffer> gradients = engine.weights(); // they have the right sizes
       engine.backward(1, gradients.get(1), 1, true);
-      assertEquals(List.of("multiply", "mask", "multiply"), gpu.takeEnqueued()); // delta 0 ahead
+      // delta 0 comes first
+      assertEquals(List.of("multiply", "mask", "multiply"), gpu.takeEnqueued());
       engine.backward(0, gradients.get(0), 1, true);
       assertEquals(List.of("multiply"), gpu.takeEnqueued());
       engine.update(0, gradients.get(0), 1);
@@ -68,7 +69,7 @@ class GpuMlpTest extends GpuMlpContract {
       engine.forward(0);
       engine.forward(0);
       assertEquals(List.of("graph", "graph"), gpu.takeEnqueued());
-      List<DeviceBuffer> gradients = engine.weights(); // of the right sizes
+      List<DeviceBuffer> gradients = engine.weights(); // they have the right sizes
       engine.backward(1, gradients.get(1), 1, false);
       assertEquals(List.of("multiply", "mask", "multiply"), gpu.takeEnqueued());
       engine.backward(1, gradients.get(1), 1, false);

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The programs for GPUs where there is none, and the kernels that are shipped. */
+/** Tests the GPU programs without a GPU, and the shipped kernels. */
 class GpuProgramsTest {
   @Test
   void deviceSelectionSaysThatThereIsNoGpu() {
@@ -77,7 +77,7 @@ class GpuProgramsTest {
     assertFalse(Kernels.ptx(name).contains("fma.rn"), "Java does not fuse; bits are compared");
   }
 
-  /** docs/kernels-of-your-own.md, whose program ExamplesOnGpu runs. */
+  /** docs/kernels-of-your-own.md must show the program that ExamplesOnGpu runs. */
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The gradient average with ranks that are threads. */
+/** Tests the gradient average with ranks as threads. */
 class GradientAverageTest {
   private static final String PASS = "[PASS] Gradient averaging is correct.";
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
@@ -88,7 +88,7 @@ class GradientAverageTest {
         .prints("Computation: BFLOAT16 gradients computed on the CPU.", PASS_ALL);
   }
 
-  /** Counts how often it averages, and spoils an element of one rank. */
+  /** Counts its averages, and changes one element on one rank. */
   private static final class Spoiled extends GradientAverage {
     private final int spoiledRank;
     private final long spoiledIndex;
@@ -145,10 +145,10 @@ class GradientAverageTest {
         new GradientAverage() {
           @Override
           void average(GradientSync sync, DeviceBuffer buffer) {
-            // leaves every rank with its own gradient
+            // every rank keeps its own gradient
           }
         };
-    // Rank 1's own gradient is the average of ranks 0, 1 and 2, up to a rounding.
+    // Except for rounding, rank 1's own gradient is the average of ranks 0, 1 and 2.
     Run run = Run.of(lazy, "--local=3", "--type=FLOAT64", "--size=1").exits(1);
     run.prints("[FAIL] Gradient averaging is wrong on 2 of 3 ranks.");
   }

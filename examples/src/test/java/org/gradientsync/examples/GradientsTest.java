@@ -11,7 +11,7 @@ import org.gradientsync.Float16;
 import org.gradientsync.GradientSync;
 import org.junit.jupiter.api.Test;
 
-/** The expected averages, worked out by hand. */
+/** Compares with averages computed by hand. */
 class GradientsTest {
   @Test
   void float32IsRoundedAtEveryStep() {
@@ -42,8 +42,8 @@ class GradientsTest {
 
   @Test
   void float16IsSummedInFloat32() {
-    // 2048, 2049, 2050, 2051 are 2048, 2048, 2050, 2052 in half precision. Their average is 2049.5,
-    // which rounds to 2050; sums rounded to half precision would have given 2048.
+    // In half precision 2048, 2049, 2050, 2051 are 2048, 2048, 2050, 2052. Their average 2049.5
+    // rounds to 2050; sums rounded to half precision would give 2048.
     Gradients gradients = new Gradients(DataType.FLOAT16, 4);
     assertEquals(2050, gradients.expected(2_048_000));
     assertEquals(Float16.fromFloat(2050), (short) gradients.average(2_048_000));
@@ -51,7 +51,7 @@ class GradientsTest {
 
   @Test
   void bfloat16IsSummedInFloat32() {
-    // 256, 257, 258, 259 are 256, 256, 258, 260 in bfloat16, with an average of 257.5.
+    // In bfloat16 256, 257, 258, 259 are 256, 256, 258, 260, with an average of 257.5.
     Gradients gradients = new Gradients(DataType.BFLOAT16, 4);
     assertEquals(258, gradients.expected(256_000));
     assertEquals(BFloat16.fromFloat(258), (short) gradients.average(256_000));

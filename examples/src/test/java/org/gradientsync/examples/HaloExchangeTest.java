@@ -5,7 +5,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The ring of heat with ranks that are threads. */
+/** Tests the heat ring with ranks as threads. */
 class HaloExchangeTest {
   private static final String PASS = "[PASS] All cells are bit-equal to the serial computation.";
 
@@ -52,7 +52,7 @@ class HaloExchangeTest {
         new HaloExchange() {
           @Override
           void exchangeGhosts(Communicator communicator, double[] piece) {
-            // leaves the ghosts as they are
+            // the ghost cells stay unchanged
           }
         };
     Run.of(deaf, "--local=2", "--cells=5", "--steps=1").exits(1);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The engine for host memory, against the definition of a gradient. */
+/** Compares the engine for host memory with the definition of a gradient. */
 class HostMlpTest {
   private static final int[] WIDTHS = {5, 8, 6, 3};
   private static final int ROWS = 7;
@@ -88,14 +88,14 @@ class HostMlpTest {
 
   @Test
   void lossIsTheMeanSquare() {
-    double[] inputs = new double[ROWS * WIDTHS[0]]; // zeros, so all outputs are zero
+    double[] inputs = new double[ROWS * WIDTHS[0]]; // all zero, so all outputs are zero
     double[] targets = new double[ROWS * WIDTHS[WIDTHS.length - 1]];
     double squares = 0;
     for (int i = 0; i < targets.length; i++) {
       targets[i] = i - 4;
       squares += targets[i] * targets[i];
     }
-    engine.load(1, inputs, targets); // replaces the one that was there
+    engine.load(1, inputs, targets); // replaces the previous batch
     assertEquals(squares / targets.length, lossOf(1), 1e-12);
   }
 

@@ -9,7 +9,7 @@ import java.util.Collections;
 import java.util.List;
 import org.gradientsync.UnavailableException;
 
-/** Any text as the data set. */
+/** Reads arbitrary text as the data set. */
 class IrisDataFuzzTest {
   private static final int ROWS = IrisData.TRAINING + IrisData.TESTING;
 

@@ -2,11 +2,11 @@ package org.gradientsync.examples;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-/** Texts that programs hand to other programs. */
+/** Checks JSON that programs write for other programs. */
 public final class Json {
   private Json() {}
 
-  /** Whether a text is one value of JSON: what is known to be right is replaced, from within. */
+  /** Requires a text to be one JSON value. Replaces valid parts from the inside out. */
   public static void assertJson(String text) {
     String rest =
         text.replaceAll("\"(?:[^\"\\\\\\p{Cntrl}]|\\\\[\"\\\\/bfnrt]|\\\\u[0-9a-f]{4})*\"", "s")

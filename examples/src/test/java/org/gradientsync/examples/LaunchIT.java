@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The launch scripts, most of it without mpirun. */
+/** Tests the launch scripts, mostly without mpirun. */
 class LaunchIT {
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
 
@@ -33,7 +33,7 @@ class LaunchIT {
   void everyProgramRunsEmbedded(String program) throws Exception {
     Run run = Script.alone(Script.BIN.resolve(program)).run(folder, "--local", "2").exits(0);
     assertTrue(run.out().contains("[PASS]"), run::toString);
-    // On a machine that others use, too, any program may take long enough to tell how far it is.
+    // On a busy machine any program may take long enough to print its progress.
     assertTrue(run.err().lines().allMatch(line -> line.endsWith(" s so far")), run::toString);
   }
 
@@ -155,7 +155,7 @@ class LaunchIT {
           .exits(3)
           .complains("out of host memory");
     }
-    // A heap of 16 MiB would allow buffers of 16 MiB together: the launcher allows more.
+    // By default a heap of 16 MiB would limit all buffers to 16 MiB. The launcher raises that.
     Run run =
         Script.alone(Script.BIN.resolve("gradient-average"))
             .set("JAVA_OPTS", "-Xmx16m")
@@ -170,7 +170,7 @@ class LaunchIT {
     String[] program = {
       "--class-path", System.getProperty("java.class.path"), ListeningSockets.class.getName()
     };
-    for (String asked : new String[] {"", "self,vader,tcp"}) { // the user's choice wins
+    for (String asked : new String[] {"", "self,vader,tcp"}) { // the user's choice takes precedence
       Run run =
           Script.underMpirun(2, "launch")
               .set("OMPI_MCA_btl", asked)

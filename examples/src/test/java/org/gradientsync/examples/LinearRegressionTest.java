@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The training with ranks that are threads. */
+/** Tests the training with ranks as threads. */
 class LinearRegressionTest {
   private static final String PASS = "[PASS] All ranks have identical weights.";
 

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import picocli.CommandLine.TypeConversionException;
 
-/** Any figures of any links, and any text as a number of bytes. */
+/** Tries arbitrary figures of arbitrary links, and arbitrary text as a number of bytes. */
 class LinkKindFuzzTest {
   @FuzzTest
   void anyFiguresMakeATable(FuzzedDataProvider data) {

@@ -8,7 +8,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The program where there is no GPU. */
+/** Tests the program without a GPU. */
 class LinkPerfTest {
   @Test
   void saysThatThereIsNoGpu() {

@@ -10,7 +10,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.gradientsync.GradientSync;
 
-/** A rank that prints the sockets of its own at which another machine could connect. */
+/** A rank that prints its own sockets to which another machine could connect. */
 final class ListeningSockets {
   private static final String LISTENING = "0A";
 
@@ -23,12 +23,12 @@ final class ListeningSockets {
     }
   }
 
-  /** The kernel's lines, whose second column is the address. */
+  /** Reads the kernel's tables, whose second column is the address. */
   private static List<String> open() throws IOException {
     Set<String> own = new HashSet<>();
     try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
       for (Path file : files.toList()) {
-        // The listing's own descriptor is closed by now.
+        // The listing's own descriptor is already closed.
         if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
           own.add(Files.readSymbolicLink(file).toString());
         }
@@ -48,7 +48,7 @@ final class ListeningSockets {
   }
 
   /**
-   * Whether it is 127.0.0.1 or ::1, as the kernel writes them on a machine of either byte order.
+   * Returns whether an address is 127.0.0.1 or ::1, in the kernel's format on either byte order.
    */
   private static boolean isLoopback(String address) {
     return address.matches("(0100007F|7F000001|0{24}01000000|0{31}1):.*");

@@ -6,7 +6,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The product of matrices with ranks that are threads. */
+/** Tests the matrix product with ranks as threads. */
 class MatrixMultiplyTest {
   private static final String PASS = "[PASS] The product is correct.";
 
@@ -34,7 +34,7 @@ class MatrixMultiplyTest {
     Run.of(new MatrixMultiply(), "--local=2", "--n=512").exits(0).prints(PASS);
   }
 
-  /** Gets one element wrong, by as little as can be, in the rank that has fewer rows. */
+  /** Makes one element wrong by the smallest amount, on the rank that has fewer rows. */
   private static final class Spoiled extends MatrixMultiply {
     @Override
     void multiply(float[] a, float[] b, float[] c, int rows, int columns) {

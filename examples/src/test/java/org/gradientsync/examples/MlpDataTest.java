@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Rows that depend on their number alone. */
+/** Tests that rows depend only on their number. */
 class MlpDataTest {
   private static final int[] WIDTHS = {IrisData.INPUTS, 4, IrisData.KINDS};
 
@@ -27,7 +27,7 @@ class MlpDataTest {
   void rowsAreTheSameHoweverTheyAreDivided(MlpData data) {
     double[] inputs = new double[12 * IrisData.INPUTS];
     double[] targets = new double[12 * IrisData.KINDS];
-    data.rows(115, 12, inputs, targets); // past the last of the irises
+    data.rows(115, 12, inputs, targets); // beyond the last iris
     for (int row = 0; row < 12; row += 3) {
       double[] someInputs = new double[3 * IrisData.INPUTS];
       double[] someTargets = new double[3 * IrisData.KINDS];

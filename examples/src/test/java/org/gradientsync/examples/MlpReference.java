@@ -2,7 +2,10 @@ package org.gradientsync.examples;
 
 import java.util.SplittableRandom;
 
-/** A perceptron's step as a textbook has it, in float64, from numbers that float32 holds. */
+/**
+ * A perceptron's training step by the textbook, in float64, with numbers that float32 can
+ * represent.
+ */
 final class MlpReference {
   final int[] widths;
   final int rows;
@@ -10,7 +13,7 @@ final class MlpReference {
   final double[] inputs;
   final double[] targets;
 
-  /** The smallest product, without its sign, that relu has seen. */
+  /** The smallest magnitude of a product that relu has seen. */
   double nearestToZero;
 
   double loss;
@@ -30,7 +33,10 @@ final class MlpReference {
     step();
   }
 
-  /** Numbers of either sign, such that no product is so near to zero that rounding changes relu. */
+  /**
+   * Creates numbers of both signs, with no product so close to zero that rounding could change
+   * relu.
+   */
   static MlpReference of(int[] widths, int rows, double margin) {
     for (long seed = 1; ; seed++) {
       MlpReference reference = new MlpReference(widths, rows, seed, -1);
@@ -40,7 +46,7 @@ final class MlpReference {
     }
   }
 
-  /** Positive numbers: relu does nothing. */
+  /** Creates positive numbers, which relu does not change. */
   static MlpReference positive(int[] widths, int rows) {
     return new MlpReference(widths, rows, 1, 0);
   }
@@ -70,7 +76,7 @@ final class MlpReference {
     return numbers;
   }
 
-  /** Loss and gradients of the weights as they are. */
+  /** Computes loss and gradients for the current weights. */
   void step() {
     int layers = weights.length;
     double[][] activations = new double[layers + 1][];
@@ -124,7 +130,7 @@ final class MlpReference {
     return below;
   }
 
-  /** Gradient descent. */
+  /** Makes a step of gradient descent. */
   void update(double rate) {
     for (int layer = 0; layer < weights.length; layer++) {
       for (int i = 0; i < weights[layer].length; i++) {

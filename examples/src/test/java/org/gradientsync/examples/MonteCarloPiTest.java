@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The estimate of pi with ranks that are threads. */
+/** Tests the estimate of pi with ranks as threads. */
 class MonteCarloPiTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})

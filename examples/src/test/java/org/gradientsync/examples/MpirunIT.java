@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The programs under mpirun, through their launch scripts, from a folder that is not theirs. */
+/** Runs the programs under mpirun through their launch scripts, from another folder. */
 class MpirunIT {
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
 

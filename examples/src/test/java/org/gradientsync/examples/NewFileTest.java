@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Files that can be written, and files that cannot. */
+/** Tests files that can be written, and files that cannot. */
 class NewFileTest {
   @TempDir Path folder;
 

@@ -13,7 +13,10 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParameterException;
 
-/** Any command line: understood, or refused with a sentence. The programs are not run. */
+/**
+ * Parses arbitrary command lines. Each must be accepted, or refused with one sentence. Does not run
+ * the programs.
+ */
 class OptionsFuzzTest {
   private static final List<Supplier<Program>> PROGRAMS =
       List.of(

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The check of every element. */
+/** Tests the check of every element. */
 class PerfNumbersTest {
   static Stream<Arguments> typesAndOperations() {
     List<Arguments> all = new ArrayList<>();

@@ -12,12 +12,12 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The line for those who wait. */
+/** Tests the line for users who wait. */
 class ProgressTest {
   private static final Pattern TOLD =
       Pattern.compile("program: step 1 of 3, loss 0.5, \\d+ s ago, \\d+ s so far");
 
-  /** Lets a test wait for a line. */
+  /** A writer on which a test can wait for a line. */
   private static final class Lines extends PrintWriter {
     private final StringWriter text;
     private final CountDownLatch printed = new CountDownLatch(1);

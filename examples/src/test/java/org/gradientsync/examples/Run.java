@@ -7,7 +7,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
 
-/** What a program did: in this JVM, or as a process. */
+/** The result of a program, run in this JVM or as a process. */
 public record Run(int code, String out, String err) {
   public static Run of(Program program, String... args) {
     StringWriter out = new StringWriter();
@@ -33,7 +33,7 @@ public record Run(int code, String out, String err) {
     return this;
   }
 
-  /** Some line is as the regular expression says. */
+  /** Requires a line that matches the regular expression. */
   public Run printsLike(String line) {
     assertTrue(
         out.lines().anyMatch(printed -> printed.matches(line)),
@@ -46,14 +46,14 @@ public record Run(int code, String out, String err) {
     return this;
   }
 
-  /** All that went to the error output is one line, and nothing went to the other. */
+  /** Requires exactly one line of error output, and no other output. */
   public Run complainsInOneLine(String part) {
     assertEquals("", out);
     assertEquals(1, err.lines().count(), this::toString);
     return complains(part);
   }
 
-  /** The number after the last line that starts so. */
+  /** Returns the number after the last line with this start. */
   double number(String start) {
     return out.lines()
         .map(String::strip)

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Assumptions;
 
-/** Runs the launch scripts as a user does: from some folder, alone or under mpirun. */
+/** Runs the launch scripts as a user does: from any folder, alone or under mpirun. */
 public final class Script {
   public static final Path BIN = Path.of(System.getProperty("basedir", ""), "bin").toAbsolutePath();
 
@@ -25,23 +25,26 @@ public final class Script {
   private Script() {
     environment = builder.environment();
     for (String name : List.of("JAVA_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")) {
-      environment.remove(name); // whoever runs the tests may have set them
+      environment.remove(name); // the caller of the tests may have set them
     }
     environment.put("JAVA_HOME", System.getProperty("java.home"));
-    environment.put("JAVA_OPTS", "-XX:TieredStopAtLevel=1"); // short programs: C2 does not pay
-    // mpirun refuses to run for root unless told so twice; in a container there is nobody else.
+    environment.put("JAVA_OPTS", "-XX:TieredStopAtLevel=1"); // the programs are too short for C2
+    // mpirun refuses to run as root unless told twice; a container has no other user.
     environment.put("OMPI_ALLOW_RUN_AS_ROOT", "1");
     environment.put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
 
-  /** A program on its own, by its path. */
+  /** Returns a program to run on its own, by its path. */
   public static Script alone(Path program) {
     Script script = new Script();
     script.command.add(program.toString());
     return script;
   }
 
-  /** A program under mpirun; skips the test where there is none, unless it must not be missing. */
+  /**
+   * Returns a program to run under mpirun. Skips the test if there is none, unless mpirun is
+   * required.
+   */
   public static Script underMpirun(int ranks, String program) {
     requireMpirun();
     Script script = new Script();
@@ -58,11 +61,11 @@ public final class Script {
   /**
    * Runs to the end.
    *
-   * @param folder where to; the output is kept there, too
+   * @param folder the working folder, which also keeps the output
    */
   public Run run(Path folder, String... args) throws IOException, InterruptedException {
     command.addAll(Arrays.asList(args));
-    // Files, because a process that fills a pipe which nobody empties stops.
+    // Use files: a process stops when it fills a pipe that nobody reads.
     File out = Files.createTempFile(folder, "out", ".txt").toFile();
     File err = Files.createTempFile(folder, "err", ".txt").toFile();
     Process process =
@@ -74,7 +77,7 @@ public final class Script {
             .start();
     boolean ended = process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS);
     if (!ended) {
-      process.destroy(); // mpirun ends its ranks when it is asked to end, not when it is killed
+      process.destroy(); // mpirun ends its ranks on SIGTERM, but not when it is killed
       if (!process.waitFor(10, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What train-mlp tells of the times within its steps. */
+/** Tests what train-mlp reports about the times within its steps. */
 @Timeout(120)
 class TimelineTest {
   private static final Pattern EVENT =
@@ -32,7 +32,7 @@ class TimelineTest {
 
   @TempDir Path folder;
 
-  /** One event as a reader of the file sees it. */
+  /** An event as read from the file. */
   private record Shown(
       String name, int number, double start, double end, int rank, int row, int step) {}
 
@@ -77,7 +77,7 @@ class TimelineTest {
             "--steps=12",
             "--accumulate=" + accumulate,
             "--first-bucket-mb=0.0001",
-            "--bucket-mb=0.0001", // a bucket for each layer
+            "--bucket-mb=0.0001", // one bucket for each layer
             overlap ? "--overlap" : "--no-overlap",
             "--timeline=" + json,
             "--timeline-plot=" + plot,
@@ -98,7 +98,7 @@ class TimelineTest {
     assertEquals(ranks * 2 * (accumulate * (1 + LAYERS) + 2 * LAYERS), all.size());
     String svg = Files.readString(plot);
     assertTrue(svg.strip().endsWith("</svg>"), svg);
-    assertTrue(svg.split("stroke-width:22", -1).length > all.size(), svg); // one line a bar
+    assertTrue(svg.split("stroke-width:22", -1).length > all.size(), svg); // one line per bar
   }
 
   @Test
@@ -135,7 +135,7 @@ class TimelineTest {
       double end = 0;
       for (Shown event : events) {
         assertEquals(number == 1, event.name.equals("average"));
-        assertTrue(event.start >= end - 0.002, events::toString); // one after the other
+        assertTrue(event.start >= end - 0.002, events::toString); // in sequence
         assertTrue(event.end >= event.start, events::toString);
         end = event.end;
       }
@@ -202,7 +202,7 @@ class TimelineTest {
   void clocksAreSetRightByTheEndsOfAverages() {
     double[] first = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     double[] other = DoubleStream.of(first).map(time -> time + 1000).toArray();
-    other[3] += 50; // this rank was late to see that average's end
+    other[3] += 50; // this rank noticed the end late
     assertEquals(1000, Timeline.ahead(first, other));
     TimelineEvent event =
         new TimelineEvent(0, TimelineEvent.Kind.AVERAGE, 2, 7, 20, 3, 4096, 0.5, 0.25);

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The training of a perceptron, with ranks that are threads. */
+/** Tests the training of a perceptron with ranks as threads. */
 class TrainMlpTest {
   private static final String WIDTHS = "--widths=6,12,9,4";
   private static final String RATE = "--rate=0.5";
@@ -177,7 +177,7 @@ class TrainMlpTest {
   void recognizesIrises() {
     Run run = Run.of(new TrainMlp(), "--local=3", "--data=iris", "--rows=40", "--batches=1");
     run.exits(0);
-    // A third of them are of each kind: whoever guesses always the same cannot reach half.
+    // A third of them are of each kind, so always guessing the same reaches less than half.
     assertTrue(run.number("Accuracy in training:") > 0.9, run::toString);
     assertTrue(run.number("Accuracy in testing:") > 0.8, run::toString);
   }
@@ -252,7 +252,7 @@ class TrainMlpTest {
     String keep = "--checkpoint=" + file;
     Run.of(new TrainMlp(), "--layers=1", "--steps=1", keep).exits(0);
     byte[] good = Files.readAllBytes(file);
-    for (int steps : new int[] {25, 500}) { // the loss is the first to be infinite
+    for (int steps : new int[] {25, 500}) { // the loss becomes infinite first
       Run.of(
               new TrainMlp(),
               "--layers=1",
@@ -293,7 +293,7 @@ class TrainMlpTest {
                     return new HostMlp(sync, shape, 64) {
                       @Override
                       public double loss() {
-                        return ++steps; // other batches can have a larger loss
+                        return ++steps; // other batches may have a larger loss
                       }
                     };
                   }

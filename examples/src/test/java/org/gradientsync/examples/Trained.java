@@ -13,13 +13,13 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What a run of {@link TrainMlp} has written as JSON.
+ * The JSON output of a run of {@link TrainMlp}.
  *
- * @param digest of the weights, the same on all ranks
- * @param losses one for each step
+ * @param digest the digest of the weights, the same on all ranks
+ * @param losses the loss of each step
  */
 record Trained(String digest, List<Double> losses) {
-  /** With ranks that are threads; all losses are read. */
+  /** Runs with ranks as threads, and reads all losses. */
   static Trained run(Path folder, int ranks, String... options) throws IOException {
     Path json = Files.createTempFile(folder, "trained", ".json");
     List<String> args = new ArrayList<>(List.of(options));

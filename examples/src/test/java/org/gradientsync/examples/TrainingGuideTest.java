@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The code of docs/train-on-many-gpus.md: that it compiles, and trains what it says. */
+/** Compiles the code of docs/train-on-many-gpus.md, and checks what it trains. */
 class TrainingGuideTest {
   private static final String PAGE = "../docs/train-on-many-gpus.md";
   private static final String THIS =
@@ -240,7 +240,7 @@ class TrainingGuideTest {
 
   // ... to here.
 
-  /** Ranks that create their syncs themselves. */
+  /** Trains with ranks that create their own syncs. */
   static float[] trained(int ranks) {
     Map<Integer, float[]> results = new ConcurrentHashMap<>();
     LocalRanks.run(
@@ -256,7 +256,7 @@ class TrainingGuideTest {
     return same(results, ranks);
   }
 
-  /** Weights that move towards numbers which depend on the batch: on real buffers. */
+  /** A model whose weights, in real buffers, move towards numbers that depend on the batch. */
   static final class MyModel implements Model, AutoCloseable {
     private final List<DeviceBuffer> weights = new ArrayList<>();
     private int batch;
@@ -408,9 +408,9 @@ class TrainingGuideTest {
   }
 
   /**
-   * What must come out.
+   * Returns the expected weights.
    *
-   * @param batches each rank's of a step: none if it has no data
+   * @param batches returns each rank's batches of a step, none for a rank without data
    */
   private static float[] expected(int steps, int ranks, IntFunction<int[][]> batches) {
     float[] weights = new float[ELEMENTS];
@@ -578,7 +578,7 @@ class TrainingGuideTest {
         run(
             2,
             (sync, model) -> {
-              model.weights().forEach(DeviceBuffer::fillZero); // the file has them
+              model.weights().forEach(DeviceBuffer::fillZero); // resume reads them from the file
               resume(sync, model, file, 2, STEPS);
             });
     assertArrayEquals(expected(STEPS, 2), trained, 0f);
@@ -601,7 +601,7 @@ class TrainingGuideTest {
         run(
             3,
             (sync, model) -> {
-              model.unreadable = 2 * 3 + 1; // what rank 1 has in step 2
+              model.unreadable = 2 * 3 + 1; // rank 1 reads it in step 2
               try (GradientBuckets buckets =
                   GradientBuckets.builder(sync, model.parameters())
                       .missing(GradientBuckets.Missing.ZERO)

@@ -3,7 +3,7 @@ package org.gradientsync.cuda;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 
-/** The reducer contract for {@code cuda-aware} on real GPUs, under mpirun alone. */
+/** Runs the reducer contract with {@code cuda-aware} on real GPUs, only under mpirun. */
 class CudaAwareOnGpu extends ReducerContract {
   @Override
   protected RankRunner runner() {

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** The buffer contract on a real GPU, and what is the GPU's own. */
+/** Runs the buffer contract on a real GPU, and tests what only GPU buffers have. */
 class CudaBufferOnGpu extends DeviceBufferContract {
   @Override
   protected BackendDevice openDevice() {

@@ -20,7 +20,7 @@ import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
-/** Choosing a GPU, and what is said where there is none: nothing here needs one. */
+/** Tests how a GPU is chosen, and the errors if there is none. Needs no GPU. */
 class CudaDeviceProviderTest {
   private final CudaApi api = mock(CudaApi.class);
 

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** Faults in a program that makes its buffers on the GPU itself. */
+/** Injects faults into a program that allocates its buffers on the GPU itself. */
 @Timeout(60)
 class CudaFaultsTest {
   @RegisterExtension final Faults faults = new Faults();

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Graphs on a real GPU. The kernel adds one to every element. */
+/** Tests graphs on a real GPU. The kernel adds one to every element. */
 class CudaGraphOnGpu {
   private static final int COUNT = 100;
 
@@ -81,7 +81,7 @@ class CudaGraphOnGpu {
       assertHolds(31);
       graph.launch(stream);
     }
-    assertHolds(41); // closing lets run what is enqueued
+    assertHolds(41); // close waits for enqueued work
   }
 
   @Test
@@ -151,7 +151,7 @@ class CudaGraphOnGpu {
     long self = Thread.currentThread().getId();
     try (CudaGraph graph = captured(1)) {
       long allocated = Long.MAX_VALUE;
-      for (int round = 0; round < 5; round++) { // the first ones warm up
+      for (int round = 0; round < 5; round++) { // the first rounds warm up
         long before = threads.getThreadAllocatedBytes(self);
         for (int i = 0; i < 1000; i++) {
           graph.launch(stream);

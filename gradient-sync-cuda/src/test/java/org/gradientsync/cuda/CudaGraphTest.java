@@ -18,7 +18,7 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.junit.jupiter.api.Test;
 
-/** Capturing and launching graphs, and what is said where it fails: nothing here needs a GPU. */
+/** Tests capturing and launching graphs, and the errors when that fails. Needs no GPU. */
 class CudaGraphTest {
   private static final int INVALIDATED = 901;
 

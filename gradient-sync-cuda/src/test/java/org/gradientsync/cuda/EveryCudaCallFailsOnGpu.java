@@ -21,16 +21,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * What {@link EveryCudaCallFailsTest} tests, with real GPUs: calls fail before the driver is asked,
- * so what was taken until then must be given back, and nobody may wait for ever.
+ * Repeats {@link EveryCudaCallFailsTest} on real GPUs. Calls fail before they reach the driver.
+ * Everything taken before must be released, and no rank may wait forever.
  */
 class EveryCudaCallFailsOnGpu {
   private static final int RANKS = 2;
   private static final Duration HANGS = Duration.ofSeconds(60);
-  private static final Duration TIMEOUT = Duration.ofSeconds(2); // waited for by kernels, too
-  private static final int CALLS_AT_MOST = 40; // of which another one fails each time
+  private static final Duration TIMEOUT = Duration.ofSeconds(2); // also the deadline of the kernels
+  private static final int CALLS_AT_MOST = 40; // upper limit; each one fails in its own run
 
-  /** What loading modules and the driver itself keep for later is far less than a mailbox. */
+  /** Loaded modules and the driver's own caches take far less than a mailbox. */
   private static final long SLACK = 8 << 20;
 
   @AfterEach
@@ -40,13 +40,13 @@ class EveryCudaCallFailsOnGpu {
 
   @ParameterizedTest
   @CsvSource({"host-staged, 1", "host-staged, 2", "peer, 1", "peer, 2"})
-  void isToldAndLeavesNothing(String reducer, int ranks) {
+  void failuresLeakNothing(String reducer, int ranks) {
     Assumptions.assumeTrue(
         CudaLibrary.api().deviceCount() >= ranks, "SKIPPED: there are fewer GPUs than ranks");
     int[] codes = {FaultyCudaApi.OUT_OF_MEMORY, FaultyCudaApi.LAUNCH_FAILED};
     FaultyCudaApi counted = run(reducer, ranks, 0, 0);
-    run(reducer, ranks, 0, 0); // what is loaded once is loaded now
-    List<Integer> calls = counted.telling();
+    run(reducer, ranks, 0, 0); // now everything that is loaded once is loaded
+    List<Integer> calls = counted.callsToFail();
     int step = Math.max(1, calls.size() / CALLS_AT_MOST);
     long before = freeBytes(ranks);
     for (int i = 0; i < calls.size(); i += step) {
@@ -59,10 +59,10 @@ class EveryCudaCallFailsOnGpu {
             () -> "bytes lost=" + lost + ", call=" + call + " (" + faulty.failed() + ")");
       }
     }
-    run(reducer, ranks, 0, 0); // and the GPUs work as before
+    run(reducer, ranks, 0, 0); // the GPUs still work
   }
 
-  /** Lets a call of rank 0 fail, none if it is 0. */
+  /** Runs all ranks, and makes one call of rank 0 fail; none if {@code call} is 0. */
   private static FaultyCudaApi run(String reducer, int ranks, int call, int code) {
     FaultyCudaApi faulty = new FaultyCudaApi(CudaLibrary.api());
     if (call > 0) {
@@ -79,7 +79,7 @@ class EveryCudaCallFailsOnGpu {
     } else if (outcome != null) {
       assertTrue(outcome instanceof GradientSyncException, outcome::toString);
     }
-    for (int gpu = 0; gpu < ranks; gpu++) { // what others had mapped
+    for (int gpu = 0; gpu < ranks; gpu++) { // unmapped memory of other ranks
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
         DeferredFrees.free(faulty.api(), DriverAccess.gpu(device).context());
       }

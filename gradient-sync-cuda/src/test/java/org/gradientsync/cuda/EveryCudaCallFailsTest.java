@@ -46,11 +46,10 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What happens if a call of the driver fails, for each call that a piece of work makes: a clear
- * exception, nothing that stays taken, and no rank that waits for ever. GPUs are simulated. Of
- * calls that come from the very same lines, the first and the last one fail in turn, on the first
- * rank that makes them; all of them and on all ranks with {@code -Dfaults.every=true}, which takes
- * several times as long.
+ * Makes each driver call of a piece of work fail, on simulated GPUs. Each failure must cause a
+ * clear exception, leak nothing, and let no rank wait forever. Of calls from the same source lines,
+ * only the first and the last one fail, on the first rank that makes them. With {@code
+ * -Dfaults.every=true} every call on every rank fails, which takes several times as long.
  */
 class EveryCudaCallFailsTest {
   private static final Duration HANGS = Duration.ofSeconds(60);
@@ -58,7 +57,7 @@ class EveryCudaCallFailsTest {
 
   private static PrintStream before;
 
-  /** What one rank has. */
+  /** The simulated GPU of one rank. */
   private record Simulated(SimulatedGpu gpu, FaultyCudaApi faulty) {
     Simulated() {
       this(SimulatedGpu.unopened());
@@ -74,21 +73,21 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  /** Some work on one GPU. */
+  /** Work on one GPU. */
   private interface OnGpu {
     void run(Simulated simulated) throws Exception;
   }
 
-  /** Some work of a rank. */
+  /** Work of one rank. */
   private interface OnRank {
     void run(GradientSync sync) throws Exception;
   }
 
   /**
-   * Some work, on one rank or several.
+   * Work on one rank or several.
    *
-   * @param forgiven methods, as Class.method, in which a failure is no more than logged, or is
-   *     answered in another way than by an exception
+   * @param forgiven methods, as Class.method, that only log a failure, or handle it without an
+   *     exception
    */
   private record Scenario(int ranks, Set<String> forgiven, Work work) {
     boolean alone() {
@@ -96,7 +95,7 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  /** Runs, and notes what comes out of each rank. */
+  /** Runs the work, and stores the exception of each rank. */
   private interface Work {
     void run(Simulated[] ranks, Throwable[] outcomes);
   }
@@ -174,7 +173,7 @@ class EveryCudaCallFailsTest {
             }));
   }
 
-  /** The first exception of each rank; what LocalRanks makes of them is of no interest. */
+  /** Stores the first exception of each rank, and ignores what LocalRanks makes of them. */
   private static void onRanks(int ranks, Throwable[] outcomes, OnRank work) {
     try {
       LocalRanks.run(
@@ -185,7 +184,7 @@ class EveryCudaCallFailsTest {
               work.run(outer);
             } catch (Throwable t) {
               outcomes[outer.rank()] = t;
-              throw t; // which ends the other's waiting
+              throw t; // ends the waits of the other rank
             }
           });
     } catch (GradientSyncException e) {
@@ -202,7 +201,7 @@ class EveryCudaCallFailsTest {
         CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1_500_000); // three pieces
         CudaBuffer other = device.allocate(DataType.FLOAT32, 1_500_000);
         CudaBuffer half = device.allocate(DataType.BFLOAT16, 1_500_000)) {
-      device.allocate(DataType.INT64, 7); // the device gives it back
+      device.allocate(DataType.INT64, 7); // freed when the device is closed
       float[] values = new float[1_500_000];
       buffer.copyFrom(values);
       try (DeviceBuffer part = buffer.slice(3, 4)) {
@@ -302,7 +301,7 @@ class EveryCudaCallFailsTest {
       together(sync, () -> sync.register(buffer));
       buffer.stream().beginCapture();
       sync.average(buffer);
-      sync.allReduce(buffer, ReduceOp.SUM); // the first one, so it is prepared here
+      sync.allReduce(buffer, ReduceOp.SUM); // prepares the buffer: its first call
       try (CudaGraph graph = buffer.stream().endCapture()) {
         together(sync, () -> graph.launch(buffer.stream()));
         together(sync, () -> graph.launch(other));
@@ -335,11 +334,11 @@ class EveryCudaCallFailsTest {
     }
   }
 
-  /** A call of all ranks: after a failure in its middle the sync is broken. */
+  /** Makes a call on all ranks. If it fails halfway, the sync must be broken. */
   private static void together(GradientSync sync, Runnable call) {
     try {
       call.run();
-    } catch (UnavailableException e) { // agreed by all ranks, which may go on
+    } catch (UnavailableException e) { // all ranks agreed on it, so the sync still works
       assertTrue(e.getMessage().contains("(rank "), () -> "no rank in: " + e);
       throw e;
     } catch (GradientSyncException e) {
@@ -358,14 +357,14 @@ class EveryCudaCallFailsTest {
                         FaultyCudaApi.LAUNCH_FAILED,
                         FaultyCudaApi.DEVICE_UNAVAILABLE,
                         FaultyCudaApi.UNKNOWN)
-                    // Ranks notice nothing of a code but whether later calls fail, too: with the
-                    // second one they do.
+                    // Several ranks only notice whether later calls fail, too, so they need one
+                    // code: the second, after which all calls fail.
                     .skip(SCENARIOS.get(name).alone() ? 0 : 1)
                     .limit(SCENARIOS.get(name).alone() ? 4 : 1)
                     .map(code -> Arguments.of(name, code)));
   }
 
-  /** Thousands of syncs that begin, end and fail would fill the log. */
+  /** Thousands of syncs would fill the log. */
   @BeforeAll
   static void beQuiet() {
     before = System.err;
@@ -380,7 +379,7 @@ class EveryCudaCallFailsTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void isToldAndLeavesNothing(String name, int code) {
+  void failureIsReportedAndLeaksNothing(String name, int code) {
     Scenario scenario = SCENARIOS.get(name);
     List<List<Integer>> calls = new ArrayList<>();
     assertEquals(List.of(), outcome(scenario, -1, 0, code, calls));
@@ -394,7 +393,7 @@ class EveryCudaCallFailsTest {
         0, problems.size(), () -> problems.size() + " problems:\n" + String.join("\n", problems));
   }
 
-  /** What is wrong if one call of one rank fails. */
+  /** Makes one call of one rank fail, and returns the problems found. */
   private static List<String> outcome(
       Scenario scenario, int failing, int call, int code, List<List<Integer>> calls) {
     Simulated[] simulated = new Simulated[scenario.ranks()];
@@ -413,7 +412,7 @@ class EveryCudaCallFailsTest {
     }
     for (int rank = 0; rank < simulated.length; rank++) {
       if (failing < 0) {
-        calls.add(telling(simulated, rank));
+        calls.add(callsToFail(simulated, rank));
       }
       CudaApi api = simulated[rank].faulty().api();
       for (int gpu = 0; gpu < 2; gpu++) {
@@ -451,18 +450,21 @@ class EveryCudaCallFailsTest {
     return problems.stream().map(at::concat).toList();
   }
 
-  /** The calls of a rank that are to fail, which a rank before it has not made from there. */
-  private static List<Integer> telling(Simulated[] simulated, int rank) {
+  /**
+   * Returns the calls of a rank that have to fail: those from lines where no lower rank has made
+   * one.
+   */
+  private static List<Integer> callsToFail(Simulated[] simulated, int rank) {
     FaultyCudaApi own = simulated[rank].faulty();
     if (Boolean.getBoolean("faults.every")) {
-      return own.telling();
+      return own.callsToFail();
     }
     Set<List<String>> before = new HashSet<>();
     for (int other = 0; other < rank; other++) {
       FaultyCudaApi faulty = simulated[other].faulty();
-      faulty.telling().forEach(call -> before.add(faulty.wayOf(call)));
+      faulty.callsToFail().forEach(call -> before.add(faulty.stackOf(call)));
     }
-    return own.telling().stream().filter(call -> !before.contains(own.wayOf(call))).toList();
+    return own.callsToFail().stream().filter(call -> !before.contains(own.stackOf(call))).toList();
   }
 
   private static boolean isClear(Throwable t, int code) {

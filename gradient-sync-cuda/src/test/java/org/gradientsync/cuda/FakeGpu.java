@@ -29,8 +29,8 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
- * A driver for one rank that keeps account of what is taken and given back, and runs nothing. The
- * machine has two GPUs with NVLink between them, or what a test makes of it.
+ * A fake driver for one rank. It keeps track of resources, and runs nothing. By default the machine
+ * has two GPUs with NVLink between them.
  */
 public final class FakeGpu {
   private static final int INVALID_VALUE = 1;
@@ -38,10 +38,10 @@ public final class FakeGpu {
 
   public final CudaApi api = mock(CudaApi.class);
 
-  /** Page-locked memory in the order in which it was locked. */
+  /** Page-locked memory, in the order in which it was locked. */
   final CopyOnWriteArrayList<ByteBuffer> locked = new CopyOnWriteArrayList<>();
 
-  /** Captured graphs that were launched, and so on; what each kernel was called. */
+  /** What was launched: graphs, and kernels by name. */
   public final CopyOnWriteArrayList<String> launched = new CopyOnWriteArrayList<>();
 
   private final TreeMap<Long, Long> allocations = new TreeMap<>();
@@ -52,7 +52,7 @@ public final class FakeGpu {
   private final CopyOnWriteArrayList<Long> imports = new CopyOnWriteArrayList<>();
   private final CopyOnWriteArrayList<String> faults = new CopyOnWriteArrayList<>();
 
-  /** Each is another one: JCuda's own are all equal until the driver has filled them. */
+  /** JCuda's own contexts are all equal until the driver fills them. These are all different. */
   private static final class Context extends CUcontext {
     @Override
     public boolean equals(Object other) {
@@ -142,17 +142,17 @@ public final class FakeGpu {
     when(api.deviceAddress(any())).thenAnswer(c -> next.addAndGet(1 << 20));
   }
 
-  /** A device on this driver. */
+  /** Opens a device on this driver. */
   public CudaDevice open(int ordinal) {
     return new CudaDevice(api, ordinal);
   }
 
-  /** Bytes of device memory that were allocated and not freed. */
+  /** Returns the bytes of device memory that are allocated. */
   public synchronized long allocatedBytes() {
     return allocations.values().stream().mapToLong(Long::longValue).sum();
   }
 
-  /** All that was taken and not given back, by kind. */
+  /** Returns the number of unreleased resources, by kind. */
   public synchronized Map<String, Integer> holds() {
     Map<String, Integer> holds = new TreeMap<>();
     taken.values().forEach(kind -> holds.merge(kind, 1, Integer::sum));
@@ -162,7 +162,7 @@ public final class FakeGpu {
     return holds;
   }
 
-  /** The memory of the last report: of those pieces that are locked, the last. */
+  /** Returns the memory of the last report, which is the last one that was page-locked. */
   public ByteBuffer report() {
     return locked.get(locked.size() - 1);
   }

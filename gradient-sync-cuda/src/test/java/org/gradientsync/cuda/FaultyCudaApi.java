@@ -16,27 +16,30 @@ import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
- * A driver around a driver, simulated or real, of which one call fails with a code of the test's.
- * Also a cuBLAS around one, whose calls are counted with the driver's.
+ * Wraps a driver, simulated or real, and makes one call fail with a chosen code. It can also wrap a
+ * cuBLAS; both share one count of calls.
  *
- * <p>After an error that stays, every later call fails with it, as on a GPU whose kernel has
+ * <p>If the error is sticky, all later calls fail with it, too, as on a GPU whose kernel has
  * crashed.
  */
 final class FaultyCudaApi {
   /** CUDA_ERROR_OUT_OF_MEMORY. */
   static final int OUT_OF_MEMORY = 2;
 
-  /** CUDA_ERROR_DEVICE_UNAVAILABLE: another process has it for itself, or it is lost. */
+  /**
+   * CUDA_ERROR_DEVICE_UNAVAILABLE: another process uses the device exclusively, or the device is
+   * lost.
+   */
   static final int DEVICE_UNAVAILABLE = 46;
 
-  /** CUDA_ERROR_LAUNCH_FAILED: a kernel crashed, and with it the context. */
+  /** CUDA_ERROR_LAUNCH_FAILED: a kernel has crashed, and the context is unusable. */
   static final int LAUNCH_FAILED = 719;
 
   /** CUDA_ERROR_UNKNOWN. */
   static final int UNKNOWN = 999;
 
-  /** Those after which the context is of no use any more. */
-  private static final Set<Integer> STAY =
+  /** Sticky errors: the context cannot be used any more. */
+  private static final Set<Integer> STICKY =
       Set.of(
           CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
           CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
@@ -48,14 +51,14 @@ final class FaultyCudaApi {
           CUresult.CUDA_ERROR_INVALID_PC,
           LAUNCH_FAILED);
 
-  /** Those that JCudaApi makes without asking the driver. */
+  /** Calls that never reach the driver. */
   private static final Set<String> NEVER_FAIL = Set.of("pointer", "arguments", "streamOf");
 
   /**
-   * Those that are made although they fail: what was to be given back is not to be counted as
-   * forgotten, and a real GPU is to be left as it was found.
+   * Release calls, which take effect although they fail. Otherwise a test would report a leak, and
+   * a real GPU would keep the resources.
    */
-  private static final Set<String> MADE =
+  private static final Set<String> RELEASES =
       Set.of(
           "useContext",
           "free",
@@ -79,39 +82,39 @@ final class FaultyCudaApi {
     api = around(CudaApi.class, target);
   }
 
-  /** The driver to be used. */
+  /** Returns the wrapped driver. */
   CudaApi api() {
     return api;
   }
 
-  /** cuBLAS, in the same way. */
+  /** Wraps a cuBLAS in the same way. */
   BlasApi blas(BlasApi target) {
     return around(BlasApi.class, target);
   }
 
   /**
-   * Lets a call fail.
+   * Makes a call fail.
    *
-   * @param call its number, from 1
-   * @param newCode with what
+   * @param call the call's number, from 1
+   * @param newCode the error code
    */
   synchronized void failAt(int call, int newCode) {
     failing = call;
     code = newCode;
   }
 
-  /** Notes from now on where calls come from. */
+  /** Records the call stacks from now on. */
   synchronized void trace() {
     tracing = true;
   }
 
   /**
-   * Where each call came from, in the order of the calls; of those that came the same way, only the
-   * first and the last one. With the system property {@code faults.every}: each single call.
+   * Returns the calls worth failing, in order: of those with the same call stack, the first and the
+   * last one. With the system property {@code faults.every}, returns all calls.
    *
    * @return their numbers, from 1
    */
-  synchronized List<Integer> telling() {
+  synchronized List<Integer> callsToFail() {
     if (Boolean.getBoolean("faults.every")) {
       return IntStream.rangeClosed(1, made.size()).boxed().toList();
     }
@@ -127,36 +130,41 @@ final class FaultyCudaApi {
     return List.copyOf(numbers);
   }
 
-  /** Where a call came from. */
-  synchronized List<String> wayOf(int number) {
+  /** Returns the call stack of a call. */
+  synchronized List<String> stackOf(int number) {
     return made.get(number - 1);
   }
 
-  private List<String> way(String name) {
-    List<String> way = new ArrayList<>();
-    way.add(name);
+  private List<String> stackFor(String name) {
+    List<String> stack = new ArrayList<>();
+    stack.add(name);
     if (tracing) {
       for (StackTraceElement frame : new Throwable().getStackTrace()) {
         if (frame.getClassName().startsWith("org.gradientsync") && frame.getLineNumber() > 0) {
-          way.add(frame.getClassName() + ":" + frame.getLineNumber());
+          stack.add(frame.getClassName() + ":" + frame.getLineNumber());
         }
       }
     }
-    return way;
+    return stack;
   }
 
-  /** The first call that has failed, or null. */
+  /** Returns the name of the first call that has failed, or null. */
   synchronized String failed() {
     return failed;
   }
 
-  /** Whether the first call that has failed came by way of a method, given as Class.method. */
+  /**
+   * Returns whether a method, given as Class.method, was on the stack of the first call that
+   * failed.
+   */
   synchronized boolean hasFailedIn(String method) {
     return failedIn.stream()
         .anyMatch(f -> (f.getClassName() + "." + f.getMethodName()).endsWith("." + method));
   }
 
-  /** As it stands in messages, for example {@code CUDA_ERROR_OUT_OF_MEMORY (2)}. */
+  /**
+   * Returns an error code as messages show it, for example {@code CUDA_ERROR_OUT_OF_MEMORY (2)}.
+   */
   static String text(int code) {
     String name =
         code == DEVICE_UNAVAILABLE ? "CUDA_ERROR_DEVICE_UNAVAILABLE" : CUresult.stringFor(code);
@@ -182,9 +190,9 @@ final class FaultyCudaApi {
       };
     }
     if (!NEVER_FAIL.contains(name) && fails(name)) {
-      if (MADE.contains(name)) {
+      if (RELEASES.contains(name)) {
         invoke(target, method, arguments);
-      } else if (name.equals("endCapture")) { // one that fails ends it all the same
+      } else if (name.equals("endCapture")) { // a failed endCapture ends the capture, too
         ((CudaApi) target).destroyGraph((CUgraph) invoke(target, method, arguments));
       }
       throw new CudaException(name + " failed: " + text(code), code);
@@ -193,8 +201,9 @@ final class FaultyCudaApi {
   }
 
   private synchronized boolean fails(String name) {
-    made.add(way(name));
-    if (failing == 0 || made.size() != failing && !(made.size() > failing && STAY.contains(code))) {
+    made.add(stackFor(name));
+    if (failing == 0
+        || made.size() != failing && !(made.size() > failing && STICKY.contains(code))) {
       return false;
     }
     if (failed == null) {

@@ -9,8 +9,8 @@ import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
- * Ranks with a GPU each, threads of this JVM, or this process's rank under mpirun. Where there is
- * one GPU only, two threads share it.
+ * Runs ranks with a GPU each, as threads of this JVM, or this process as one rank under mpirun.
+ * With a single GPU, two threads share it.
  */
 public final class GpuRunner implements RankRunner {
   private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
@@ -22,18 +22,19 @@ public final class GpuRunner implements RankRunner {
   }
 
   /**
-   * The numbers of ranks that are threads with {@code peer}: up to one for each GPU, or two where
-   * there is one GPU only, which all syncs of this JVM may then share.
+   * Returns the numbers of ranks to run as threads with {@code peer}: up to one per GPU. With a
+   * single GPU, two ranks share it, and this method turns on sharing for all syncs of this JVM.
    */
   public static IntStream peerSizes(int most) {
     int gpus = CudaLibrary.api().deviceCount();
     if (gpus == 1) {
-      System.setProperty("gradientsync.dev.peer.sharing", "on"); // for the tests' own syncs, too
+      // also for syncs that the tests create
+      System.setProperty("gradientsync.dev.peer.sharing", "on");
     }
     return IntStream.rangeClosed(1, Math.min(most, Math.max(2, gpus)));
   }
 
-  /** Whether the ranks of {@link #peerSizes} share a GPU. */
+  /** Returns whether the ranks of {@link #peerSizes} share a GPU. */
   public static boolean areShared() {
     return SIZE == null && CudaLibrary.api().deviceCount() == 1;
   }

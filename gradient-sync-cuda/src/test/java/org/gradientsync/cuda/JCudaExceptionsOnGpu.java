@@ -30,7 +30,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** In a program that lets JCuda throw exceptions, as JCuda's own samples do. */
+/** Tests a program that lets JCuda throw exceptions, as JCuda's own samples do. */
 @Timeout(60)
 class JCudaExceptionsOnGpu {
   private static final long MUCH = 1L << 48;
@@ -104,7 +104,7 @@ class JCudaExceptionsOnGpu {
           assertThrows(
               CudaException.class,
               () ->
-                  api.multiply( // with rows that overlap
+                  api.multiply( // the rows overlap
                       handle, DataType.FLOAT32, false, false, 4, 4, 4, 1, 0, 1, 0, 1, 0, 0, 1));
       api.destroy(handle);
       assertTrue(e.getMessage().startsWith("cublasSgemm failed: CUBLAS_STATUS_"), e.getMessage());
@@ -114,7 +114,7 @@ class JCudaExceptionsOnGpu {
     }
   }
 
-  /** The ranks share a GPU if there is only one. */
+  /** If there is only one GPU, the ranks share it. */
   @Test
   void ranksAverage() {
     for (String reducer : new String[] {"host-staged", "peer"}) {

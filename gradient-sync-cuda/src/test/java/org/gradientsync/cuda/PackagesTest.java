@@ -9,14 +9,14 @@ import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import org.junit.jupiter.api.Test;
 
-/** Which packages may know which. */
+/** Tests which packages may depend on which. */
 class PackagesTest {
   private static final JavaClasses CLASSES =
       new ClassFileImporter()
           .withImportOption(new ImportOption.DoNotIncludeTests())
           .importPackages("org.gradientsync.cuda");
 
-  /** {@code CudaException} is what everything throws, and depends on nothing. */
+  /** Everything throws {@code CudaException}, so it must not depend on anything. */
   @Test
   void thereIsNoCircle() {
     slices()

@@ -7,19 +7,23 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
 import org.gradientsync.spi.DeviceRequest;
 
-/** GPUs on drivers that a test gives, for whole syncs; there are none while no test gives any. */
+/**
+ * Provides GPUs on drivers that a test supplies, for tests of whole syncs. Without such drivers
+ * there are none.
+ */
 public final class SimulatedDeviceProvider implements DeviceProvider {
   static final String KIND = "simulated";
 
   private static volatile IntFunction<CudaApi> drivers;
 
-  /** For the service loader. */
+  /** Creates a provider for the service loader. */
   public SimulatedDeviceProvider() {}
 
   /**
-   * Gives drivers.
+   * Sets the drivers.
    *
-   * @param newDrivers of each rank, which takes the GPU of its number; null for none any more
+   * @param newDrivers returns the driver of each rank, which uses the GPU with its own number; null
+   *     removes all
    */
   static void use(IntFunction<CudaApi> newDrivers) {
     drivers = newDrivers;

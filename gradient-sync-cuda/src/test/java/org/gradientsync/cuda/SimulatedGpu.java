@@ -30,18 +30,18 @@ import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
- * A GPU that the test's own thread simulates: memory in Java arrays, products as in a textbook,
- * kernels that the test writes in Java. What is enqueued runs at once, or is noted if it is
- * captured.
+ * A GPU that the test's own thread simulates. Memory lives in Java arrays, products use the
+ * textbook algorithm, and tests write kernels in Java. Work runs at once when it is enqueued, or is
+ * recorded during a capture.
  */
 public final class SimulatedGpu implements AutoCloseable {
-  /** What a kernel does. */
+  /** A kernel written in Java. */
   public interface Kernel {
-    /** All threads of all blocks. */
+    /** Runs all threads of all blocks. */
     void run(Arguments arguments, int blocks);
   }
 
-  /** Elements of a buffer, from a pointer on. */
+  /** The elements of a buffer from a pointer on. */
   public record Floats(ByteBuffer memory, int offset) {
     public float get(long index) {
       return memory.getFloat(offset + (int) index * Float.BYTES);
@@ -56,7 +56,7 @@ public final class SimulatedGpu implements AutoCloseable {
     }
   }
 
-  /** A kernel's arguments as they were at the launch. */
+  /** A kernel's arguments at the time of the launch. */
   public final class Arguments {
     private final ByteBuffer memory;
     private final int[] offsets;
@@ -105,15 +105,15 @@ public final class SimulatedGpu implements AutoCloseable {
     }
   }
 
-  /** By the driver, while a thread captures. */
+  /** Calls that the driver refuses while a thread captures. */
   private static final Set<String> REFUSED = Set.of("instantiate", "loadImage", "allocate");
 
   private static final class Graph extends CUgraphExec {
-    private final Thread thread = Thread.currentThread(); // that captures it
+    private final Thread thread = Thread.currentThread(); // the thread that captures
     private final List<Runnable> steps = new ArrayList<>();
   }
 
-  /** Each is another one: JCuda's own are all equal until the driver has filled them. */
+  /** JCuda's own contexts are all equal until the driver fills them. These are all different. */
   private static final class Context extends CUcontext {
     @Override
     public boolean equals(Object other) {
@@ -126,7 +126,9 @@ public final class SimulatedGpu implements AutoCloseable {
     }
   }
 
-  /** Memory that is there once it is looked at: it may be a large mailbox that nobody uses. */
+  /**
+   * Memory that is allocated at its first use, because it may be a large mailbox that no test uses.
+   */
   private static final class Allocation {
     private final int bytes;
     private ByteBuffer buffer;
@@ -180,7 +182,7 @@ public final class SimulatedGpu implements AutoCloseable {
     enqueued.clear();
   }
 
-  /** One that nobody has opened; for what opens it itself. There are two GPUs in its machine. */
+  /** Creates a GPU without opening it, for code that opens it itself. The machine has two GPUs. */
   static SimulatedGpu unopened() {
     return new SimulatedGpu(false);
   }
@@ -189,7 +191,6 @@ public final class SimulatedGpu implements AutoCloseable {
     return device;
   }
 
-  /** The driver. */
   CudaApi api() {
     return api;
   }
@@ -198,17 +199,17 @@ public final class SimulatedGpu implements AutoCloseable {
     return contexts[ordinal];
   }
 
-  /** cuBLAS, for a device on this driver. */
+  /** Returns a cuBLAS for a device on this driver. */
   BlasApi blasApi() {
     return new Blas();
   }
 
-  /** What kernels do that it has not been taught. */
+  /** Sets the body of all kernels that have none of their own. */
   void otherKernels(Kernel body) {
     otherKernels = body;
   }
 
-  /** All that was taken and not given back, by kind. */
+  /** Returns the number of unreleased resources, by kind. */
   synchronized Map<String, Integer> holds() {
     assertEquals(List.of(), wrong);
     Map<String, Integer> holds = new TreeMap<>();
@@ -218,17 +219,17 @@ public final class SimulatedGpu implements AutoCloseable {
     return holds;
   }
 
-  /** cuBLAS, simulated too. */
+  /** Returns a simulated cuBLAS. */
   public CudaBlas blas() {
     return TestBlas.on(device, new Blas());
   }
 
-  /** Teaches it a kernel. */
+  /** Defines a kernel. */
   public void kernel(String name, Kernel body) {
     kernels.put(name, body);
   }
 
-  /** What was enqueued since this was called the last time: products, kernels, graphs. */
+  /** Returns the products, kernels and graphs enqueued since the last call. */
   public List<String> takeEnqueued() {
     List<String> taken = List.copyOf(enqueued);
     enqueued.clear();
@@ -321,7 +322,7 @@ public final class SimulatedGpu implements AutoCloseable {
             "fillZero",
             () -> {
               if (memory.floorEntry((long) a[0]).getValue().buffer == null) {
-                return; // it will be zero
+                return; // not yet allocated, so it will be zero
               }
               Floats target = at((long) a[0]);
               target.memory.put(target.offset, new byte[(int) (long) a[1]]);
@@ -427,7 +428,7 @@ public final class SimulatedGpu implements AutoCloseable {
     }
   }
 
-  /** BLAS as its specification has it: matrices lie column by column. */
+  /** Implements BLAS as specified: matrices are column-major. */
   private final class Blas implements BlasApi {
     private CUstream current;
 

@@ -6,7 +6,7 @@ import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 import org.junit.jupiter.api.Nested;
 
-/** Random calls on real GPUs, whose memory is watched, too. */
+/** Makes random calls on real GPUs, and watches their memory. */
 class SoakOnGpu {
   private static final int SECONDS = 30;
 
@@ -44,7 +44,7 @@ class SoakOnGpu {
     }
   }
 
-  /** On the rank's GPU, by all who use it. */
+  /** Returns the memory in use on the rank's GPU, by all processes. */
   private static long used(GradientSync sync) {
     long[] freeAndTotal = DriverAccess.gpu((CudaDevice) sync.device()).api().memoryInfo();
     return freeAndTotal[1] - freeAndTotal[0];

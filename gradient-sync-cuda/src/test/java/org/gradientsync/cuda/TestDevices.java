@@ -2,7 +2,7 @@ package org.gradientsync.cuda;
 
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
-/** Devices on drivers that a test gives. */
+/** Opens devices on drivers that a test supplies. */
 public final class TestDevices {
   private TestDevices() {}
 

@@ -9,14 +9,14 @@ import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs the contract tests in the ranks of real mpirun jobs, and reports each one here. */
+/** Runs the contract tests in the ranks of real mpirun jobs, and reports each test here. */
 class ContractsIT {
-  /** One number of ranks instead of all, where the same tests run a second time. */
+  /** Runs one number of ranks instead of all, for a second run of the same tests. */
   private static final String CHOSEN = System.getenv("CONTRACT_RANKS");
 
   private static final int[] ALL = {1, 2, 3, 4};
 
-  /** For what rests on the contracts that are tested with all; one rank alone needs no mpirun. */
+  /** For contracts that build on those above. With one rank they do not need mpirun. */
   private static final int[] SOME = {3};
 
   @TempDir Path folder;
@@ -61,7 +61,7 @@ class ContractsIT {
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks : CHOSEN == null ? sizes : new int[] {Integer.parseInt(CHOSEN)}) {
-      // Orders of memory accesses may show with optimized code only, where each rank has a core.
+      // Only optimized code with a core per rank may show wrong orders of memory accesses.
       List<String> options = ranks == 2 ? List.of(Mpirun.OPTIMIZED) : List.of();
       nodes.add(RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), options, List.of(contracts)));
     }

@@ -9,8 +9,8 @@ import org.gradientsync.spi.Availability;
 import org.junit.jupiter.api.Test;
 
 /**
- * {@code cuda-aware} where it cannot be: this module's tests have no GPU backend on their class
- * path.
+ * Tests {@code cuda-aware} where it is not available: the class path of this module's tests has no
+ * GPU backend.
  */
 class CudaAwareIT {
   @Test

@@ -16,7 +16,7 @@ import org.gradientsync.spi.SyncContext;
 import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 
-/** When {@code cuda-aware} is out of the question, and what is said then. */
+/** Tests when {@code cuda-aware} is not available, and the reasons given. */
 class CudaAwareReducerProviderTest {
   private final Transport transport = mock(Transport.class);
   private final BackendDevice device = mock(BackendDevice.class);

@@ -26,8 +26,8 @@ import org.gradientsync.spi.SyncContext;
 import org.junit.jupiter.api.Test;
 
 /**
- * The trial of {@code cuda-aware} between three ranks, on the host's memory: whatever goes wrong in
- * it, all ranks say so and can go on with another reducer.
+ * Tests the trial of {@code cuda-aware} with three ranks in host memory. If it fails anywhere, all
+ * ranks report the reason and can use another reducer.
  */
 class CudaAwareTrialTest {
   private static final int RANKS = 3;
@@ -88,7 +88,7 @@ class CudaAwareTrialTest {
                 new SyncContext(
                     group, new GroupCommunicator(group), device, new Settings(Map.of())));
             assertFalse(group.isBroken());
-            new GroupCommunicator(group).barrier(); // they are still together
+            new GroupCommunicator(group).barrier(); // the ranks can still meet
           }
         });
   }

@@ -6,7 +6,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.test.faults.Faults;
 
-/** What the ranks of {@link FaultsIT}'s jobs do; the first argument says what goes wrong. */
+/** The program that {@link FaultsIT}'s jobs run. Its argument names the fault. */
 final class FaultPrograms {
   private static final int CALLS = 3;
 
@@ -30,7 +30,7 @@ final class FaultPrograms {
       }
       if (args[0].equals("drop")) {
         System.out.println("dropped by " + sync.rank());
-        Thread.sleep(60_000); // the others end the job before
+        Thread.sleep(60_000); // the other rank ends the job earlier
       }
     }
     faults.requireReached();

@@ -12,7 +12,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Faults on purpose in ranks that are processes, and that nothing stays of them. */
+/** Tests fault injection in ranks that are processes, and that it leaves nothing behind. */
 class FaultsIT {
   private static final int RANKS = 2;
   private static final Pattern PROCESS = Pattern.compile("process=(\\d+)\\.");
@@ -21,7 +21,7 @@ class FaultsIT {
     Mpirun.Result job = Mpirun.run(RANKS, List.of(), FaultPrograms.class, fault);
     int processes = 0;
     for (Matcher m = PROCESS.matcher(job.output()); m.find(); processes++) {
-      // It may be that mpirun has not yet seen it end.
+      // mpirun may not yet have reaped the process.
       Optional<ProcessHandle> process = ProcessHandle.of(Long.parseLong(m.group(1)));
       if (process.isPresent()) {
         process.get().onExit().get(1, TimeUnit.MINUTES);
@@ -45,9 +45,9 @@ class FaultsIT {
   void aRankThatDiesEndsTheJob() throws Exception {
     Mpirun.Result job = run("die");
     assertNotEquals(0, job.exitCode());
-    job.expect("signal 9"); // as mpirun tells of kill -9
+    job.expect("signal 9"); // how mpirun reports kill -9
     assertFalse(job.output().contains("reached"), job.output());
-    // What a killed process leaves in shared memory is given back by the next one.
+    // The next process deletes what a killed one left in shared memory.
     assertEquals(0, run("late").exitCode());
     assertEquals(List.of(), leftInSharedMemory());
   }
@@ -67,7 +67,7 @@ class FaultsIT {
     Mpirun.Result job = run("never");
     assertNotEquals(0, job.exitCode());
     job.expect("planned faults were never reached: onRank(1).atCall(4).drop()");
-    // Thrown by one rank; whether the other one repeats it depends on who is first.
+    // One rank throws it. The other one may or may not repeat it, depending on which ends first.
     assertEquals(2, job.output().split("\njava.lang.AssertionError: planned", -1).length);
   }
 }

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** How jobs begin and end, for good and for ill. */
+/** Tests how jobs start and end, with and without errors. */
 class JobEndIT {
   private static final List<String> NONE = List.of();
 

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Processes that a launcher started as some of several, and what they take themselves for. */
+/** Tests which launcher a process detects when it was started as one of several. */
 class LauncherIT {
   private static final List<String> NONE = List.of();
   private static final String[] MPIRUN = {

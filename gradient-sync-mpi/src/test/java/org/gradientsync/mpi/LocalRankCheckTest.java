@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The launchers' variables against MPI's own answer. */
+/** Tests the launchers' environment variables against MPI's own answer. */
 class LocalRankCheckTest {
   @Test
   void agreementIsSilent() {

@@ -8,8 +8,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
- * What the ranks of {@link LostRank}'s jobs do: rank 1 is lost, in a manner and at a phase that the
- * arguments name, and in one manner rank 2 as well. The others go on averaging until they throw.
+ * The program that the jobs of {@link LostRank} run. It loses rank 1 in a manner and phase given by
+ * its arguments, and in one manner also rank 2. The other ranks average until they throw.
  */
 final class LosingRanks {
   private static final int LOST = 1;
@@ -46,7 +46,7 @@ final class LosingRanks {
           other.start();
         }
         sync.average(gradient);
-        last.copyTo(new float[1]); // waits, where averages do not
+        last.copyTo(new float[1]); // waits, as averages may not
       }
       System.out.println("rank " + sync.rank() + " has come to the end");
     }
@@ -58,7 +58,7 @@ final class LosingRanks {
 
   private static void loseInAMoment(String manner) {
     try {
-      Thread.sleep(50); // somewhere in one of the next calls
+      Thread.sleep(50); // during one of the next calls
       lose(manner);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -15,7 +15,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Jobs of {@link LosingRanks}, and what holds of them on every device. */
+/** Runs jobs of {@link LosingRanks}, and checks what must hold on every device. */
 final class LostRank {
   static final String NAME = "rank 1 \\(host=[^,]+, process=\\d+\\)";
   private static final Pattern PROCESS = Pattern.compile("process=(\\d+)");
@@ -23,8 +23,8 @@ final class LostRank {
   private LostRank() {}
 
   /**
-   * Loses rank 1, and requires what the others say then, what their users read, and that nothing
-   * stays behind.
+   * Loses rank 1, and checks the messages of the other ranks, the last lines on the screen, and
+   * that nothing is left behind.
    *
    * @param reports the folder for the ranks' reports
    */
@@ -32,7 +32,7 @@ final class LostRank {
       int ranks, String device, String manner, String phase, String reducer, Path reports)
       throws Exception {
     String[] arguments = {manner, phase, reducer, reports.toString(), device};
-    // An mpirun that sees a killed rank ends the others before they need have noticed it.
+    // If mpirun sees a killed rank, it may end the others before they notice.
     Mpirun.Result job =
         manner.equals("kill")
             ? Mpirun.runHidden(ranks, Map.of(), List.of(), LosingRanks.class, arguments)
@@ -83,8 +83,8 @@ final class LostRank {
   }
 
   /**
-   * What stays on a user's screen. Stack traces are long; and what mpirun adds, in brackets, if two
-   * ranks abort at the same time, has nothing to say.
+   * Returns the last lines that a user sees: without stack traces, and without the bracketed lines
+   * that mpirun prints if two ranks abort at the same time.
    */
   static String lastLines(Mpirun.Result job) {
     List<String> lines =
@@ -92,12 +92,12 @@ final class LostRank {
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
   }
 
-  /** What a report says of a rank that is stuck in its own code. */
+  /** Returns what a report says about a rank that is stuck in its own code. */
   static String idle(String phase) {
     return phase.equals("before") ? "has made no call" : "is in no call since ";
   }
 
-  /** mpirun may end a little before the last of what it has killed. */
+  /** mpirun may end shortly before the last process that it has killed. */
   private static void awaitEnd(long process) throws Exception {
     for (int i = 0; i < 200 && !isGone(process); i++) {
       Thread.sleep(100);
@@ -105,7 +105,7 @@ final class LostRank {
     assertTrue(isGone(process), () -> "still there: " + process);
   }
 
-  /** Ended, whether or not anybody has asked for its exit code. */
+  /** Returns whether a process has ended, reaped or not. */
   private static boolean isGone(long process) throws IOException {
     Path state = Path.of("/proc", Long.toString(process), "stat");
     try {
@@ -115,7 +115,7 @@ final class LostRank {
     }
   }
 
-  /** No process and no shared memory. */
+  /** Checks that no process and no shared memory is left. */
   private static void requireNothingLeft(Mpirun.Result job, int ranks) throws Exception {
     List<Long> processes = new ArrayList<>();
     for (Matcher m = PROCESS.matcher(job.output()); m.find(); ) {

@@ -18,7 +18,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** A rank is lost: what the others say, what their users read, and what stays behind. */
+/**
+ * Loses a rank, and tests the messages of the others, what their users see, and that nothing is
+ * left behind.
+ */
 class LostRankIT {
   @TempDir Path reports;
 
@@ -37,7 +40,7 @@ class LostRankIT {
   })
   void theOthersSayWhatHappened(String manner, String phase, String reducer) throws Exception {
     Mpirun.Result job = LostRank.lose(3, "host", manner, phase, reducer, reports);
-    // On the host each wait is for one rank, so more is known than where GPUs wait for each other.
+    // In host memory each wait is for one rank, so the message says more than where GPUs wait.
     String last = "(Exception|ended by rank \\d .*): timed out: .*" + NAME;
     switch (manner) {
       case "kill" ->
@@ -59,7 +62,7 @@ class LostRankIT {
       case "late" ->
           requireMatch(
               job, "WARN .*has waited PT1S for " + NAME + ", lastFinished=allReduce.*, call=5");
-      default -> {} // nothing more
+      default -> {}
     }
   }
 
@@ -81,7 +84,8 @@ class LostRankIT {
 
   @Test
   void aRankThatAbortsDeletesTheFilesOfAKilledOne() throws Exception {
-    LostRank.lose(2, "host", "kill", "during", "shared", reports); // there is no other heir
+    // no other rank could delete them
+    LostRank.lose(2, "host", "kill", "during", "shared", reports);
   }
 
   @Test
@@ -115,7 +119,7 @@ class LostRankIT {
       requireMatch(report, "last calls, oldest first:");
       requireMatch(report, "\"main\" ");
       requireMatch(report, "java.version=");
-      requireMatch(report, "gradient-sync=\\d"); // from the manifest of the jar
+      requireMatch(report, "gradient-sync=\\d"); // from the jar's manifest
       requireMatch(report, "OMPI_COMM_WORLD_RANK=" + rank);
       assertFalse(report.contains("OMPI_ARGV"), report);
     }

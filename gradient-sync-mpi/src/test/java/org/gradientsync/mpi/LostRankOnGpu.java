@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** {@link LostRankIT} with ranks that have a GPU each: GPUs must be free afterwards, too. */
+/** Repeats {@link LostRankIT} with a GPU per rank. The GPUs must be free afterwards, too. */
 class LostRankOnGpu {
   private static final long MIB_OF_NOISE = 64;
 
@@ -29,7 +29,7 @@ class LostRankOnGpu {
   void nothingIsLeftOnGpus() throws Exception {
     List<Long> after = memoryUsed();
     for (int i = 0; i < 50 && max(after) > max(before) + MIB_OF_NOISE; i++) {
-      Thread.sleep(200); // the driver clears up behind what was killed
+      Thread.sleep(200); // the driver cleans up after killed processes
       after = memoryUsed();
     }
     for (int gpu = 0; gpu < after.size(); gpu++) {
@@ -64,7 +64,7 @@ class LostRankOnGpu {
     return values.stream().mapToLong(Long::longValue).max().orElse(0);
   }
 
-  /** Of each GPU, in MiB, when it is at rest. */
+  /** Returns the memory in use on each idle GPU, in MiB. */
   private static List<Long> memoryUsed() throws IOException, InterruptedException {
     Process process =
         new ProcessBuilder("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")

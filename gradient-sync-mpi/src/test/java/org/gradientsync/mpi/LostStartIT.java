@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A rank is stopped in the middle of MPI's start or end: the others end, and say who it is. */
+/** Stops a rank during MPI's start or end. The other ranks must end and name it. */
 class LostStartIT {
   private static final int RANKS = 3;
 

@@ -9,10 +9,13 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
-/** What the ranks of {@link ManyBuffersIT} do: more small buffers than Linux allows mappings. */
+/**
+ * The program that {@link ManyBuffersIT} runs: it allocates more small buffers than Linux allows
+ * mappings.
+ */
 final class ManyBuffers {
   private static final int COUNT = 70_000;
-  private static final int SAMPLE = 1_500; // more than plans are kept
+  private static final int SAMPLE = 1_500; // more than the number of cached plans
 
   private ManyBuffers() {}
 
@@ -20,7 +23,7 @@ final class ManyBuffers {
     try (GradientSync sync = GradientSync.builder().reducer("shared").create()) {
       DeviceBuffer[] buffers = new DeviceBuffer[COUNT];
       for (int i = 0; i < COUNT; i++) {
-        // In another order on each rank, so that they lie elsewhere.
+        // Each rank allocates in another order, so that the buffers have different places.
         int which = sync.rank() == 0 ? i : COUNT - 1 - i;
         DataType type = which % 2 == 0 ? DataType.FLOAT32 : DataType.FLOAT64;
         buffers[which] = sync.allocate(type, 1 + which % 5);
@@ -29,7 +32,7 @@ final class ManyBuffers {
       for (int i = 0; i < SAMPLE; i++) {
         average(sync, buffers, i < SAMPLE / 2 ? i : random.nextInt(COUNT));
       }
-      // in one piece, so that the ranks' lines do not mix
+      // one string, so that the ranks' lines do not mix
       System.out.println("files=" + few(files()) + " mappings=" + few(mappings()) + ".");
     }
   }
@@ -71,7 +74,7 @@ final class ManyBuffers {
     }
   }
 
-  /** Of such files, of this process and the other one. */
+  /** Counts the mappings of this library's files, of both processes. */
   private static long mappings() throws IOException {
     try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
       return lines.filter(line -> line.contains("gradient-sync-")).count();

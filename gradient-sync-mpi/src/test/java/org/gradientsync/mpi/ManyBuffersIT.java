@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Many small buffers in memory that processes share. */
+/** Tests many small buffers in memory that processes share. */
 class ManyBuffersIT {
   @Test
   void smallOnesTakeFewFilesAndMappings() throws Exception {

@@ -12,7 +12,8 @@ import org.gradientsync.test.contract.Numbers;
 import org.junit.jupiter.api.Test;
 
 /**
- * Ranks whose buffers lie in different kinds of memory, run by {@link ContractsIT} in each rank.
+ * Tests ranks whose buffers are in different kinds of memory. {@link ContractsIT} runs it in each
+ * rank.
  */
 class MixedMemory {
   @Test
@@ -24,7 +25,7 @@ class MixedMemory {
       try (DeviceBuffer shared = sync.allocate(type, count);
           DeviceBuffer wrapped = sync.wrap(type, memory)) {
         for (int round = 0; round < 4; round++) {
-          // By turns: all shared, and one rank's private.
+          // Alternately all shared, and private on one rank.
           DeviceBuffer buffer = round % 2 == 1 && sync.rank() == 0 ? wrapped : shared;
           buffer.copyFrom(Numbers.of(type, sync.rank(), round, count));
           sync.average(buffer);

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.slf4j.Logger;
 
-/** A program that is a module and requires no more than org.gradientsync. */
+/** Tests a program that is a module and only requires org.gradientsync. */
 @Timeout(300)
 class ModularProgramIT {
   private static final Path SOURCES = Path.of("src/test/modular");
@@ -70,7 +70,7 @@ class ModularProgramIT {
         java(
             List.of(
                 "-Djava.library.path=" + System.getProperty("java.library.path"),
-                "-cp", // its module name would depend on its file
+                "-cp", // its module name would depend on the name of its file
                 place(Class.forName("mpi.MPI", false, getClass().getClassLoader())).toString(),
                 "--add-modules",
                 "org.gradientsync.mpi"),

@@ -3,7 +3,10 @@ package org.gradientsync.mpi;
 import org.gradientsync.test.contract.CompressionContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** The compression contract, run by {@link ContractsIT} in each rank of an mpirun job. */
+/**
+ * Runs the compression contract with messages. {@link ContractsIT} runs it in each rank of an
+ * mpirun job.
+ */
 class MpiCompressionContract extends CompressionContract {
   @Override
   protected RankRunner runner() {

@@ -5,7 +5,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.test.contract.RankRunner;
 
-/** This process is one rank of an mpirun job; its number of ranks is the job's. */
+/** Runs this process as one rank of an mpirun job, with the job's number of ranks. */
 final class MpiRunner implements RankRunner {
   private final String reducer;
   private final String rendezvous;
@@ -15,9 +15,9 @@ final class MpiRunner implements RankRunner {
   }
 
   /**
-   * Ranks with a reducer.
+   * Creates a runner.
    *
-   * @param rendezvous {@code messages}, as on several nodes, or an empty text
+   * @param rendezvous {@code messages}, as on several nodes, or an empty string
    */
   MpiRunner(String reducer, String rendezvous) {
     this.reducer = reducer;

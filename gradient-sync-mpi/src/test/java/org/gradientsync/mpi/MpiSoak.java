@@ -3,7 +3,7 @@ package org.gradientsync.mpi;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 
-/** Random calls by messages, run by {@link SoakIT} in each rank of an mpirun job. */
+/** Makes random calls with messages. {@link SoakIT} runs it in each rank of an mpirun job. */
 class MpiSoak extends SoakContract {
   MpiSoak() {
     super(SoakIT.SECONDS);

@@ -13,17 +13,17 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 
-/** Starts Java programs of the test class path under the real mpirun. */
+/** Runs Java programs from the test class path under the real mpirun. */
 final class Mpirun {
-  /** After which a job hangs that is not known to take longer. */
+  /** The time after which a job counts as hanging, unless it is known to take longer. */
   static final long SECONDS = 240;
 
-  /** An option for jobs whose code is to be compiled as in long runs. */
+  /** Makes the JVM compile a job's code as in long runs. */
   static final String OPTIMIZED = "-XX:TieredStopAtLevel=4";
 
-  /** How a job ended. */
+  /** The exit code and the output of a job. */
   record Result(int exitCode, String output) {
-    /** This result, if the output holds a text. */
+    /** Checks that the output contains a text, and returns this result. */
     Result expect(String text) {
       assertTrue(output.contains(text), () -> "no '" + text + "' in the output:\n" + output);
       return this;
@@ -33,8 +33,7 @@ final class Mpirun {
   private Mpirun() {}
 
   /**
-   * Skips the test where there is no mpirun, unless GRADIENTSYNC_REQUIRE_MPI=1 says that there must
-   * be.
+   * Skips the test if there is no mpirun. With GRADIENTSYNC_REQUIRE_MPI=1 the test fails instead.
    */
   static void require() {
     boolean found = false;
@@ -49,13 +48,13 @@ final class Mpirun {
     }
   }
 
-  /** Runs a class on so many ranks, and waits. */
+  /** Runs a class on some ranks, and waits for the end. */
   static Result run(int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
     return run(ranks, SECONDS, Map.of(), jvmOptions, main, arguments);
   }
 
-  /** Runs a class on so many ranks, and waits for so many seconds at most. */
+  /** Runs a class on some ranks, and waits for a limited time. */
   static Result run(
       int ranks,
       long seconds,
@@ -64,11 +63,11 @@ final class Mpirun {
       Class<?> main,
       String... arguments)
       throws IOException, InterruptedException {
-    // Where the program is called java, mpirun adds its own folders to the library and class path.
+    // If the program is named java, mpirun adds its own folders to the library and class path.
     return run(ranks, seconds, environment, List.of("env"), jvmOptions, main, arguments);
   }
 
-  /** Runs a class on so many ranks, below a program of which mpirun does not see what it runs. */
+  /** Runs a class on some ranks, each below a shell, so that mpirun does not see it end. */
   static Result runHidden(
       int ranks,
       Map<String, String> environment,
@@ -80,7 +79,7 @@ final class Mpirun {
     return run(ranks, SECONDS, environment, shell, jvmOptions, main, arguments);
   }
 
-  /** Runs a class on so many ranks, whose parents never ask for their exit codes. */
+  /** Runs a class on some ranks, whose parents never reap them. */
   static Result runUnreaped(int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
     List<String> shell = List.of("sh", "-c", "\"$@\" & exec sleep " + SECONDS, "sh");
@@ -111,7 +110,7 @@ final class Mpirun {
     return execute(java(jvmOptions, main, arguments), Map.of(), SECONDS);
   }
 
-  /** Runs a class below a command of the test's own. */
+  /** Runs a class below another command. */
   static Result below(
       List<String> command, List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
@@ -140,9 +139,9 @@ final class Mpirun {
     if (given.stream().noneMatch(o -> o.startsWith("-Dgradientsync.reports"))) {
       options.add("-Dgradientsync.reports=off");
     }
-    options.add("-XX:+UseSerialGC"); // several JVMs share few cores here
+    options.add("-XX:+UseSerialGC"); // several JVMs share few cores
     if (given.stream().noneMatch(OPTIMIZED::equals)) {
-      options.add("-XX:TieredStopAtLevel=1"); // most are short: C2 does not pay
+      options.add("-XX:TieredStopAtLevel=1"); // most jobs are too short for C2
     }
     options.addAll(given);
     return options;
@@ -162,7 +161,7 @@ final class Mpirun {
       process.getOutputStream().close();
       boolean ended = process.waitFor(seconds, TimeUnit.SECONDS);
       if (!ended) {
-        process.destroy(); // mpirun ends its ranks when it is asked to end, not when it is killed
+        process.destroy(); // mpirun ends its ranks on SIGTERM, but not when it is killed
         if (!process.waitFor(10, TimeUnit.SECONDS)) {
           process.destroyForcibly();
         }

@@ -9,7 +9,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.mpi.binding.UsersMpi;
 
-/** What the ranks of {@link JobEndIT}'s jobs do; the first argument says which. */
+/** The programs that {@link JobEndIT}'s jobs run. The first argument selects one. */
 final class Programs {
   private Programs() {}
 
@@ -37,7 +37,7 @@ final class Programs {
     }
   }
 
-  /** By another thread than that which goes on making calls. */
+  /** Exits from another thread while the main thread makes calls. */
   private static void exitBesideCalls() {
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1000)) {
@@ -69,9 +69,7 @@ final class Programs {
     System.out.println("left " + sync.rank());
   }
 
-  /**
-   * One rank exits with success in the middle of a run of the others: they must not wait for ever.
-   */
+  /** One rank exits with success while the others still need it. They must not wait forever. */
   private static void exitEarly() {
     GradientSync sync = GradientSync.create();
     sync.barrier();
@@ -102,8 +100,8 @@ final class Programs {
   }
 
   /**
-   * All ranks are stopped, for longer than the time-out, while rank 0 waits for rank 1. That comes
-   * a moment after all go on.
+   * Stops all ranks for longer than the time-out, while rank 0 waits for rank 1. Rank 1 arrives
+   * shortly after all have continued.
    */
   private static void beSuspended() throws Exception {
     Duration timeout = Duration.ofSeconds(5);
@@ -126,7 +124,7 @@ final class Programs {
     }
   }
 
-  /** Returns when this process has not run for some time. */
+  /** Returns after this process has been stopped for some time. */
   private static void awaitSuspension(Duration atLeast) throws InterruptedException {
     long last = System.nanoTime();
     long now = last;
@@ -137,10 +135,7 @@ final class Programs {
     }
   }
 
-  /**
-   * The exception is caught and the program ends as if all were well: it must not wait for the lost
-   * rank.
-   */
+  /** Catches the exception and ends normally. The program's end must not wait for the lost rank. */
   private static void catchTheLoss() throws InterruptedException {
     try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(5)).create()) {
       if (sync.rank() == 1) {
@@ -152,7 +147,7 @@ final class Programs {
     }
   }
 
-  /** All is well, and rank 1 has more to do. */
+  /** Ends normally, while rank 1 has more to do. */
   private static void stay(Duration timeout, long millis) throws InterruptedException {
     int rank;
     try (GradientSync sync =

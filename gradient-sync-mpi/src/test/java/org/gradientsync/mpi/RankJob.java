@@ -19,7 +19,7 @@ import org.junit.jupiter.api.DynamicTest;
 final class RankJob {
   private RankJob() {}
 
-  /** Runs them as {@link RankMain} does, and waits. */
+  /** Runs the classes with {@link RankMain}, and waits for the end. */
   static DynamicContainer run(
       Path folder,
       int ranks,

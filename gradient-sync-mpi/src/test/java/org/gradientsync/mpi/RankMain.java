@@ -16,8 +16,9 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * One rank of a job that runs JUnit tests: every rank runs the same tests in the same order.
- * Arguments: {@code DIR CLASS...}. Writes one line for each test to {@code DIR/rank-N}.
+ * Runs JUnit tests as one rank of a job. Every rank runs the same tests in the same order.
+ *
+ * <p>Arguments: {@code DIR CLASS...}. Writes one line for each test to {@code DIR/rank-N}.
  */
 final class RankMain {
   private RankMain() {}

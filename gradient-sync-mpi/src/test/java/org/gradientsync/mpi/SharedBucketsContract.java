@@ -4,8 +4,8 @@ import org.gradientsync.test.contract.BucketsContract;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
- * The contract of gradient buckets, over shared memory, run by {@link ContractsIT} in each rank of
- * an mpirun job.
+ * Runs the bucket contract with shared memory. {@link ContractsIT} runs it in each rank of an
+ * mpirun job.
  */
 class SharedBucketsContract extends BucketsContract {
   @Override

@@ -4,7 +4,7 @@ import org.gradientsync.test.contract.CommunicatorContract;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
- * The communicator contract, over shared memory, run by {@link ContractsIT} in each rank of an
+ * Runs the communicator contract with shared memory. {@link ContractsIT} runs it in each rank of an
  * mpirun job.
  */
 class SharedCommunicatorContract extends CommunicatorContract {

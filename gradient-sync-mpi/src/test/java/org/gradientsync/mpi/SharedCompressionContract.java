@@ -4,7 +4,7 @@ import org.gradientsync.test.contract.CompressionContract;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
- * The compression contract, over shared memory, run by {@link ContractsIT} in each rank of an
+ * Runs the compression contract with shared memory. {@link ContractsIT} runs it in each rank of an
  * mpirun job.
  */
 class SharedCompressionContract extends CompressionContract {

@@ -3,7 +3,10 @@ package org.gradientsync.mpi;
 import org.gradientsync.test.contract.DeadlockContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** Ranks that wait for each other, run by {@link ContractsIT} in each rank of an mpirun job. */
+/**
+ * Runs the deadlock contract with shared memory. {@link ContractsIT} runs it in each rank of an
+ * mpirun job.
+ */
 class SharedDeadlockContract extends DeadlockContract {
   @Override
   protected RankRunner runner() {

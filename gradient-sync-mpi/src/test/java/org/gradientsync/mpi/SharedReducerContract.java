@@ -4,8 +4,8 @@ import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 
 /**
- * The reducer contract, over shared memory, run by {@link ContractsIT} in each rank of an mpirun
- * job.
+ * Runs the reducer contract with shared memory. {@link ContractsIT} runs it in each rank of an
+ * mpirun job.
  */
 class SharedReducerContract extends ReducerContract {
   @Override

@@ -3,7 +3,7 @@ package org.gradientsync.mpi;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 
-/** Random calls over shared memory, run by {@link SoakIT} in each rank of an mpirun job. */
+/** Makes random calls with shared memory. {@link SoakIT} runs it in each rank of an mpirun job. */
 class SharedSoak extends SoakContract {
   SharedSoak() {
     super(SoakIT.SECONDS);

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Jobs of a real Slurm, which has this machine as its only node. */
+/** Runs jobs on a real Slurm that has this machine as its only node. */
 @Tag("slurm")
 class SlurmIT {
   private static final List<String> NONE = List.of();

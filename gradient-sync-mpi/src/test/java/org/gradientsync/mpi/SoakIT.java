@@ -10,15 +10,15 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Random calls for some time in the ranks of real mpirun jobs. {@code -Dsoak.seconds=3600} makes it
- * an hour for each reducer and number of ranks, {@code -Dsoak.seed=...} repeats one.
+ * Makes random calls for some time in the ranks of real mpirun jobs. {@code -Dsoak.seconds=3600}
+ * runs each reducer for an hour, {@code -Dsoak.seed=...} repeats a run.
  */
 class SoakIT {
   static final int SECONDS = 6;
 
   /**
-   * What is freed goes back to the system at once. By itself the C library keeps memory in pieces
-   * when direct buffers come and go: some hundred KB for each sync, for a while, which is no leak.
+   * Makes malloc return freed memory to the system at once. By default the C library keeps some
+   * hundred KB for each sync for a while, which is not a leak.
    */
   private static final Map<String, String> PLAIN_MALLOC =
       Map.of(
@@ -40,10 +40,10 @@ class SoakIT {
     return run(3, SharedSoak.class);
   }
 
-  /** Both reducers with both numbers of ranks take too long where nobody has asked for a time. */
+  /** Runs both reducers only if {@code soak.seconds} is set; otherwise that would take too long. */
   private List<DynamicNode> run(int ranks, Class<?> first)
       throws IOException, InterruptedException {
-    // A heap that is there from the start, so that what grows is something else; a small one, so
+    // The heap has its full size from the start, so that growth has other causes. It is small, so
     // that it is collected often.
     List<String> options =
         new ArrayList<>(

@@ -12,18 +12,18 @@ import java.util.Map;
 import org.junit.jupiter.api.Assumptions;
 
 /**
- * Two nodes for mpirun, {@code node1} and {@code node2}, on this machine: each with a host name,
- * processes and shared memory of its own, which messages cross as they cross a network. Files but
- * those in /dev/shm are the same on both.
+ * Two nodes for mpirun on this machine, {@code node1} and {@code node2}. Each has its own host
+ * name, processes and shared memory. Messages between them use TCP, as on a network. They share all
+ * files but those in /dev/shm.
  */
 final class TwoNodes {
   private TwoNodes() {}
 
   /**
-   * What tells mpirun of the nodes. Skips the test where none can be made.
+   * Returns the environment for mpirun. Skips the test if the system cannot create the nodes.
    *
-   * @param folder for what it needs
-   * @param first how many ranks the first node takes; the second takes the others
+   * @param folder for temporary files
+   * @param first the number of ranks on the first node; the second node has the others
    */
   static Map<String, String> environment(Path folder, int first)
       throws IOException, InterruptedException {
@@ -36,16 +36,16 @@ final class TwoNodes {
     Path hosts = folder.resolve("hosts");
     Files.write(hosts, List.of("node1 slots=" + first, "node2 slots=64"));
     Map<String, String> environment = new HashMap<>();
-    environment.put("OMPI_MCA_plm", "rsh"); // whatever this machine is set to
+    environment.put("OMPI_MCA_plm", "rsh"); // overrides this machine's settings
     environment.put("OMPI_MCA_plm_rsh_agent", agent.toString());
     environment.put("OMPI_MCA_orte_default_hostfile", hosts.toString());
-    environment.put("OMPI_MCA_orte_tmpdir_base", folder.toString()); // not that of another job
-    // As mpirun -x. Of an Open MPI that was moved after it was installed, MPI_Init hangs where this
-    // variable has not come along: PMIx finds its prefix without MPI's, and deadlocks saying so.
+    environment.put("OMPI_MCA_orte_tmpdir_base", folder.toString()); // separate from other jobs
+    // Like mpirun -x. If Open MPI was moved after its installation, MPI_Init hangs without this
+    // variable: PMIx finds its own prefix without MPI's, and deadlocks while reporting that.
     String moved = System.getenv("OPAL_PREFIX") == null ? "" : ";OPAL_PREFIX";
     environment.put("OMPI_MCA_mca_base_env_list", "UCX_ERROR_SIGNALS" + moved);
     environment.put("OMPI_MCA_pml", "ob1");
-    environment.put("OMPI_MCA_btl", "self,vader,tcp"); // script/test keeps other jobs off tcp
+    environment.put("OMPI_MCA_btl", "self,vader,tcp"); // script/test keeps other jobs off TCP
     environment.put("OMPI_MCA_oob_tcp_if_include", "lo");
     environment.put("OMPI_MCA_btl_tcp_if_include", "lo");
     return environment;

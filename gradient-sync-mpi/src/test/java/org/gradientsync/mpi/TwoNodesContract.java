@@ -18,15 +18,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What a rank of a job on two nodes finds: rank 0 is alone on its node. */
+/** Tests the view of a rank in a job on two nodes. Rank 0 is alone on its node. */
 @TestInstance(Lifecycle.PER_CLASS)
 class TwoNodesContract {
-  /** The reducers to try, the first of which is chosen where none is asked for. */
+  /** Returns the reducers to try, the default one first. */
   List<String> reducers() {
     return List.of("mpi");
   }
 
-  /** The reducer that would be chosen on one node. */
+  /** Returns the reducer that one node would choose. */
   String needsOneNode() {
     return "shared";
   }

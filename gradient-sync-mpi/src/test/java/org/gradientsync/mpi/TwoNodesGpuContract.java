@@ -3,13 +3,13 @@ package org.gradientsync.mpi;
 import java.util.List;
 import org.gradientsync.GradientSync;
 
-/** {@link TwoNodesContract} for ranks with GPUs. */
+/** Runs {@link TwoNodesContract} on ranks with GPUs. */
 class TwoNodesGpuContract extends TwoNodesContract {
   private static final String STAGED = "host-staged";
 
   @Override
   List<String> reducers() {
-    try (GradientSync sync = GradientSync.create()) { // MPI can be CUDA-aware or not
+    try (GradientSync sync = GradientSync.create()) { // MPI may be CUDA-aware or not
       String chosen = sync.reducer();
       return chosen.equals(STAGED) ? List.of(STAGED) : List.of("cuda-aware", STAGED);
     }

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Jobs on two nodes: rank 0 on the first, the others on the second. */
+/** Runs jobs on two nodes: rank 0 on the first, the others on the second. */
 @Tag("nodes")
 class TwoNodesIT {
   private static final int RANKS = 3;
@@ -54,7 +54,7 @@ class TwoNodesIT {
 
   @Test
   void aRankThatIsStuckAloneOnItsNodeSaysWhere() throws Exception {
-    Mpirun.Result job = lose(2, "stick", "between", "reports-HOST"); // each node has its own
+    Mpirun.Result job = lose(2, "stick", "between", "reports-HOST"); // one folder per node
     assertNotEquals(0, job.exitCode());
     requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: .*" + LOST);
     requireMatch(job.output(), "\n  rank 0 \\(host=node1, .*waits for rank 1 since ");
@@ -66,8 +66,8 @@ class TwoNodesIT {
 
   @Test
   void oneSummaryHasAStuckAndAKilledRankOfTheOtherNode() throws Exception {
-    String where = folder.resolve("reports-HOST").toString(); // none is shared
-    Mpirun.Result job = // mpirun would end it before the time-out
+    String where = folder.resolve("reports-HOST").toString(); // one folder per node
+    Mpirun.Result job = // mpirun would end the job before the time-out
         Mpirun.runHidden(
             4,
             nodes,
@@ -150,11 +150,11 @@ class TwoNodesIT {
     return job;
   }
 
-  /** The numbers of the nodes' processes mean nothing here, but their arguments can be seen. */
+  /** Process numbers of the nodes mean nothing outside, but command lines are visible. */
   private static void requireNothingRuns(String argument) throws InterruptedException {
     List<ProcessHandle> left = running(argument);
     for (int i = 0; i < 200 && !left.isEmpty(); i++) {
-      Thread.sleep(100); // mpirun may end a little before the last of what it has killed
+      Thread.sleep(100); // mpirun may end shortly before the last process that it has killed
       left = running(argument);
     }
     assertEquals(List.of(), left);

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@link TwoNodesIT}'s nodes with ranks on GPUs, which the nodes share. */
+/** Runs ranks with GPUs on the nodes of {@link TwoNodesIT}, which share the GPUs. */
 class TwoNodesOnGpu {
   private static final int RANKS = 3;
 
@@ -18,8 +18,8 @@ class TwoNodesOnGpu {
   DynamicNode contractHolds() throws IOException, InterruptedException {
     Mpirun.require();
     Map<String, String> nodes = TwoNodes.environment(folder, 1);
-    nodes.put("OMPI_MCA_btl", "^openib"); // all others, whatever this machine's settings are
-    nodes.merge("OMPI_MCA_mca_base_env_list", "LD_LIBRARY_PATH", (a, b) -> a + ";" + b); // CUDA's
+    nodes.put("OMPI_MCA_btl", "^openib"); // all but this one, overriding this machine's settings
+    nodes.merge("OMPI_MCA_mca_base_env_list", "LD_LIBRARY_PATH", (a, b) -> a + ";" + b); // for CUDA
     return RankJob.run(
         folder, RANKS, Mpirun.SECONDS, nodes, List.of(), List.of(TwoNodesGpuContract.class));
   }

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** A process for what may crash or hang. */
+/** A process for work that may crash or hang. */
 final class Child {
   private static final String LIBRARIES = "-Djava.library.path=";
 
@@ -25,17 +25,17 @@ final class Child {
   }
 
   /**
-   * How a process ended.
+   * The end of a process.
    *
-   * @param failure empty if it ended with code 0, or one line
-   * @param output what it wrote
+   * @param failure one line, or empty if it ended with code 0
+   * @param output the process's output
    */
   record Result(String failure, String output) {
     boolean isGood() {
       return failure.isEmpty();
     }
 
-    /** The rest of the first line that begins so, or the empty string. */
+    /** Returns the rest of the first line with this start, or the empty string. */
     String after(String start) {
       return output
           .lines()
@@ -46,16 +46,16 @@ final class Child {
     }
   }
 
-  /** Any program. */
+  /** Creates a process for any program. */
   static Child command(String... command) {
     return new Child(List.of(command));
   }
 
-  /** A class of this class path, in a JVM like this one, but small and quick to start. */
+  /** Creates a process for a class of this class path, in a small JVM that starts quickly. */
   static Child java(String main, String... args) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-XX:TieredStopAtLevel=1"); // no collector: JAVA_TOOL_OPTIONS may name another
+    command.add("-XX:TieredStopAtLevel=1"); // set no collector, as JAVA_TOOL_OPTIONS may name one
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED");
     }
@@ -69,18 +69,18 @@ final class Child {
     return new Child(command);
   }
 
-  /** A system property of a JVM. */
+  /** Sets a system property of the JVM. */
   Child property(String name, Object value) {
     command.add(1, "-D" + name + "=" + value);
     return this;
   }
 
-  /** The environment of the process, which begins as this one's. */
+  /** Returns the process's environment, initially a copy of this one's. */
   Map<String, String> environment() {
     return builder.environment();
   }
 
-  /** Lets the JVM look for libraries in one more folder, before the others. */
+  /** Makes the JVM search one more folder for libraries, before the others. */
   Child libraries(String folder) {
     if (!folder.isEmpty()) {
       environment()
@@ -89,14 +89,14 @@ final class Child {
     return this;
   }
 
-  /** Runs to the end, or until the limit, and throws nothing. */
+  /** Runs to the end or the limit. Throws nothing. */
   Result run(Duration limit) {
     Path folder = null;
     Process process = null;
     try {
       folder = Scratch.open();
       Path output = folder.resolve("output");
-      // A temporary folder of its own: natives are unpacked there, and nobody may be in the way.
+      // Natives are unpacked to the temporary folder, so a separate one avoids conflicts.
       if (command.get(0).endsWith("java")) {
         property("java.io.tmpdir", folder);
       }
@@ -129,7 +129,7 @@ final class Child {
     }
   }
 
-  /** With what it has started itself. */
+  /** Kills a process and its descendants. */
   private static void kill(Process process) {
     if (process != null) {
       process.descendants().forEach(ProcessHandle::destroyForcibly);
@@ -137,14 +137,14 @@ final class Child {
     }
   }
 
-  /** Ends all processes that are still tried in. */
+  /** Kills all trial processes. */
   static void killAll() {
     ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly);
   }
 
   /**
-   * What says most in an output: a crash's signal, an exception's line, the beginning of what Open
-   * MPI puts between dashes, or the last line that says anything.
+   * Returns the most telling line of an output: a crash's signal, an exception, the start of Open
+   * MPI's text between dashes, or the last line with content.
    */
   static String meaningOf(String output) {
     List<String> lines = output.lines().map(String::strip).toList();

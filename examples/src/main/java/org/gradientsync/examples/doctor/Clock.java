@@ -7,12 +7,12 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Sees that all ends in time: each check at its own limit, and the program at that of all. */
+/** Keeps the time limits of each check and of the program. */
 final class Clock {
-  /** The section for checks that did not finish, or failed. */
+  /** The section for checks that failed or did not finish. */
   static final String CHECKS = "Checks";
 
-  /** Of those, the program as a whole. */
+  /** The name in that section for the program as a whole. */
   static final String ITSELF = "doctor itself";
 
   private static final Logger log = LoggerFactory.getLogger(Clock.class);
@@ -21,26 +21,26 @@ final class Clock {
   private final Duration all;
 
   /**
-   * A clock that has run for a while.
+   * Creates a clock that has already run for some time.
    *
-   * @param all what may be used of time, that while included
+   * @param all the total time, including the time already used
    */
   Clock(Duration all, Duration used) {
     this.all = all;
     start = System.nanoTime() - used.toNanos();
   }
 
-  /** What is left until a part of the time is over; never negative. */
+  /** Returns the time left until a fraction of the total; never negative. */
   Duration until(double part) {
     long left = (long) (all.toNanos() * part) - (System.nanoTime() - start);
     return Duration.ofNanos(Math.max(0, left));
   }
 
   /**
-   * Runs checks side by side, each on a thread that nothing waits for. What a check threw, or that
-   * it did not finish, is a fact, too.
+   * Runs checks in parallel, each on a daemon thread. A check that throws or does not finish
+   * becomes a fact, too.
    *
-   * @param part of the time, at which all of them are given up
+   * @param part the fraction of the total time at which all of them are given up
    */
   Facts run(List<Check> checks, double part) {
     List<Running> running = new ArrayList<>();
@@ -55,7 +55,7 @@ final class Clock {
     return facts;
   }
 
-  /** Ends the JVM when the time is over, whatever the other threads do. */
+  /** Runs {@code ending} when the time is over, whatever the other threads do. */
   void guard(Runnable ending) {
     Thread watchdog =
         new Thread(
@@ -92,13 +92,13 @@ final class Clock {
     private void work() {
       try {
         check.work().run(facts);
-      } catch (Throwable e) { // natives are loaded, and whatever they throw is what is asked for
+      } catch (Throwable e) { // checks load natives, and whatever they throw is a result
         log.debug("check {}", check.name(), e);
         facts.add(CHECKS, check.name(), "failed: " + e);
       }
     }
 
-    /** At the latest when its own limit or what is left for all is over. */
+    /** Waits up to the check's own limit or the time left for all. */
     void await(Duration left) {
       long own = check.limit().toNanos() - (System.nanoTime() - began);
       long wait = Math.max(1, Math.min(own, left.toNanos()));

@@ -10,7 +10,7 @@ import org.gradientsync.internal.launch.LauncherVariables;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Finds out what can be known about this machine and this job, and what is wrong with it. */
+/** Finds out about this machine and this job, and what is wrong with them. */
 @Command(
     name = "doctor",
     description = {
@@ -49,7 +49,7 @@ final class Doctor extends Program {
       description = "When to give up what is not finished (default: ${DEFAULT-VALUE}).")
   private int seconds;
 
-  /** In a process that does other things, too. */
+  /** Creates a doctor in a process that does other things, too. */
   Doctor() {
     this(Duration.ZERO, false);
   }
@@ -82,7 +82,7 @@ final class Doctor extends Program {
     round = new Round(place, clock);
     if (ownProcess) {
       clock.guard(() -> leave("did not finish in time"));
-      // mpirun ends all ranks when one is lost, with a second's notice.
+      // mpirun ends all ranks when one is lost, with one second's notice.
       Runtime.getRuntime().addShutdownHook(new Thread(() -> leave("was ended from outside"), END));
     }
     try {
@@ -98,14 +98,14 @@ final class Doctor extends Program {
     return tell(round.toTell(facts, true));
   }
 
-  /** Once for all ranks. */
+  /** Shows the stage once for all ranks. */
   private void say(String doing) {
     if (place.rank() == 0) {
       stage(doing);
     }
   }
 
-  /** The exit code. */
+  /** Prints the page, and returns the exit code. */
   private int tell(List<Report> reports) {
     if (!told.compareAndSet(false, true) || reports.isEmpty()) {
       return RIGHT;
@@ -129,7 +129,7 @@ final class Doctor extends Program {
         : "";
   }
 
-  /** Tells what is known, if nobody has told it yet, and ends the JVM at once. */
+  /** Prints what is known, unless it was printed already, and ends the JVM at once. */
   private void leave(String why) {
     int code = WRONG;
     try {
@@ -140,7 +140,7 @@ final class Doctor extends Program {
       facts.add(Clock.CHECKS, Clock.ITSELF, why);
       code = tell(round.toTell(facts, false));
     } finally {
-      Child.killAll(); // what was given up may still be running
+      Child.killAll(); // abandoned checks may still run
       Scratch.closeAll();
       boolean ending = Thread.currentThread().getName().equals(END);
       if (!ending || code != RIGHT) {

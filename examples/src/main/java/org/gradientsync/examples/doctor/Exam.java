@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 
-/** Collects what one rank can find out by itself. */
+/** Runs the checks that one rank can make by itself. */
 final class Exam {
   static final String CUDA_AWARE_CHECK = "CUDA-aware MPI";
 
@@ -19,9 +19,9 @@ final class Exam {
   }
 
   /**
-   * Looks and tries.
+   * Runs the checks.
    *
-   * @param facts where it goes, step by step
+   * @param facts receives the facts, step by step
    */
   void run(Facts facts) {
     Duration quick = Duration.ofSeconds(5);
@@ -46,7 +46,7 @@ final class Exam {
           "not tried: " + (gpus ? "the Java bindings are not usable" : "no GPU is usable"));
     }
     if (!gpus || !place.isFirstOfNode()) {
-      return; // the first rank of a node tries for all
+      return; // the first rank of a node checks for all
     }
     if (bindings) {
       facts.addAll(
@@ -54,11 +54,11 @@ final class Exam {
               List.of(new Check(CUDA_AWARE_CHECK, Duration.ofSeconds(13), mpi::checkCudaAware)),
               0.55));
     }
-    // One after the other: each would disturb the other's times.
+    // In sequence, because they would disturb each other's times.
     facts.addAll(clock.run(List.of(new Check("links", Duration.ofSeconds(16), Gpus::links)), 0.65));
   }
 
-  /** Where the library of Open MPI's Java bindings is, if the JVM does not find it by itself. */
+  /** Returns the folder of Open MPI's Java library, if the JVM does not find it by itself. */
   String libraries() {
     return mpi.libraries();
   }

@@ -6,14 +6,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What is known about one rank: values by section and name, in the order in which they came. As
- * text each fact is one line, so that what a process wrote before it died can be read. Several
- * threads may write and read.
+ * The facts about one rank: values by section and name, in insertion order. As text each fact is
+ * one line, so the output of a process that died can still be read. Thread-safe.
  */
 final class Facts {
   private final Map<String, Map<String, String>> sections = new LinkedHashMap<>();
 
-  /** Adds a fact, or changes it. */
+  /** Adds or changes a fact. */
   synchronized Facts add(String section, String name, Object value) {
     sections
         .computeIfAbsent(section, key -> new LinkedHashMap<>())
@@ -25,7 +24,7 @@ final class Facts {
     others.copy().forEach((section, facts) -> facts.forEach((k, v) -> add(section, k, v)));
   }
 
-  /** A value, or the empty string where it is not known. */
+  /** Returns a value, or the empty string if it is unknown. */
   synchronized String get(String section, String name) {
     return sections.getOrDefault(section, Map.of()).getOrDefault(name, "");
   }
@@ -34,12 +33,12 @@ final class Facts {
     return sections.getOrDefault(section, Map.of()).containsKey(name);
   }
 
-  /** The facts of one section by name. */
+  /** Returns the facts of one section by name. */
   synchronized Map<String, String> section(String section) {
     return new LinkedHashMap<>(sections.getOrDefault(section, Map.of()));
   }
 
-  /** All of these but a section. */
+  /** Returns all facts without one section. */
   synchronized Facts without(String section) {
     Facts rest = new Facts();
     rest.addAll(this);
@@ -47,14 +46,14 @@ final class Facts {
     return rest;
   }
 
-  /** All facts as they are now. */
+  /** Returns a copy of all facts. */
   synchronized Map<String, Map<String, String>> copy() {
     Map<String, Map<String, String>> copy = new LinkedHashMap<>();
     sections.forEach((section, facts) -> copy.put(section, new LinkedHashMap<>(facts)));
     return copy;
   }
 
-  /** One line for each fact: section, name and value, with tabs between them. */
+  /** Returns one line for each fact: section, name and value, separated by tabs. */
   synchronized String text() {
     StringBuilder text = new StringBuilder();
     sections.forEach(
@@ -67,7 +66,7 @@ final class Facts {
     return escaped(section) + '\t' + escaped(name) + '\t' + escaped(String.valueOf(value));
   }
 
-  /** Reads {@link #text}; what is not such a line is left out. */
+  /** Reads {@link #text}, and ignores other lines. */
   static Facts read(String text) {
     Facts facts = new Facts();
     for (String line : text.split("\n", -1)) {
@@ -79,7 +78,7 @@ final class Facts {
     return facts;
   }
 
-  /** A list as one value. */
+  /** Joins a list into one value. */
   static String joined(List<String> values) {
     return values.isEmpty() ? "none" : String.join(" ", new ArrayList<>(values));
   }

@@ -15,9 +15,9 @@ import jcuda.driver.JCudaDriver;
 import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.examples.LinkGpu;
 
-/** The process that maps the GPU memory of the one that started it, and reads it. */
+/** The process that maps and reads the GPU memory of the process that started it. */
 final class GpuImport {
-  /** What lies in the memory of GPU 0; one more in that of the next one. */
+  /** The number in GPU 0's memory; each further GPU has one more. */
   static final int NUMBER = 4711;
 
   private static final int HANDLE_BYTES = 64;
@@ -46,7 +46,7 @@ final class GpuImport {
     }
   }
 
-  /** What another process needs to map a GPU's memory. */
+  /** Returns what another process needs to map a GPU's memory. */
   static String export(LinkGpu gpu) {
     CUipcMemHandle handle = new CUipcMemHandle();
     gpu.makeCurrent();
@@ -78,8 +78,9 @@ final class GpuImport {
   }
 
   /**
-   * The driver's bytes of a handle, which JCuda keeps to itself. gradient-sync-cuda does the same
-   * in JCudaApi, which is not public: users of the library share memory through its reducers alone.
+   * Returns the driver's bytes of a handle, which JCuda does not expose. JCudaApi of
+   * gradient-sync-cuda does the same, but is not public, because the library shares memory only
+   * through its reducers.
    */
   static byte[] bytes(CUipcMemHandle handle) {
     try {

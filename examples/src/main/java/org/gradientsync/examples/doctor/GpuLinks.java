@@ -15,14 +15,14 @@ import org.gradientsync.examples.LinkGpu;
 import org.gradientsync.examples.LinkKind;
 import org.gradientsync.examples.LinkMeter;
 
-/** The process that tries the ways between GPUs: copies, other processes' memory, speed. */
+/** The process that tests the links between GPUs: copies, mapping into other processes, speed. */
 final class GpuLinks {
   static final String SLOW = "slow links";
   static final String STRAIGHT = "straight";
   static final String COPIES = " copies to";
   static final String MAPPED = " is mapped by";
 
-  /** So few that all is measured in seconds, even between eight GPUs. */
+  /** Small enough to measure eight GPUs within seconds. */
   private static final long BYTES = 64L << 20;
 
   private static final int REPEATS = 3;
@@ -54,7 +54,7 @@ final class GpuLinks {
     }
   }
 
-  /** Copies a number, and looks whether it has arrived. */
+  /** Copies a number, and checks that it arrives. */
   private static String copied(LinkGpu from, LinkGpu to, int number) {
     try {
       boolean access = from.enableAccess(to) && to.enableAccess(from);
@@ -87,7 +87,7 @@ final class GpuLinks {
         gpu.what());
   }
 
-  /** Lets another process map each GPU's memory. */
+  /** Makes another process map each GPU's memory. */
   private static void mapped(List<LinkGpu> gpus) {
     String[] handles = new String[gpus.size()];
     try {

@@ -48,7 +48,7 @@ final class GpuList {
     return major + "." + minor;
   }
 
-  /** At once, so that it is not lost if this process ends before its time. */
+  /** Prints at once, so that nothing is lost if this process dies. */
   static void print(String section, String name, Object value) {
     System.out.println(Facts.line(section, name, value));
     System.out.flush();

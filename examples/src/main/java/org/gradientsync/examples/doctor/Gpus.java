@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 
-/** GPUs, the libraries for them and the ways between them, each tried in a process of its own. */
+/** Checks GPUs, their libraries and their links, each in a separate process. */
 final class Gpus {
   static final String GPUS = "GPUs";
   static final String LINKS = "GPU to GPU";
@@ -18,7 +18,7 @@ final class Gpus {
 
   private Gpus() {}
 
-  /** Which GPUs this rank sees, and what it can do with them. */
+  /** Finds out which GPUs this rank sees, and whether it can use them. */
   static void list(Facts facts) throws IOException {
     String driver = driver();
     facts.add(GPUS, DRIVER, driver.isEmpty() ? NO_DRIVER : driver);
@@ -29,7 +29,10 @@ final class Gpus {
     }
   }
 
-  /** As the driver says where it is loaded, or in some containers only NVIDIA's own program. */
+  /**
+   * Returns the driver's version, from the loaded driver or, as some containers need, from
+   * nvidia-smi.
+   */
   private static String driver() throws IOException {
     String loaded = Host.valueIn(DRIVER_VERSION, "NVRM version:").replaceAll("\\s+", " ");
     if (!loaded.isEmpty()) {
@@ -41,7 +44,7 @@ final class Gpus {
     return asked.isGood() ? asked.output().lines().findFirst().orElse("") : "";
   }
 
-  /** How the GPUs reach each other; for one rank of each node, because others would disturb. */
+  /** Tests the links between the GPUs. Run it on one rank of each node; others would disturb it. */
   static void links(Facts facts) {
     Child.Result trial = Child.java(GpuLinks.class.getName()).run(Duration.ofSeconds(15));
     facts.addAll(Facts.read(trial.output()));

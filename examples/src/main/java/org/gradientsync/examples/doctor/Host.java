@@ -18,7 +18,7 @@ import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 
-/** The JDK, the machine and the settings, as this process sees them. Loads nothing. */
+/** Checks the JDK, the machine and the settings of this process. Loads no natives. */
 final class Host {
   static final String JDK = "JDK";
   static final String MACHINE = "Machine";
@@ -28,7 +28,7 @@ final class Host {
   static final String UCX_SIGNALS = "UCX_ERROR_SIGNALS";
   static final String NOT_SET = "not set";
 
-  /** What else changes how this library's programs run. */
+  /** Other variables that affect the library's programs. */
   private static final String[] VARIABLES = {
     "UCX_",
     "OMPI_MCA_",
@@ -69,7 +69,10 @@ final class Host {
     facts.add(JDK, "max heap", bytes(Runtime.getRuntime().maxMemory()));
   }
 
-  /** An option of the JVM; of one that may hold a secret only the name, as pages are sent on. */
+  /**
+   * Returns a JVM option for the page. Users send pages to others, so it hides values that may be
+   * secret.
+   */
   static String shown(String option) {
     return SHOWN_OPTION.matcher(option).matches()
         ? option
@@ -99,7 +102,7 @@ final class Host {
     facts.add(CPU, "CPUs that the JVM sees", Runtime.getRuntime().availableProcessors());
   }
 
-  /** Asks, and then writes there. */
+  /** Checks whether /dev/shm is usable, and writes a file there. */
   static void sharedMemory(Facts facts) throws IOException {
     Path folder = Path.of(SHM);
     Availability usable = SharedFiles.availability();
@@ -135,7 +138,7 @@ final class Host {
 
   static void settings(Map<String, String> environment, Facts facts) {
     Map<String, String> own = new LinkedHashMap<>(new TreeMap<>(environment));
-    MpiTrial.forgetJob(own); // mpirun's own say nothing about what the user chose
+    MpiTrial.forgetJob(own); // mpirun's own variables are not the user's choice
     facts.add(SETTINGS, UCX_SIGNALS, NOT_SET);
     Map<String, String> shown = ShownEnvironment.of(own);
     own.keySet().stream()
@@ -155,7 +158,7 @@ final class Host {
         : String.format(Locale.ROOT, "%.1f GiB", bytes / 1073741824.0);
   }
 
-  /** The rest of the first line that begins so, or the empty string. */
+  /** Returns the rest of the first line with this start, or the empty string. */
   static String valueIn(Path file, String start) throws IOException {
     if (!Files.isReadable(file)) {
       return "";

@@ -16,8 +16,8 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.examples.Program;
 
 /**
- * The process that joins the job in the place of the one that started it: it makes a sync, says
- * what was chosen, and carries all ranks' facts to rank 0.
+ * The process that joins the job in place of the process that started it. It creates a sync, prints
+ * what was chosen, and sends all ranks' facts to rank 0.
  */
 final class Job {
   static final String JOB = "Job";
@@ -28,10 +28,10 @@ final class Job {
   static final String DEVICE = "device";
   static final String NOT = "not ";
 
-  /** In the output, when the facts of all ranks are with rank 0. */
+  /** The output line after rank 0 has the facts of all ranks. */
   static final String GATHERED = "gathered";
 
-  /** Begins the line that says why it could not join. */
+  /** The start of the line that says why it could not join. */
   static final String FAILED = "failed: ";
 
   private static final String BETWEEN = "\f";
@@ -41,8 +41,8 @@ final class Job {
   /**
    * Prints facts.
    *
-   * @param args the file with this rank's facts, the file for those of all ranks, which rank 0
-   *     writes, and how many seconds to wait for the others
+   * @param args the file with this rank's facts; the file for all ranks' facts, which rank 0
+   *     writes; and how many seconds to wait for the others
    */
   public static void main(String[] args) {
     try (GradientSync sync =
@@ -62,7 +62,7 @@ final class Job {
     } catch (RuntimeException | LinkageError | IOException e) {
       System.out.println(FAILED + oneLine(e));
       System.out.flush();
-      // Not by throwing: that would end the whole job, and with it who wants to tell.
+      // Do not throw: that would end the whole job, with the processes that print the page.
       Runtime.getRuntime().halt(Program.CANNOT_RUN);
     }
   }
@@ -91,7 +91,7 @@ final class Job {
     return device.kind() + ", " + device.name() + where;
   }
 
-  /** All ranks' texts, in rank order, on rank 0; elsewhere nothing. Collective. */
+  /** Gathers all ranks' texts on rank 0, in rank order; nothing elsewhere. Collective. */
   static List<String> gather(GradientSync sync, String text) {
     byte[] own = text.getBytes(StandardCharsets.UTF_8);
     long[] lengths = new long[sync.size()];
@@ -108,7 +108,7 @@ final class Job {
     return texts;
   }
 
-  /** What rank 0 has written. */
+  /** Reads the file that rank 0 has written. */
   static List<Facts> read(Path file) throws IOException {
     List<Facts> all = new ArrayList<>();
     if (Files.exists(file)) {

@@ -10,7 +10,7 @@ import java.util.Map;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 
-/** Open MPI: what is installed, and whether its Java bindings work in a process of their own. */
+/** Checks which Open MPI is installed, and whether its Java bindings work in a separate process. */
 final class Mpi {
   static final String MPI = "Open MPI";
   static final String BINDINGS = "Java bindings";
@@ -29,7 +29,7 @@ final class Mpi {
     this.environment = environment;
   }
 
-  /** All but whether it takes device memory. */
+  /** Checks everything except device memory. */
   void check(Facts facts) {
     Duration limit = Duration.ofSeconds(5);
     Child.Result mpirun = Child.command("mpirun", "--version").run(limit);
@@ -65,13 +65,13 @@ final class Mpi {
     facts.add(MPI, BINDINGS, trial.isGood() ? USABLE : trial.failure());
   }
 
-  /** Sends device memory to itself. After {@link #check}. */
+  /** Sends device memory to itself. Call it after {@link #check}. */
   void checkCudaAware(Facts facts) {
     Child.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
     facts.add(MPI, CUDA_AWARE, trial.isGood() ? "yes, tried" : "no, tried: " + trial.failure());
   }
 
-  /** Where the bindings' library is, if the JVM would not find it by itself; otherwise empty. */
+  /** Returns the folder of the bindings' library, or empty if the JVM finds it by itself. */
   String libraries() {
     return libraries;
   }

@@ -9,10 +9,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.Optional;
 
-/**
- * Texts that the ranks of one node leave for each other in a folder: for what has to be told where
- * MPI does not work.
- */
+/** Texts that the ranks of one node exchange through a folder, for when MPI does not work. */
 final class Node {
   private static final Duration PAUSE = Duration.ofMillis(20);
 
@@ -23,10 +20,10 @@ final class Node {
   }
 
   /**
-   * The ranks of this node.
+   * Opens the folder of this node's ranks.
    *
-   * @param folder the same for all of them, which this makes if it is not there
-   * @return empty if there is no such folder, or none of this user's own
+   * @param folder the same folder for all ranks; created if it does not exist
+   * @return empty if there is no such folder, or another user owns it
    */
   static Optional<Node> in(Path folder) {
     if (folder == null) {
@@ -55,14 +52,14 @@ final class Node {
     }
   }
 
-  /** Leaves a text; a reader sees all of it or nothing. */
+  /** Writes a text atomically. */
   void put(String name, String text) {
     try {
       Path file = Files.createTempFile(folder, "part", "");
       Files.writeString(file, text);
       Files.move(file, folder.resolve(name), StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
-      // Who waits for it gives up in time, and says that it did not come.
+      // A reader that waits for it gives up in time, and reports that it is missing.
     }
   }
 

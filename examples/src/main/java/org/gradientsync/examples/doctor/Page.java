@@ -11,11 +11,11 @@ import java.util.Set;
 import org.gradientsync.examples.PerfJson;
 
 /**
- * What all ranks have found out, and what is wrong with it.
+ * What all ranks have found out, with the verdicts.
  *
- * @param size how many ranks there are, those that did not tell anything included
- * @param note for the reader, above all; may be empty
- * @param reports of the ranks, in their order
+ * @param size the number of ranks, including those without a report
+ * @param note a note to the reader at the top, may be empty
+ * @param reports the ranks' reports, in rank order
  * @param findings the verdicts
  */
 record Page(int size, String note, List<Report> reports, List<Finding> findings) {
@@ -25,7 +25,7 @@ record Page(int size, String note, List<Report> reports, List<Finding> findings)
     return findings.stream().anyMatch(Finding::isProblem);
   }
 
-  /** What is equal on all ranks once, and what differs for each. */
+  /** Returns what is equal on all ranks once, and what differs for each rank. */
   List<String> lines() {
     List<String> lines = new ArrayList<>();
     lines.add("gradient-sync doctor: " + title());
@@ -81,7 +81,7 @@ record Page(int size, String note, List<Report> reports, List<Finding> findings)
     }
   }
 
-  /** One line if all ranks say the same, and otherwise one for each that some say. */
+  /** Returns one line if all ranks agree, otherwise one for each value. */
   private List<String> values(String section, String name) {
     Map<String, List<Report>> values = new LinkedHashMap<>();
     for (Report report : reports) {
@@ -112,7 +112,7 @@ record Page(int size, String note, List<Report> reports, List<Finding> findings)
     return names;
   }
 
-  /** The same as JSON. */
+  /** Returns the page as JSON. */
   String json(Instant date) {
     Map<String, Object> all = new LinkedHashMap<>();
     all.put("program", "doctor");

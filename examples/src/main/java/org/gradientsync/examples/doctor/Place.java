@@ -4,14 +4,14 @@ import java.nio.file.Path;
 import java.util.Map;
 
 /**
- * Which rank this process is, by what its launcher put into the environment: known without MPI.
+ * This process's place in the job, according to the launcher's environment variables. Needs no MPI.
  *
- * @param launched whether a launcher started it
- * @param rank from 0; 0 if it is not known
- * @param size 0 if it is not known
- * @param localRank among the ranks of this node; 0 if it is not known
- * @param localSize ranks on this node; 1 if it is not known
- * @param folder of this job on this node, readable by its user alone; null if there is none
+ * @param launched whether a launcher started this process
+ * @param rank the rank, from 0; 0 if unknown
+ * @param size the number of ranks; 0 if unknown
+ * @param localRank the rank within its node; 0 if unknown
+ * @param localSize the number of ranks on this node; 1 if unknown
+ * @param folder this job's private folder on this node, or null
  */
 record Place(boolean launched, int rank, int size, int localRank, int localSize, Path folder) {
   static Place of(Map<String, String> environment) {
@@ -32,7 +32,7 @@ record Place(boolean launched, int rank, int size, int localRank, int localSize,
             : Path.of(session, "gradient-sync-doctor-" + job.replaceAll("[^A-Za-z0-9.@_-]", "_")));
   }
 
-  /** Whether it tries what one rank of each node tries for all. */
+  /** Returns whether this rank makes the checks that one rank of each node makes for all. */
   boolean isFirstOfNode() {
     return localRank == 0;
   }

@@ -3,11 +3,11 @@ package org.gradientsync.examples.doctor;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Numbers of ranks as people write them. */
+/** Formats numbers of ranks for users. */
 final class Ranks {
   private Ranks() {}
 
-  /** For example {@code rank 3}, or {@code ranks 0-2, 5}. */
+  /** Formats ranks, for example {@code rank 3}, or {@code ranks 0-2, 5}. */
   static String text(List<Integer> ranks) {
     List<String> parts = new ArrayList<>();
     int i = 0;

@@ -1,10 +1,10 @@
 package org.gradientsync.examples.doctor;
 
 /**
- * What one rank has found out.
+ * The facts from one rank.
  *
- * @param rank its number
- * @param facts what it has found out, or nothing if it never told
+ * @param rank the rank's number
+ * @param facts the rank's facts, or none if it never reported
  */
 record Report(int rank, Facts facts) {
   String get(String section, String name) {

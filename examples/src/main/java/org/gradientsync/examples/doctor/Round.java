@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * Brings the ranks' facts together. The ranks of one node tell each other through a folder, so MPI
- * is not needed; a process of each rank joins the job by MPI, and carries the facts of other nodes.
+ * Collects the ranks' facts. Ranks of one node exchange them through a folder, without MPI. In
+ * addition a process for each rank joins the job, and carries the facts of other nodes by MPI.
  */
 final class Round {
   private static final String JOIN = "join";
@@ -31,11 +31,11 @@ final class Round {
   }
 
   /**
-   * Joins the job, unless a rank of this node is known to be unable to: the others would wait for
+   * Joins the job, unless a rank of this node is known to be unable to. The others would wait for
    * it in vain.
    *
-   * @param facts of this rank, to which what was chosen is added
-   * @param libraries where the library of Open MPI's Java bindings is, or the empty string
+   * @param facts this rank's facts; receives what was chosen
+   * @param libraries the folder of Open MPI's Java library, or the empty string
    */
   void join(Facts facts, String libraries) {
     node.ifPresent(those -> those.put(place.rank() + ".1", facts.text()));
@@ -48,7 +48,7 @@ final class Round {
     node.ifPresent(those -> those.put(place.rank() + ".2", facts.text()));
   }
 
-  /** Why the ranks of this node do not join, or the empty string. */
+  /** Returns why the ranks of this node do not join, or the empty string. */
   private String obstacle(Facts facts) {
     String own = place.launched() ? obstacleOf(place.rank(), facts) : "";
     if (node.isEmpty() || place.localSize() == 1) {
@@ -63,7 +63,7 @@ final class Round {
     int here = 0;
     String obstacle = own;
     for (int rank = 0; rank < Math.max(place.size(), place.localSize()); rank++) {
-      // On one node these are all ranks. On several nobody knows where the others are.
+      // On one node all ranks must be here. On several nodes nobody knows where the others are.
       boolean mustBeHere = place.size() == place.localSize();
       Optional<String> text =
           node.get().get(rank + ".1", mustBeHere ? clock.until(0.7) : Duration.ZERO);
@@ -101,7 +101,7 @@ final class Round {
       String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
       Child child =
           Child.java(Job.class.getName(), own.toString(), all.toString(), wait)
-              .property("gradientsync.dev.peer.tuning", "off") // measuring takes its time
+              .property("gradientsync.dev.peer.tuning", "off") // measuring takes too long
               .libraries(libraries);
       Child.Result result = child.run(limit);
       facts.addAll(Facts.read(result.output()));
@@ -123,15 +123,14 @@ final class Round {
   }
 
   /**
-   * The facts that this rank has to tell, in the order of the ranks; none if another one tells
-   * them.
+   * Returns the facts that this rank has to print, in rank order; none if another rank prints them.
    *
    * @param patient whether there is time to wait for others
    */
   List<Report> toTell(Facts facts, boolean patient) {
     boolean first = place.isFirstOfNode();
     if (place.rank() != 0 && gathered && (node.isEmpty() || first)) {
-      return List.of(); // rank 0 has got them by MPI
+      return List.of(); // rank 0 has them by MPI
     }
     if (!first && node.isPresent() && toldByFirst(patient)) {
       return List.of();
@@ -145,7 +144,8 @@ final class Round {
         boolean wait = patient && oneNode && !others.containsKey(rank);
         Optional<String> text =
             node.get().get(rank + ".2", wait ? clock.until(0.93) : Duration.ZERO);
-        if (text.isEmpty() && !others.containsKey(rank)) { // MPI may have brought more than this
+        // MPI may have brought more than this file has
+        if (text.isEmpty() && !others.containsKey(rank)) {
           text = node.get().get(rank + ".1", Duration.ZERO);
         }
         text.ifPresent(found -> all.put(number, Facts.read(found)));

@@ -8,7 +8,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What is wrong, and what to do about it: from facts alone. */
+/** Derives problems and remedies from facts. */
 final class Rules {
   private static final long LEAST_SHARED_MIB = 1024;
   private static final long LEAST_FREE_MIB = 64;
@@ -27,11 +27,11 @@ final class Rules {
   }
 
   /**
-   * The verdicts.
+   * Returns the verdicts.
    *
-   * @param size how many ranks there are
-   * @param launched whether mpirun, or another launcher, started them
-   * @param reports of those that told something
+   * @param size the number of ranks
+   * @param launched whether mpirun or another launcher started them
+   * @param reports the reports that arrived
    */
   static List<Finding> of(int size, boolean launched, List<Report> reports) {
     Rules rules = new Rules(size, launched, reports);
@@ -66,7 +66,7 @@ final class Rules {
     add(false, report, what, remedy);
   }
 
-  /** Of several ranks with the same one, all are named. */
+  /** Adds a finding. Ranks with the same finding share one entry. */
   private void add(boolean problem, Report report, String what, String remedy) {
     List<Integer> ranks =
         found.computeIfAbsent(
@@ -151,7 +151,7 @@ final class Rules {
     }
   }
 
-  /** For example {@code 4.1.4}, out of a line that says more. */
+  /** Extracts a version, for example {@code 4.1.4}, from a longer line. */
   static String version(String text) {
     Matcher matcher = VERSION.matcher(text);
     return matcher.find() ? matcher.group() : "";
@@ -159,7 +159,7 @@ final class Rules {
 
   private void settings(Report report) {
     if (!launched) {
-      return; // the process alone does not start UCX
+      return; // without MPI this process does not start UCX
     }
     String signals = report.get(Host.SETTINGS, Host.UCX_SIGNALS);
     if (signals.equals(Host.NOT_SET) || signals.contains("SEGV")) {
@@ -206,7 +206,7 @@ final class Rules {
     try {
       return parts.length == 2
           ? Double.parseDouble(parts[0]) * (parts[1].equals("GiB") ? 1024 : 1)
-          : Double.MAX_VALUE; // not known
+          : Double.MAX_VALUE; // unknown
     } catch (NumberFormatException e) {
       return Double.MAX_VALUE;
     }
@@ -287,7 +287,7 @@ final class Rules {
                   + " and 'create does not return' in docs/troubleshooting.md"
               : "look for this text in docs/troubleshooting.md");
     } else if (chosen.startsWith("not tried: ") || chosen.isEmpty()) {
-      return; // for a reason that is told elsewhere
+      return; // another finding gives the reason
     }
     String ranks = report.get(Job.REDUCER, Job.RANKS);
     if (size > 1 && ranks.equals("1")) {
@@ -311,7 +311,7 @@ final class Rules {
     }
   }
 
-  /** Two ranks on one GPU slow each other down, or run out of its memory. */
+  /** Reports ranks that share a GPU. They slow each other down, or run out of memory. */
   private void sharedGpus() {
     Map<String, List<Report>> users = new TreeMap<>();
     for (Report report : reports) {

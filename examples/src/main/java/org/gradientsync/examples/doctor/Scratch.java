@@ -8,20 +8,20 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
-/** Temporary folders, which do not stay behind where the program is ended before its time. */
+/** Creates temporary folders, and deletes them even if the program ends early. */
 final class Scratch {
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
   private Scratch() {}
 
-  /** A new one, readable by this user alone. */
+  /** Creates a folder that only this user can read. */
   static Path open() throws IOException {
     Path folder = Files.createTempDirectory("gradient-sync-doctor-");
     OPEN.add(folder);
     return folder;
   }
 
-  /** Deletes one with all that is in it; null is none. */
+  /** Deletes a folder and its content; null means none. */
   static void close(Path folder) {
     if (folder == null) {
       return;
@@ -30,7 +30,7 @@ final class Scratch {
     try (Stream<Path> files = Files.walk(folder)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
     } catch (IOException | RuntimeException e) {
-      folder.toFile().deleteOnExit(); // a process that was killed may still have been writing
+      folder.toFile().deleteOnExit(); // a killed process may still have been writing
     }
   }
 

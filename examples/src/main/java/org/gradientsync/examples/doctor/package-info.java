@@ -1,18 +1,17 @@
 /**
- * The program {@code doctor}: what can be known about a machine and a job, what is wrong with it,
- * and what to do.
+ * The program {@code doctor} checks a machine and a job, and reports what is wrong and what to do.
  *
- * <p>{@code Exam} runs the checks, each with its own limit of time, and they add {@code Facts}.
- * What loads natives, talks to a driver or waits for other ranks may crash or hang, and would take
- * the page that the user waits for with it. So it is tried in a process of its own ({@code Child}),
- * which prints each fact as soon as it knows it: {@code GpuList} loads the driver and the libraries
- * of CUDA, {@code GpuLinks} copies between GPUs, {@code GpuImport}, which that one starts, maps its
- * memory, since only another process can; {@code MpiTrial} of the module mpi loads Open MPI. What
- * such a process printed before it died still counts, and how it ended is a fact, too.
+ * <p>{@code Exam} runs the checks, each with its own time limit, and they add {@code Facts}. Code
+ * that loads natives, talks to a driver or waits for other ranks may crash or hang, and must not
+ * take the user's page with it. So it runs in a separate process ({@code Child}), which prints each
+ * fact as soon as it knows it. {@code GpuList} loads the driver and the CUDA libraries. {@code
+ * GpuLinks} copies between GPUs, and starts {@code GpuImport} to map its memory, which only another
+ * process can do. {@code MpiTrial} of the module mpi loads Open MPI. Facts that a process printed
+ * before it died still count, and how it ended is a fact, too.
  *
- * <p>{@code Job} joins the job in the place of its rank: where Open MPI ends a process, or waits
- * for ever, the one that tells of it goes on. {@code Round} brings the ranks' facts together: on
- * one node through the files of {@code Node}, without MPI, and from other nodes through {@code
- * Job}. {@code Rules} turns facts into findings, and {@code Page} prints both.
+ * <p>{@code Job} joins the job in place of its rank, so that the rank can go on and report if Open
+ * MPI ends or blocks that process. {@code Round} collects the ranks' facts: on one node through the
+ * files of {@code Node}, without MPI, and from other nodes through {@code Job}. {@code Rules}
+ * derives findings from the facts, and {@code Page} prints both.
  */
 package org.gradientsync.examples.doctor;

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The doctor through its launch script, on sound and on broken installations. */
+/** Runs the doctor through its launch script, on sound and on broken installations. */
 class DoctorIT {
   private static final String NONE = "No problems found.";
   private static final Path DOCTOR = Script.BIN.resolve("doctor");
@@ -141,7 +141,7 @@ class DoctorIT {
     Script.alone(DOCTOR).run(folder, "--loud").exits(2).complainsInOneLine("Unknown option");
   }
 
-  /** A machine may have a problem, but the exit code has to be that of the page. */
+  /** The machine may have problems, but the exit code must match the page. */
   private static void assertVerdict(Run run) {
     boolean none = run.out().lines().anyMatch(NONE::equals);
     assertEquals(none ? 0 : 1, run.code(), run::toString);

@@ -25,9 +25,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The doctor's parts, from given facts. */
+/** Tests the doctor's parts with given facts. */
 class DoctorTest {
-  /** What a rank finds out that has no GPU and no problem. */
+  /** The facts of a rank without a GPU and without problems. */
   private static final String SOUND =
       """
       JDK|version|17
@@ -297,7 +297,7 @@ class DoctorTest {
   void whatIsWrongIsFound(String section, String name, String value, String expected) {
     Report bad = sound(1);
     bad.facts().add(section, name, value);
-    if (name.equals("library version")) { // which also differs from the other rank's
+    if (name.equals("library version")) { // also differs from the other rank's version
       Finding finding = only(Rules.of(2, true, List.of(sound(0), bad)), expected);
       assertTrue(finding.isProblem());
       return;
@@ -554,7 +554,7 @@ class DoctorTest {
     return with(new Report(rank, new Facts()), facts);
   }
 
-  /** Adds facts, each as section, name and value with bars between them. */
+  /** Adds facts, each given as section, name and value separated by bars. */
   private static Report with(Report report, String... facts) {
     for (String fact : facts) {
       String[] parts = fact.split("\\|");

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** cuBLAS on a real GPU, where it is installed; where it is not, that this is said. */
+/** Tests cuBLAS on a real GPU, or the error if it is not installed. */
 class CudaBlasOnGpu {
   private static final Availability HERE = CudaBlas.availability();
 
@@ -50,7 +50,8 @@ class CudaBlasOnGpu {
             CudaBuffer deviceC = device.allocate(DataType.FLOAT64, expected.length)) {
           deviceA.copyFrom(a);
           deviceB.copyFrom(b);
-          double[] result = numbers(expected.length, 3); // what was there before is overwritten
+          // the product must overwrite the old values
+          double[] result = numbers(expected.length, 3);
           deviceC.copyFrom(result);
           blas.multiply(device.stream(), deviceA, deviceB, deviceC, rows, inner, columns);
           deviceC.copyTo(result);
@@ -119,7 +120,8 @@ class CudaBlasOnGpu {
       float[] ones = new float[64 * 64];
       Arrays.fill(ones, 1);
       a.copyFrom(ones);
-      blas.multiply(stream, a, a, c, 64, 64, 64); // what cuBLAS loads, it loads here
+      // cuBLAS loads its kernels now, not while capturing
+      blas.multiply(stream, a, a, c, 64, 64, 64);
       stream.beginCapture();
       blas.multiply(stream, 0.5, a, false, a, true, 1, c, 64, 64, 64);
       try (CudaGraph graph = stream.endCapture()) {
@@ -132,7 +134,7 @@ class CudaBlasOnGpu {
     }
   }
 
-  /** A product, what it must be, and what it is on a GPU. */
+  /** A product with its expected result. */
   private record Product(
       int[] size, boolean transposeA, boolean transposeB, double alpha, double beta) {
     private double[] a() {
@@ -165,7 +167,7 @@ class CudaBlasOnGpu {
       return c;
     }
 
-    /** With all buffers some elements into their allocations. */
+    /** Computes the product on a GPU, with each buffer at an offset into its allocation. */
     private double[] on(CudaBlas blas, CudaDevice device, DataType type, int offset) {
       double[][] matrices = {a(), b(), before()};
       CudaBuffer[] whole = new CudaBuffer[3];
@@ -276,7 +278,7 @@ class CudaBlasOnGpu {
     assertEquals(1, HERE.reason().lines().count());
     try (CudaDevice device = TestDevices.open(CudaLibrary.api(), 0)) {
       assertThrows(UnavailableException.class, () -> CudaBlas.create(device));
-      device.allocate(DataType.FLOAT32, 1).close(); // the device is none the worse
+      device.allocate(DataType.FLOAT32, 1).close(); // the device still works
     }
   }
 

@@ -38,7 +38,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.mockito.InOrder;
 
-/** What is checked and computed before cuBLAS is called, and what is said where it is missing. */
+/** Tests what runs before cuBLAS is called, and the errors if it is missing. */
 class CudaBlasTest {
   private final CudaApi api = mock(CudaApi.class);
   private final BlasApi blasApi = mock(BlasApi.class);
@@ -93,7 +93,9 @@ class CudaBlasTest {
             5);
   }
 
-  /** Against the definition, on a GPU that is simulated by a textbook's gemm, column by column. */
+  /**
+   * Compares with the definition, on a simulated GPU with a textbook gemm on column-major matrices.
+   */
   @ParameterizedTest
   @CsvSource({
     "false, false, 1, 0",
@@ -153,7 +155,7 @@ class CudaBlasTest {
     verify(blasApi, never()).scale(any(), any(), anyInt(), anyDouble(), anyLong());
     blas.multiply(device.stream(), 3, empty, true, empty, false, 0.5, c, 2, 0, 2);
     verify(blasApi).scale(handle, DataType.FLOAT32, 4, 0.5, c.address());
-    verify(api, times(1)).fillZero(c.address(), 16, streamHandle); // when allocated
+    verify(api, times(1)).fillZero(c.address(), 16, streamHandle); // at the allocation
   }
 
   @Test
@@ -236,8 +238,9 @@ class CudaBlasTest {
     verify(blasApi).useStream(handle, streamHandle);
     verifyNoMoreInteractions(blasApi);
     CudaBuffer c = device.allocate(DataType.FLOAT64, 4);
-    blas.multiply(device.stream(), empty, empty, c, 2, 0, 2); // a sum of nothing: zeros
-    verify(api, times(2)).fillZero(c.address(), 32, streamHandle); // and once when allocated
+    blas.multiply(device.stream(), empty, empty, c, 2, 0, 2); // an empty sum: zeros
+    // the other one was the allocation
+    verify(api, times(2)).fillZero(c.address(), 32, streamHandle);
     verifyNoMoreInteractions(blasApi);
   }
 
@@ -330,7 +333,8 @@ class CudaBlasTest {
     if (!blasHere.usable()) {
       assertTrue(blasHere.reason().startsWith("libcublas.so.12 is missing: "), blasHere::reason);
       assertEquals(1, blasHere.reason().lines().count());
-      assertEquals(blasHere, CudaBlas.availability()); // asked again: the class cannot load again
+      // the second time the class cannot load again
+      assertEquals(blasHere, CudaBlas.availability());
       assertThrows(UnavailableException.class, () -> CudaBlas.create(device));
     }
     Availability compiler = CudaModule.compilerAvailability();

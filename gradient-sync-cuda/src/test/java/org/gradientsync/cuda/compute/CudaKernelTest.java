@@ -32,9 +32,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.mockito.ArgumentCaptor;
 
-/**
- * Loading and launching, as far as it goes without a GPU: all that is checked before the driver.
- */
+/** Tests loading and launching without a GPU: everything that is checked before the driver. */
 class CudaKernelTest {
   private static final String PTX =
       """
@@ -118,7 +116,7 @@ class CudaKernelTest {
       PreparedLaunch first = kernel.prepare(GRID, right(buffer));
       PreparedLaunch second = kernel.prepare(GRID, right(part));
       ArgumentCaptor<ByteBuffer> memories = ArgumentCaptor.captor();
-      // one for the kernel, one for each launch
+      // one for the kernel, and one for each launch
       verify(api, times(3)).arguments(memories.capture(), any());
       ByteBuffer memory = memories.getAllValues().get(1);
       assertEquals(buffer.address(), memory.getLong(0));
@@ -136,7 +134,7 @@ class CudaKernelTest {
       assertEquals(44f, memory.getFloat(16));
       assertEquals(66.0, memory.getDouble(24));
       assertEquals(77L, memory.getLong(32));
-      assertEquals(3, memories.getAllValues().get(2).getInt(12)); // the other's own
+      assertEquals(3, memories.getAllValues().get(2).getInt(12)); // the second launch has its own
       second.launch(device.stream());
     }
     ArgumentCaptor<int[]> blocks = ArgumentCaptor.captor();
@@ -182,7 +180,7 @@ class CudaKernelTest {
     IllegalStateException e =
         assertThrows(IllegalStateException.class, () -> launch.launch(device.stream()));
     assertTrue(e.getMessage().contains("buffer is closed"), e.getMessage());
-    launch.set(0, second).launch(device.stream()); // the first is forgotten
+    launch.set(0, second).launch(device.stream()); // the first buffer is replaced
     launch.set(7, 7L).launch(device.stream());
     assertThrows(IllegalStateException.class, () -> launch.set(0, first));
     module.close();
@@ -282,7 +280,7 @@ class CudaKernelTest {
   void modulesAreUnloadedAfterTheirDeviceIsClosedToo() {
     device.close();
     module.close();
-    verify(api).unloadModule(handle); // the device has not given its context back
+    verify(api).unloadModule(handle); // the device has not released its context yet
     assertThrows(IllegalStateException.class, () -> CudaModule.load(device, PTX));
     assertThrows(IllegalStateException.class, () -> CudaModule.compile(device, "source"));
     assertThrows(IllegalStateException.class, () -> CudaBlas.create(device));

@@ -3,7 +3,7 @@ package org.gradientsync.cuda.compute;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.BlasApi;
 
-/** cuBLAS as a test gives it. */
+/** Creates a cuBLAS on an API that a test supplies. */
 public final class TestBlas {
   private TestBlas() {}
 

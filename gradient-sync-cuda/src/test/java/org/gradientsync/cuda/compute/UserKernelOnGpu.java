@@ -23,7 +23,9 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Kernels of a user's own on a real GPU: from PTX, and compiled here where NVRTC is installed. */
+/**
+ * Tests user kernels on a real GPU: from PTX, and compiled at run time where NVRTC is installed.
+ */
 class UserKernelOnGpu {
   private CudaDevice device;
 
@@ -71,7 +73,7 @@ class UserKernelOnGpu {
       }
       in.copyFrom(values);
       double[] expected = new double[count];
-      for (int n = 1; n <= 2; n++) { // a second launch has arguments of its own
+      for (int n = 1; n <= 2; n++) { // the second launch has its own arguments
         byte b = (byte) -n;
         short s = (short) (-300 * n);
         int i = 70_000 * n;
@@ -141,7 +143,7 @@ class UserKernelOnGpu {
       slow.launch(other, Grid.of(1, 128), second, 100, 0L);
       other.await();
       assertTrue(!done.isDone(), "the launch waited, or ran on another stream");
-      slow.launch(busy, Grid.of(1, 128), first, 100, 0L); // behind the slow one
+      slow.launch(busy, Grid.of(1, 128), first, 100, 0L); // runs after the slow one
       int[] result = new int[100];
       first.copyTo(result);
       assertTrue(done.isDone());
@@ -198,7 +200,8 @@ class UserKernelOnGpu {
             assertThrows(
                 CudaException.class, () -> places.launch(device.stream(), tooMuchShared, out));
         assertTrue(e.getMessage().startsWith("cuLaunchKernel failed: "), e.getMessage());
-        places.launch(device.stream(), Grid.of(1, 1).withSharedBytes(4), out); // still usable
+        // the kernel still works
+        places.launch(device.stream(), Grid.of(1, 1).withSharedBytes(4), out);
         int[] one = {-1};
         out.copyTo(one);
         assertEquals(0, one[0]);

@@ -12,19 +12,19 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
- * Times {@code sync.average} of host memory against Open MPI's own all-reduce called from Java on
- * direct buffers, by turns in one run. Not a test: times belong to a machine. Run it with {@code
- * script/compare-mpi}.
+ * Times {@code sync.average} of host memory against Open MPI's own all-reduce, called from Java on
+ * direct buffers, alternately in one run. This is not a test, because times depend on the machine.
+ * Run it with {@code script/compare-mpi}.
  *
- * <p>Prints medians in microseconds. The {@code allreduce} column is the bare sum; {@code +divide}
- * adds the division that an average needs, as a loop over a {@code FloatBuffer}.
+ * <p>Prints medians in microseconds. The {@code allreduce} column is only the sum; {@code +divide}
+ * includes the division for an average, as a loop over a {@code FloatBuffer}.
  */
 final class CompareWithOpenMpi {
   private static final int[] BYTES = {1 << 10, 64 << 10, 1 << 20, 64 << 20};
 
   private CompareWithOpenMpi() {}
 
-  /** The arguments are sizes in bytes, instead of all. */
+  /** Times the sizes given in bytes, or the default ones. */
   public static void main(String[] args) throws MPIException {
     int[] sizes = Arrays.stream(args).mapToInt(Integer::parseInt).toArray();
     try (GradientSync sync = GradientSync.create()) {

@@ -8,9 +8,11 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 
 /**
- * What the ranks of a job do of which rank 1 is stopped before a call of MPI, at the start or at
- * the end of the job. Arguments: {@code FOLDER CALL THREADS}; the threads are {@code one} where the
- * program starts MPI itself and for one thread only, {@code one-and-end} if it ends it as well.
+ * The program of a job in which rank 1 is stopped before a call of MPI, at the start or at the end
+ * of the job.
+ *
+ * <p>Arguments: {@code FOLDER CALL THREADS}. With {@code one} the program starts MPI itself, for
+ * one thread only; with {@code one-and-end} it also ends it.
  */
 public final class LosingStart {
   private LosingStart() {}
@@ -69,7 +71,7 @@ public final class LosingStart {
           .inheritIO()
           .start()
           .waitFor();
-      Thread.sleep(300_000); // it stops at any moment now
+      Thread.sleep(300_000); // the signal takes effect any moment
     } catch (IOException | InterruptedException e) {
       throw new IllegalStateException(e);
     }

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** What can be said without a job. */
+/** Tests what needs no job. */
 class OpenMpiTest {
   @Test
   void aRankWithoutItsMpisPrefixIsToldSo() {

@@ -3,7 +3,7 @@ package org.gradientsync.mpi.binding;
 import java.util.concurrent.Callable;
 import mpi.MPI;
 
-/** What a program does that uses MPI itself. */
+/** A program's own calls of MPI. */
 public final class UsersMpi {
   private UsersMpi() {}
 

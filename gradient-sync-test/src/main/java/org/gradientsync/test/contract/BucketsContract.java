@@ -45,19 +45,22 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What {@link GradientBuckets} must do with every reducer. Where a reducer leaves the host free,
- * what goes wrong may show when the host waits for the averages, so failures are looked for in
- * whole steps.
+ * Tests what {@link GradientBuckets} promise with every reducer. With a reducer that does not block
+ * the host, a failure may show only when the host waits for the averages. So failures are expected
+ * from whole steps.
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
-@SuppressWarnings("try") // what is closed early, and noSync, whose end is all that is wanted
+@SuppressWarnings("try") // some tests close resources early; only the end of noSync matters
 public abstract class BucketsContract {
   private static final DataType[] TYPES = {
     DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64
   };
 
-  /** All types, no elements, fewer elements than ranks, and what fills a bucket alone. */
+  /**
+   * All types, an empty parameter, parameters smaller than the number of ranks, and ones that fill
+   * a bucket alone.
+   */
   private static final List<Parameter> MODEL =
       List.of(
           new Parameter("embedding", DataType.FLOAT32, 9_001),
@@ -79,7 +82,7 @@ public abstract class BucketsContract {
           new Parameter("e", DataType.FLOAT32, 500));
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test, with its reducer chosen
    */
@@ -105,12 +108,16 @@ public abstract class BucketsContract {
     return sizes().flatMap(n -> Arrays.stream(TYPES).map(t -> Arguments.of(n, t)));
   }
 
-  /** How long a rank waits for another one. */
+  /**
+   * Returns how long a rank waits for another one.
+   *
+   * @return the time-out of the syncs
+   */
   protected Duration timeout() {
     return Duration.ofSeconds(20);
   }
 
-  /** A rank that another one waits for in vain is given up after a while. */
+  /** Runs with a short time-out, because some tests lose a rank on purpose. */
   private void run(int ranks, RankTask task) {
     runner().run(ranks, b -> b.timeout(timeout()), task);
   }
@@ -121,7 +128,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void givesThePromisedBitsWhateverTheOrder(int ranks, boolean overlap) {
+  void averagesBitExactlyInAnyReadyOrder(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -149,7 +156,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void severalThreadsAreReady(int ranks, boolean overlap) {
+  void threadsMayCallReadyConcurrently(int ranks, boolean overlap) {
     int threads = 3;
     List<Parameter> model =
         IntStream.range(0, 24)
@@ -193,7 +200,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void finishIsCalledOnceInEachStep(int ranks, boolean overlap) {
+  void finishThrowsIfNothingIsReadyOrIfNested(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -222,7 +229,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aStreamOfTheCallers(int ranks) {
+  void acceptsComputeStreamOfCaller(int ranks) {
     run(
         ranks,
         sync -> {
@@ -238,7 +245,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneHugeParameterAndManyTinyOnes(int ranks) {
+  void averagesOneHugeAndManyTinyParameters(int ranks) {
     List<Parameter> model = new ArrayList<>();
     model.add(new Parameter("huge", DataType.FLOAT32, 300_001));
     for (int i = 0; i < 100; i++) {
@@ -248,13 +255,13 @@ public abstract class BucketsContract {
         ranks,
         sync -> {
           try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
-            assertEquals(1, buckets.bucketCount()); // the tiny ones do not fill the first MiB
+            assertEquals(1, buckets.bucketCount()); // the tiny parameters do not fill the first MiB
             step(sync, buckets, model, 1);
             assertAverages(sync, buckets, model, 1);
           }
           try (GradientBuckets buckets =
               GradientBuckets.builder(sync, model).firstBucketBytes(1).bucketBytes(1).build()) {
-            // Parameters without elements begin no bucket that they could fill.
+            // Parameters without elements do not start a bucket of their own.
             assertEquals(81, buckets.bucketCount());
             step(sync, buckets, model, 2);
             assertAverages(sync, buckets, model, 2);
@@ -264,7 +271,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void parametersWithoutElements(int ranks) {
+  void acceptsEmptyParameters(int ranks) {
     List<Parameter> model =
         List.of(
             new Parameter("x", DataType.FLOAT32, 0),
@@ -287,7 +294,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void finishTellsOfEachAverageInTheOrderOfTheBuckets(int ranks, boolean overlap) {
+  void finishReportsAveragesInBucketOrder(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -303,7 +310,7 @@ public abstract class BucketsContract {
                   seen.add(i);
                 });
             List<Integer> inOrder = new ArrayList<>(seen);
-            inOrder.sort((a, b) -> buckets.bucketOf(a) - buckets.bucketOf(b)); // stable
+            inOrder.sort((a, b) -> buckets.bucketOf(a) - buckets.bucketOf(b)); // a stable sort
             assertEquals(inOrder, seen);
             Collections.sort(seen);
             assertEquals(IntStream.range(0, MODEL.size()).boxed().toList(), seen);
@@ -313,7 +320,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whatThrowsInFinishBreaksTheBuckets(int ranks) {
+  void exceptionInFinishCallbackBreaksBuckets(int ranks) {
     run(
         ranks,
         sync -> {
@@ -331,7 +338,7 @@ public abstract class BucketsContract {
                         buckets.finish(
                             i -> {
                               if (++seen[0] == FLOATS.size()) {
-                                throw mine; // all has been averaged
+                                throw mine; // after the last average
                               }
                             })));
             assertEquals(
@@ -342,7 +349,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void addsUpWhatIsNotSynced(int ranks, boolean overlap) {
+  void noSyncAccumulatesGradients(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -376,7 +383,7 @@ public abstract class BucketsContract {
         });
   }
 
-  /** What the first backward passes of a round have added up, in their order. */
+  /** Returns the sums of the first backward passes of a round, added in order. */
   private static float[][] sums(int rank, int passes, int round) {
     float[][] sums = new float[FLOATS.size()][];
     for (int i = 0; i < sums.length; i++) {
@@ -391,7 +398,7 @@ public abstract class BucketsContract {
     return sums;
   }
 
-  /** A backward pass that adds to the gradients. */
+  /** Runs a backward pass that adds to the gradients. */
   private static void add(GradientSync sync, GradientBuckets buckets, int round, int pass) {
     for (int i : order(FLOATS.size(), sync.rank() + pass)) {
       float[] sum = new float[(int) FLOATS.get(i).count()];
@@ -406,7 +413,7 @@ public abstract class BucketsContract {
     buckets.finish();
   }
 
-  /** Numbers that differ by rank and index, none of them special. */
+  /** Returns numbers that differ by rank and index, without special values. */
   private static float[] plain(int rank, int parameter, int pass) {
     float[] values = new float[(int) FLOATS.get(parameter).count()];
     for (int k = 0; k < values.length; k++) {
@@ -424,7 +431,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void whatBelongsBetweenStepsIsRefusedWhileAveragesAreTold(int ranks, boolean overlap) {
+  void callsThatNeedAStepBoundaryThrowInFinishCallback(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -447,7 +454,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void missingGradientsAreZero(int ranks, boolean overlap) {
+  void missingGradientsCountAsZero(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -481,7 +488,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void aGradientThatACallerClosesIsGivenAgain(int ranks, boolean overlap) {
+  void closedGradientViewIsReplaced(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -494,7 +501,7 @@ public abstract class BucketsContract {
                 buckets.ready(i);
               }
               DeviceBuffer last = buckets.gradient(FLOATS.size() - 1);
-              last.close(); // and it is missing, so that it is filled with zeros
+              last.close(); // not ready, so it is filled with zeros
               buckets.finish();
               for (int i = 0; i < FLOATS.size() - 1; i++) {
                 assertAverage(sync, buckets, FLOATS, i, step);
@@ -508,14 +515,14 @@ public abstract class BucketsContract {
         });
   }
 
-  /** Whether a rank uses a parameter in a step: in step 3 no rank uses any. */
+  /** Returns whether a rank uses a parameter in a step. In step 3 no rank uses any. */
   private static boolean has(int rank, int parameter, int step) {
     return step != 3 && parameter != 1 + step && (rank + parameter + step) % 3 != 0;
   }
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whatWasReadyWithoutSyncIsNotMissing(int ranks) {
+  void gradientReadyInNoSyncIsNotMissing(int ranks) {
     run(
         ranks,
         sync -> {
@@ -528,10 +535,10 @@ public abstract class BucketsContract {
                 }
                 buckets.finish();
               }
-              buckets.ready(2); // the last pass had nothing for the others
+              buckets.ready(2); // the last pass adds nothing else
               buckets.finish();
               assertAverages(sync, buckets, FLOATS, 4);
-              if (missing == Missing.ZERO) { // and the next step begins anew
+              if (missing == Missing.ZERO) { // the next step starts from scratch
                 buckets.finish();
                 for (int i = 0; i < FLOATS.size(); i++) {
                   assertBits(
@@ -549,7 +556,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void missingGradientsAreNamed(int ranks, boolean overlap) {
+  void finishNamesMissingGradients(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -577,7 +584,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatFinishesWithoutItsGradientsIsLost(int ranks, boolean overlap) {
+  void rankThatFinishesWithMissingGradientsIsLost(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -652,7 +659,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void modelsThatDifferAreRefusedOnEveryRank(int ranks) {
+  void differentModelsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -661,7 +668,7 @@ public abstract class BucketsContract {
           Parameter other = new Parameter("low", DataType.BFLOAT16, 2_004);
           List<Parameter> count = new ArrayList<>(MODEL);
           count.set(2, other);
-          count.set(7, other); // the first one is told
+          count.set(7, other); // the message names the first difference
           differ(
               sync,
               odd ? count : MODEL,
@@ -689,16 +696,18 @@ public abstract class BucketsContract {
               "first=1",
               "rank 0: no such parameter",
               "rank " + last + ": norm FLOAT32[1]");
-          differ(sync, odd ? count.subList(0, 5) : MODEL, "first=2 (low)"); // both at once
+          // both differences at once
+          differ(sync, odd ? count.subList(0, 5) : MODEL, "first=2 (low)");
           List<Parameter> name = new ArrayList<>(FLOATS);
-          name.set(4, new Parameter("x\n\u2028rank 9", DataType.FLOAT32, 500)); // breaks no line
+          // the message stays on one line
+          name.set(4, new Parameter("x\n\u2028rank 9", DataType.FLOAT32, 500));
           differ(
               sync,
               odd ? name : FLOATS,
               odd ? "first=4 (x  rank 9)" : "first=4 (e)",
               "rank 0: e FLOAT32[500]",
               "rank " + last + ": x  rank 9 FLOAT32[500]");
-          try (GradientBuckets buckets = small(sync, MODEL).build()) { // and the sync still works
+          try (GradientBuckets buckets = small(sync, MODEL).build()) { // the sync still works
             step(sync, buckets, MODEL, 0);
             assertAverages(sync, buckets, MODEL, 0);
           }
@@ -712,7 +721,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void optionsThatDifferAreRefusedOnEveryRank(int ranks) {
+  void differentOptionsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -739,7 +748,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndTypes")
-  void ranksWithDifferentNumbersOfSteps(int ranks, DataType type) {
+  void joinStandsInForRanksWithFewerSteps(int ranks, DataType type) {
     List<Parameter> model =
         List.of(
             new Parameter("x", DataType.FLOAT32, 500),
@@ -760,7 +769,8 @@ public abstract class BucketsContract {
   }
 
   /**
-   * In the first epoch rank 0 has no steps, in the second the last one, in the third all have two.
+   * Returns a rank's number of steps: in epoch 0 none on rank 0, in epoch 1 none on the last rank,
+   * then the same on all.
    */
   private static int steps(int epoch, int rank, int ranks) {
     return switch (epoch) {
@@ -805,7 +815,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void joinWhereItCannotBe(int ranks) {
+  void joinThrowsWhereItIsNotAllowed(int ranks) {
     run(
         ranks,
         sync -> {
@@ -834,7 +844,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void rebuildsInTheOrderOfReadiness(int ranks, boolean overlap) {
+  void rebuildOrdersBucketsByReadiness(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -845,9 +855,9 @@ public abstract class BucketsContract {
                   .overlap(overlap)
                   .unevenSteps()
                   .build()) {
-            assertThrows(IllegalStateException.class, buckets::rebuild); // no step yet
+            assertThrows(IllegalStateException.class, buckets::rebuild); // no step has run yet
             assertEquals(0, buckets.bucketOf(8));
-            // Forwards on rank 0, any order elsewhere; only the first step counts.
+            // Forward order on rank 0, any order elsewhere. Only the first step counts.
             List<Integer> forwards = IntStream.range(0, MODEL.size()).boxed().toList();
             for (int i : sync.rank() == 0 ? forwards : order(MODEL.size(), sync.rank())) {
               write(sync, buckets, MODEL, i, 0);
@@ -884,14 +894,14 @@ public abstract class BucketsContract {
             assertFalse(now.isClosed());
             step(sync, buckets, MODEL, 4);
             assertAverages(sync, buckets, MODEL, 4);
-            assertEquals(0, buckets.join(() -> {})); // the flag has moved with the first bucket
+            assertEquals(0, buckets.join(() -> {})); // the flag moved with the first bucket
           }
         });
   }
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void severalBucketsOfOneSync(int ranks) {
+  void severalBucketSetsShareOneSync(int ranks) {
     run(
         ranks,
         sync -> {
@@ -905,7 +915,7 @@ public abstract class BucketsContract {
               assertAverages(sync, a, MODEL, step);
               assertAverages(sync, b, FLOATS, step + 100);
               assertAverages(sync, c, FLOATS, step + 200);
-              // one within the other
+              // one step inside the other
               readyAll(sync, a, MODEL, step + 300);
               readyAll(sync, b, FLOATS, step + 400);
               a.finish();
@@ -913,7 +923,7 @@ public abstract class BucketsContract {
               assertAverages(sync, b, FLOATS, step + 400);
               assertAverages(sync, a, MODEL, step + 300);
             }
-            // built and rebuilt while another one is under way
+            // built and rebuilt during a step of another one
             readyAll(sync, a, MODEL, 7);
             b.rebuild();
             try (GradientBuckets d = small(sync, FLOATS).build()) {
@@ -930,7 +940,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void theSyncsOwnCallsBetweenReadyAndFinish(int ranks, boolean overlap) {
+  void syncCallsWorkBetweenReadyAndFinish(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -974,15 +984,16 @@ public abstract class BucketsContract {
             long[] threads = threads(sync);
             allocated(bean, threads); // loads classes
             long least = Long.MAX_VALUE;
-            for (int round = 0; round < 5; round++) { // compiling takes longer on a busy machine
+            // the JIT may still be compiling on a busy machine
+            for (int round = 0; round < 5; round++) {
               long before = allocated(bean, threads);
               for (int step = 0; step < 200; step++) {
                 emptyStep(buckets);
               }
               least = Math.min(least, allocated(bean, threads) - before);
             }
-            // Reading the counter allocates a little itself; one object a step is 3200 bytes or
-            // more.
+            // Reading the counter allocates a little. One object per step would be at least 3200
+            // bytes.
             assertTrue(
                 least < 2_000,
                 "bytes in 200 steps: " + least + ", of threads: " + Arrays.toString(threads));
@@ -1006,7 +1017,7 @@ public abstract class BucketsContract {
     buckets.finish();
   }
 
-  /** This thread, and the one that averages beside it. */
+  /** Returns this thread and the communication thread of this rank. */
   private static long[] threads(GradientSync sync) {
     List<Long> ids = new ArrayList<>();
     ids.add(Thread.currentThread().getId());
@@ -1020,7 +1031,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void readyTwiceIsRefusedAndHarmsNothing(int ranks, boolean overlap) {
+  void readyTwiceThrowsAndChangesNothing(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1047,7 +1058,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void nothingGoesAfterClosing(int ranks) {
+  void callsAfterCloseThrow(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1080,7 +1091,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void aSyncThatIsClosedFirst(int ranks, boolean overlap) {
+  void bucketsThrowAfterSyncIsClosed(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1098,7 +1109,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aSyncThatIsClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void closingSyncMidStepThrowsOnAllRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1109,7 +1120,8 @@ public abstract class BucketsContract {
               buckets.ready(7);
               sync.close();
               assertThrows(
-                  RuntimeException.class, // what the average that was given up has thrown, or ISE
+                  // the failure of the abandoned average, or an IllegalStateException
+                  RuntimeException.class,
                   () -> {
                     for (int i = 0; i < 7; i++) {
                       buckets.ready(i);
@@ -1125,7 +1137,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void bucketsThatAreClosedInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void closingBucketsMidStepThrowsOnOtherRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1149,7 +1161,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatThrowsInTheMiddleOfAStep(int ranks, boolean overlap) {
+  void exceptionMidStepThrowsOnOtherRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1178,7 +1190,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void ranksThatFinishDifferentNumbersOfSteps(int ranks) {
+  void differentStepCountsThrowOnAllRanks(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1196,7 +1208,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aRankThatAveragesSomethingElse(int ranks, boolean overlap) {
+  void mismatchedAverageThrowsOnAllRanks(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1224,10 +1236,10 @@ public abstract class BucketsContract {
         });
   }
 
-  /** Of the same types and counts, so that only their names tell them from each other. */
+  /** The models have the same types and counts, so only the names differ. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void modelsInAnotherOrderAreNotAveragedWithEachOther(int ranks, boolean overlap) {
+  void bucketSetsInDifferentOrderThrowMismatch(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1251,15 +1263,18 @@ public abstract class BucketsContract {
         });
   }
 
-  /** Each rank's thread leaves out what is left of other buckets than the others' do. */
+  /**
+   * After the mismatch, the communication threads of the ranks skip the rest of different bucket
+   * sets.
+   */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
-  void twoModelsAtATimeInAnotherOrderBothEnd(int ranks) {
+  void interleavedBucketSetsInDifferentOrderThrowMismatch(int ranks) {
     run(
         ranks,
         sync -> {
           if (sync.reducer().equals("peer")) {
-            return; // a mismatch is the end of the sync
+            return; // with peer, a mismatch breaks the sync
           }
           try (GradientBuckets a = small(sync, FLOATS).build();
               GradientBuckets b = small(sync, FLOATS).build();
@@ -1276,10 +1291,10 @@ public abstract class BucketsContract {
         });
   }
 
-  /** Without overlap they are averaged by the caller, and have their place in the order, too. */
+  /** Without overlap the caller averages, in the same order as the other averages of the sync. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void bucketsWithoutOverlapWhileOthersAreUnderWay(int ranks) {
+  void bucketsWithoutOverlapWorkWhileOthersAverage(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1298,7 +1313,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalAndOverlap")
-  void aGradientThatIsNotFiniteIsNamedAndHarmsNoOtherBuckets(int ranks, boolean overlap) {
+  void nonFiniteGradientIsNamedAndSparesOtherBuckets(int ranks, boolean overlap) {
     runner()
         .run(
             ranks,
@@ -1327,7 +1342,7 @@ public abstract class BucketsContract {
             });
   }
 
-  /** Each gradient is the rank's number, but for an element of the third that is a NaN. */
+  /** Sets every gradient to the rank's number, with a NaN in the third one if an index is given. */
   private static void writeFinite(GradientSync sync, GradientBuckets buckets, int notFinite) {
     for (int i = FLOATS.size() - 1; i >= 0; i--) {
       float[] values = new float[(int) FLOATS.get(i).count()];
@@ -1337,8 +1352,8 @@ public abstract class BucketsContract {
       }
       buckets.gradient(i).copyFrom(values);
     }
-    // Nothing in between waits for a device that may have found the NaN: ranks would end their
-    // steps at different calls.
+    // Do not wait for the device here: it may have found the NaN, and then the ranks would end
+    // their steps at different calls.
     for (int i = FLOATS.size() - 1; i >= 0; i--) {
       buckets.ready(i);
     }
@@ -1359,7 +1374,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
-  void callsOfTheCommunicatorHaveTheirPlaceInTheOrder(int ranks, boolean overlap) {
+  void communicatorCallsWorkBetweenReadyAndFinish(int ranks, boolean overlap) {
     run(
         ranks,
         sync -> {
@@ -1378,7 +1393,7 @@ public abstract class BucketsContract {
         });
   }
 
-  /** Each kind of call, with its result. */
+  /** Makes a call of one kind and checks its result. */
   private static void exchange(Communicator communicator, int kind) {
     int ranks = communicator.size();
     int rank = communicator.rank();
@@ -1429,7 +1444,7 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     run(
         ranks,
         sync -> {
@@ -1454,7 +1469,7 @@ public abstract class BucketsContract {
           refused(() -> new Parameter("w", DataType.INT32, 1), "parameter=w, type=INT32");
           assertThrows(NullPointerException.class, () -> new Parameter(null, DataType.FLOAT32, 1));
           assertThrows(NullPointerException.class, () -> new Parameter("w", null, 1));
-          try (GradientBuckets buckets = builder.build()) { // nothing of this has been kept
+          try (GradientBuckets buckets = builder.build()) { // the rejected values were not kept
             step(sync, buckets, FLOATS, 0);
             assertAverages(sync, buckets, FLOATS, 0);
             assertThrows(NullPointerException.class, () -> buckets.finish(null));
@@ -1464,11 +1479,11 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void anyModelInAnyOrderWithAnyDelay(int ranks) {
+  void averagesRandomModelsWithRandomOrderAndDelays(int ranks) {
     run(
         ranks,
         sync -> {
-          Random same = new Random(4711 + ranks); // all ranks draw alike
+          Random same = new Random(4711 + ranks); // all ranks draw the same numbers
           Random own = new Random(sync.rank());
           for (int round = 0; round < 14; round++) {
             List<Parameter> model = new ArrayList<>();
@@ -1506,7 +1521,7 @@ public abstract class BucketsContract {
         });
   }
 
-  /** The numbers from 0 on, shuffled. */
+  /** Returns the numbers from 0 on, shuffled. */
   private static List<Integer> order(int count, int seed) {
     List<Integer> order = IntStream.range(0, count).boxed().collect(Collectors.toList());
     Collections.shuffle(order, new Random(seed));
@@ -1541,7 +1556,7 @@ public abstract class BucketsContract {
     buckets.finish();
   }
 
-  /** A step whose averages are there, or whose failure has been thrown. */
+  /** Runs a step and waits for its averages, so that a failure is thrown here. */
   private static void wholeStep(
       GradientSync sync, GradientBuckets buckets, List<Parameter> model, int step) {
     step(sync, buckets, model, step);

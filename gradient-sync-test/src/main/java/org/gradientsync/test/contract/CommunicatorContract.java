@@ -26,15 +26,15 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What every communicator must do. */
+/** Tests what every communicator promises. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 public abstract class CommunicatorContract {
   private static final int[] FEW = {0, 1, 3, 1000};
-  private static final int[] COUNTS = {0, 1, 3, 1000, 300_001}; // the last one goes in pieces
+  private static final int[] COUNTS = {0, 1, 3, 1000, 300_001}; // the last one is sent in pieces
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test
    */
@@ -54,7 +54,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void knowsWhoTakesPart(int ranks) {
+  void reportsRanksAndNodes(int ranks) {
     each(
         ranks,
         c -> {
@@ -72,7 +72,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void barriersHold(int ranks) {
+  void barrierReturnsOnAllRanks(int ranks) {
     each(
         ranks,
         c -> {
@@ -84,7 +84,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void reducesToThePromisedBits(int ranks) {
+  void reducesBitExactly(int ranks) {
     each(
         ranks,
         c -> {
@@ -106,7 +106,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void takesHeapBuffersAndParts(int ranks) {
+  void acceptsHeapBuffersAndParts(int ranks) {
     each(
         ranks,
         c -> {
@@ -300,7 +300,7 @@ public abstract class CommunicatorContract {
     each(
         ranks,
         c -> {
-          for (int i = 0; i < 30; i++) { // opened and closed often: their tags come back
+          for (int i = 0; i < 30; i++) { // many times, so that tags are reused
             try (Communicator d = c.duplicate();
                 Communicator e = d.duplicate()) {
               assertEquals(c.rank(), e.rank());
@@ -318,7 +318,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchedCallsEndEverywhere(int ranks) {
+  void mismatchedCallsThrowOnAllRanks(int ranks) {
     each(
         ranks,
         c -> {
@@ -362,7 +362,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aMismatchedPairLeavesNothingUnderWay(int ranks) {
+  void mismatchedPairLeavesNoPendingMessages(int ranks) {
     each(
         ranks,
         c -> {
@@ -374,14 +374,14 @@ public abstract class CommunicatorContract {
           for (int round = 0; round < 3; round++) {
             int[] got = new int[c.rank() == 1 ? 3 : 2];
             IntBuffer own = IntBuffer.wrap(new int[] {c.rank(), 5});
-            // Rank 1 expects more than rank 0 sends; rank 2 has a neighbour that does not match.
+            // Rank 1 expects more than rank 0 sends, and rank 2 exchanges with rank 1.
             boolean concerned = c.rank() <= 2;
             if (concerned) {
               assertThrows(
                   MismatchedCallException.class,
                   () -> c.sendReceive(own, right, IntBuffer.wrap(got), left, 3));
             } else if (c.rank() == ranks - 1) {
-              // its right neighbour is rank 0, which does not match either
+              // its right neighbour is rank 0
               assertThrows(
                   MismatchedCallException.class,
                   () -> c.sendReceive(own, right, IntBuffer.wrap(got), left, 3));
@@ -399,7 +399,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void threadsSplitAtTheSameTime(int ranks) {
+  void threadsDuplicateConcurrently(int ranks) {
     each(
         ranks,
         c -> {
@@ -431,7 +431,7 @@ public abstract class CommunicatorContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     each(
         ranks,
         c -> {

@@ -28,8 +28,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What {@link GradientSync.Builder#wire} must do with every reducer. The expected bits come from
- * arithmetic in double, which shares no code with the library.
+ * Tests what {@link GradientSync.Builder#wire} promises with every reducer. The expected bits come
+ * from double arithmetic that shares no code with the library.
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
@@ -43,10 +43,10 @@ public abstract class CompressionContract {
     Float.NaN,
     Float.intBitsToFloat(0x7f812345),
     Float.MAX_VALUE,
-    0x1.fdp127f, // BFLOAT16 takes it
-    0x1.ffp127f, // and this one not
+    0x1.fdp127f, // fits BFLOAT16
+    0x1.ffp127f, // does not fit BFLOAT16
     Float.MIN_VALUE,
-    0x1p-134f, // half of BFLOAT16's least
+    0x1p-134f, // half of the smallest BFLOAT16
     0x1.8p-133f,
     65504f,
     65519.996f,
@@ -63,7 +63,7 @@ public abstract class CompressionContract {
   private static final ReduceOp[] SUMS = {ReduceOp.SUM, ReduceOp.AVERAGE};
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test, with its reducer chosen
    */
@@ -85,7 +85,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void givesThePromisedBits(int ranks, DataType wire) {
+  void reducesBitExactly(int ranks, DataType wire) {
     run(
         ranks,
         wire,
@@ -105,7 +105,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void givesTheBitsOfThe16BitType(int ranks, DataType wire) {
+  void matchesReductionOf16BitBuffer(int ranks, DataType wire) {
     int count = 3001;
     run(
         ranks,
@@ -153,7 +153,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void reducesLargeAndSmallBuffersByTurns(int ranks, DataType wire) {
+  void reducesLargeAndSmallBuffersAlternately(int ranks, DataType wire) {
     int[] counts = {10, 5000, 64, 70_001, 70_002, 3};
     run(
         ranks,
@@ -176,7 +176,7 @@ public abstract class CompressionContract {
         });
   }
 
-  /** 32 MiB of 16-bit elements, and some. */
+  /** The 16-bit elements take a little more than 32 MiB. */
   @ParameterizedTest
   @MethodSource("sizesAndWires")
   void reducesBuffersOfSeveralPieces(int ranks, DataType wire) {
@@ -195,7 +195,7 @@ public abstract class CompressionContract {
               }
               sync.average(buffer);
               for (int place : places) {
-                int length = place == border - 1000 ? 997 : 1000; // the next one begins there
+                int length = place == border - 1000 ? 997 : 1000; // the next place starts there
                 assertBits(
                     expected(wire, ReduceOp.AVERAGE, ranks, place, length),
                     buffer.slice(place, length));
@@ -208,7 +208,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void ordersTheCallsOfTwoStreams(int ranks, DataType wire) {
+  void ordersCallsOnTwoStreams(int ranks, DataType wire) {
     int count = 70_007;
     run(
         ranks,
@@ -235,7 +235,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void otherTypesAndOperationsTravelAsTheyAre(int ranks, DataType wire) {
+  void otherTypesAndOperationsAreNotCompressed(int ranks, DataType wire) {
     int count = 1003;
     run(
         ranks,
@@ -265,7 +265,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void bucketsTravelCompressed(int ranks, DataType wire) {
+  void bucketsAreCompressed(int ranks, DataType wire) {
     List<Parameter> parameters =
         List.of(
             new Parameter("weights", DataType.FLOAT32, 2000),
@@ -298,7 +298,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndWires")
-  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks, DataType wire) {
+  void mismatchedCallsThrowOnAllRanksAndKeepData(int ranks, DataType wire) {
     if (ranks == 1) {
       return;
     }
@@ -341,7 +341,7 @@ public abstract class CompressionContract {
             short[] zeros = new short[5000];
             narrow.copyTo(zeros);
             assertEquals(-1, Arrays.mismatch(new short[5000], zeros));
-            sync.average(buffer); // and the sync still works
+            sync.average(buffer); // the sync still works
             assertBits(expected(wire, ReduceOp.AVERAGE, ranks, 0, 5000), buffer);
           }
         });
@@ -349,7 +349,7 @@ public abstract class CompressionContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void ranksThatAskForDifferentTypesAllFail(int ranks) {
+  void differentWireTypesThrowOnAllRanks(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -381,7 +381,7 @@ public abstract class CompressionContract {
   @MethodSource("sizesAndWires")
   void staysWithinTheErrorBound(int ranks, DataType wire) {
     int count = 20_000;
-    // No sum overflows: 7 ranks times 2^12 is what FLOAT16 holds.
+    // No sum overflows: FLOAT16 holds 7 ranks times 2^12.
     int least = wire == DataType.FLOAT16 ? -30 : -140;
     int most = wire == DataType.FLOAT16 ? 12 : 123;
     double[] sums = new double[count];
@@ -416,7 +416,7 @@ public abstract class CompressionContract {
                     error <= bound,
                     "op=" + op + ", index=" + i + ", error=" + error + ", bound=" + bound);
               }
-              // A bound that nothing comes near would say little.
+              // A bound far above all errors would prove little.
               assertTrue(worst > 0.4 || ranks == 1, "op=" + op + ", worst=" + worst);
             }
           }
@@ -444,15 +444,14 @@ public abstract class CompressionContract {
               sync.average(b);
             }
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // As in ReducerContract; one object a call is 3200 bytes.
-            // A long wait takes some; one object a call would be 3200.
+            // One object per call would be 3200 bytes. A long wait allocates a little.
             assertTrue(allocated < 3000, "bytes allocated in 200 averages: " + allocated);
           }
         });
   }
 
   /**
-   * How far a result may be from the exact one: two roundings to the wire type, those of float32 in
+   * Returns the largest allowed error: two roundings to the wire type, and those of float32 in
    * between.
    *
    * @param magnitude the sum or mean of the elements' magnitudes
@@ -468,7 +467,9 @@ public abstract class CompressionContract {
     return rounded + added + (divides ? 0x1p-150 : 0) + u * Math.abs(result) + denormal;
   }
 
-  /** A number whose magnitude is in a wide range, but alike on all ranks. */
+  /**
+   * Returns a number from a wide range of magnitudes, of nearly the same magnitude on all ranks.
+   */
   private static float spread(int rank, int index, int least, int most) {
     long common = hash(index, -1);
     long own = hash(index, rank);
@@ -501,7 +502,7 @@ public abstract class CompressionContract {
     return round(wire, op == ReduceOp.AVERAGE ? sum / ranks : sum);
   }
 
-  /** Any bits, numbers of a gradient's size, special values, and numbers around FLOAT16's ends. */
+  /** Returns any bits, gradient-sized numbers, special values, or numbers near FLOAT16's limits. */
   private static float element(int rank, long index) {
     long hash = hash(index, rank);
     return switch ((int) (index % 5)) {
@@ -519,7 +520,7 @@ public abstract class CompressionContract {
     return hash ^ hash >>> 32;
   }
 
-  /** To a multiple of the 16-bit type's last place, to nearest even. */
+  /** Rounds to a multiple of the 16-bit type's last place, to nearest even. */
   private static float round(DataType wire, float value) {
     int precision = wire == DataType.BFLOAT16 ? 8 : 11;
     int least = wire == DataType.BFLOAT16 ? -126 : -14;

@@ -23,17 +23,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Ranks that wait for each other get an exception on every rank, long before the time-out; ranks
- * that are only late do not. For two ranks or more.
+ * Tests the deadlock detector: ranks that wait for each other all get an exception long before the
+ * time-out, and late ranks do not. Needs two ranks or more.
  */
 @TestInstance(Lifecycle.PER_CLASS)
-@Timeout(30) // the time-out is five minutes
+@Timeout(30) // the time-out of the ranks is five minutes
 public abstract class DeadlockContract {
   private static final String BEGIN = "the ranks wait for each other, rank=";
-  private static final int LATE_MILLIS = 900; // more than a rank waits before it looks
+  private static final int LATE_MILLIS = 900; // longer than a rank waits before it probes
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test
    */
@@ -47,7 +47,7 @@ public abstract class DeadlockContract {
     void make(GradientSync sync, Communicator c) throws Exception;
   }
 
-  /** Expects all ranks' calls to end, and that the table has these lines. */
+  /** Expects every rank to throw a table with these lines. */
   private void deadlockDetector(int ranks, Calls calls, String... lines) {
     runner()
         .run(
@@ -70,7 +70,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneSendsAndTheOthersMeet(int ranks) {
+  void detectsSendAgainstBarrier(int ranks) {
     int last = ranks - 1;
     deadlockDetector(
         ranks,
@@ -87,7 +87,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneReceivesAndTheOthersAverage(int ranks) {
+  void detectsReceiveAgainstAverage(int ranks) {
     runner()
         .run(
             ranks,
@@ -120,7 +120,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void twoSendAndNobodyReceives(int ranks) {
+  void detectsTwoSendsToEachOther(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -136,7 +136,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void tagsDiffer(int ranks) {
+  void detectsDifferentTags(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -154,7 +154,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void allReceiveInARing(int ranks) {
+  void detectsRingOfReceives(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> c.receive(ints(1), (c.rank() + ranks - 1) % ranks, 0),
@@ -164,7 +164,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneOfARingMeetsInstead(int ranks) {
+  void detectsBarrierAtEndOfRingExchange(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -179,10 +179,10 @@ public abstract class DeadlockContract {
         ": communicator.send(int[2], tag=1), waits for rank " + (ranks - 1));
   }
 
-  /** Rank 0 has both of its partners, and waits for what they say of theirs. */
+  /** Both neighbours of rank 0 are in the ring exchange; it waits for their answers. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void oneInTheMiddleOfARingMeetsInstead(int ranks) {
+  void detectsBarrierInMiddleOfRingExchange(int ranks) {
     int middle = ranks / 2;
     deadlockDetector(
         ranks,
@@ -199,7 +199,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aThirdRankIsMissingBehindTheSecond(int ranks) {
+  void detectsBarrierBehindChainOfSends(int ranks) {
     if (ranks < 3) {
       return;
     }
@@ -217,10 +217,10 @@ public abstract class DeadlockContract {
         ": barrier(), call=1, waits for rank ");
   }
 
-  /** What did not fit is over on both sides, for the partners of those concerned, too. */
+  /** After a mismatch the call is over on both sides, and for the partners of both. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void afterMismatchesLateRanksAreLeftAloneAndCirclesFound(int ranks) {
+  void toleratesLateRanksAndDetectsCyclesAfterMismatch(int ranks) {
     runner()
         .run(
             ranks,
@@ -245,7 +245,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void whoComesLaterIsToldToo(int ranks) {
+  void ranksThatArriveLaterAlsoThrow(int ranks) {
     deadlockDetector(
         ranks,
         (sync, c) -> {
@@ -261,7 +261,7 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aChainOfLateRanksIsNone(int ranks) {
+  void chainOfLateRanksIsNoDeadlock(int ranks) {
     runner()
         .run(
             ranks,
@@ -278,15 +278,15 @@ public abstract class DeadlockContract {
                   c.send(data, c.rank() - 1, 5);
                 }
                 assertEquals(ranks - 1, data.get(1));
-                c.barrier(); // in which the others have waited
+                c.barrier(); // the others have waited in it
               }
             });
   }
 
-  /** A question may reach a rank when what it is about is long over. */
+  /** A probe may reach a rank after the call it asks about is over. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void whoHasComeAndGoneIsNotMissing(int ranks) {
+  void rankThatHasLeftTheCallIsNotMissing(int ranks) {
     runner()
         .run(
             ranks,
@@ -318,10 +318,10 @@ public abstract class DeadlockContract {
             });
   }
 
-  /** Two threads of each rank cross each other, each in a communicator of its own. */
+  /** On each rank two threads wait at the same time, each in its own communicator. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void threadsThatAreLateAreNone(int ranks) {
+  void lateThreadsAreNoDeadlock(int ranks) {
     runner()
         .run(
             ranks,

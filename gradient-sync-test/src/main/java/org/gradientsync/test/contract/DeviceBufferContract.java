@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What every device's buffers must do. */
+/** Tests what the buffers of every device promise. */
 public abstract class DeviceBufferContract {
   private BackendDevice device;
 
@@ -46,7 +46,7 @@ public abstract class DeviceBufferContract {
 
   @ParameterizedTest
   @EnumSource
-  void saysWhatItIs(DataType type) {
+  void reportsTypeCountAndDevice(DataType type) {
     try (DeviceBuffer buffer = device.allocate(type, 1001)) {
       assertEquals(type, buffer.type());
       assertEquals(1001, buffer.count());
@@ -57,7 +57,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void hostMemoryIsTheElementsInPlace() {
+  void hostMemoryAccessesElementsInPlace() {
     try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 7)) {
       buffer.copyFrom(new float[] {0, 1, 2, 3, 4, 5, 6});
       DeviceBuffer view = buffer.slice(3, 2);
@@ -74,7 +74,7 @@ public abstract class DeviceBufferContract {
 
   @ParameterizedTest
   @EnumSource
-  void beginsWithZeros(DataType type) {
+  void startsWithZeros(DataType type) {
     try (DeviceBuffer buffer = device.allocate(type, 37)) {
       ByteBuffer target = Numbers.of(type, 0, 0, 37);
       buffer.copyTo(target);
@@ -98,7 +98,7 @@ public abstract class DeviceBufferContract {
 
   @ParameterizedTest
   @EnumSource
-  void takesBytesAndLeavesPositions(DataType type) {
+  void copiesBytesAndKeepsPositions(DataType type) {
     try (DeviceBuffer buffer = device.allocate(type, 5)) {
       ByteBuffer source = Numbers.of(type, 1, 0, 9);
       int size = type.sizeInBytes();
@@ -114,7 +114,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void takesPartsOfTypedBuffers() {
+  void copiesPartsOfTypedBuffers() {
     try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 2)) {
       FloatBuffer source = FloatBuffer.wrap(new float[] {1, 2, 3, 4}, 1, 2);
       buffer.copyFrom(source);
@@ -126,7 +126,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void takesArrays() {
+  void copiesArrays() {
     try (DeviceBuffer floats = device.allocate(DataType.FLOAT32, 3);
         DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 3);
         DeviceBuffer halves = device.allocate(DataType.FLOAT16, 3);
@@ -178,7 +178,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void refusesSlicesOutOfRange() {
+  void rejectsSlicesOutOfRange() {
     try (DeviceBuffer buffer = device.allocate(DataType.INT32, 10)) {
       for (long[] range :
           new long[][] {{-1, 2}, {0, 11}, {9, 2}, {11, 0}, {3, -1}, {1, Long.MAX_VALUE}}) {
@@ -192,7 +192,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void refusesOtherTypesAndLengths() {
+  void rejectsWrongTypesAndLengths() {
     try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 4)) {
       buffer.copyFrom(new float[] {1, 2, 3, 4});
       assertRefused(() -> buffer.copyFrom(new double[4]), "double");
@@ -215,14 +215,14 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void refusesCountsThatCannotBe() {
+  void rejectsInvalidCounts() {
     assertThrows(NullPointerException.class, () -> device.allocate(null, 1));
     assertRefused(() -> device.allocate(DataType.INT64, -1), "count=-1");
     assertRefused(() -> device.allocate(DataType.INT64, Long.MAX_VALUE / 4), "too large");
   }
 
   @Test
-  void severalAreAliveAtOnce() {
+  void keepsSeveralBuffersApart() {
     List<DeviceBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < 50; i++) {
       DeviceBuffer buffer = device.allocate(DataType.INT32, 100 + i);
@@ -236,7 +236,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void refusesUseAfterClose() {
+  void rejectsUseAfterClose() {
     DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 4);
     DeviceBuffer slice = buffer.slice(1, 2);
     assertFalse(buffer.isClosed());
@@ -252,7 +252,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void closingASliceLeavesTheWhole() {
+  void closingSliceKeepsWholeBuffer() {
     try (DeviceBuffer buffer = device.allocate(DataType.INT32, 4)) {
       DeviceBuffer slice = buffer.slice(1, 2);
       slice.close();
@@ -263,7 +263,7 @@ public abstract class DeviceBufferContract {
   }
 
   @Test
-  void refusesUseAfterItsDeviceIsClosed() {
+  void rejectsUseAfterDeviceIsClosed() {
     DeviceBuffer buffer = device.allocate(DataType.INT32, 4);
     device.close();
     device.close();

@@ -11,16 +11,16 @@ import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 
 /**
- * What this process holds: to be compared with what it held earlier.
+ * The resources that this process holds, to compare with an earlier measurement.
  *
- * @param heap bytes of the Java heap in use after collection
- * @param resident bytes of memory that the process has
- * @param mappings pieces of its address space
+ * @param heap bytes of the Java heap in use after a collection
+ * @param resident bytes of resident memory
+ * @param mappings memory mappings
  * @param descriptors open files
- * @param threads of Java
- * @param nativeThreads all of them
- * @param sharedFiles in /dev/shm, made by this library in this process
- * @param device bytes of a device's memory in use
+ * @param threads Java threads
+ * @param nativeThreads all threads
+ * @param sharedFiles files in /dev/shm that the library made in this process
+ * @param device bytes of device memory in use
  */
 record Footprint(
     long heap,
@@ -36,8 +36,8 @@ record Footprint(
   private static final Path SHARED = Path.of("/dev/shm");
 
   /**
-   * Collects garbage until nothing more is freed: what a collection finds is unmapped by a thread,
-   * which takes its time where it is much.
+   * Collects garbage until resident memory stops shrinking. A separate thread unmaps the memory of
+   * collected objects, which can take a while.
    */
   static Footprint measure(LongSupplier device) {
     try {
@@ -67,11 +67,11 @@ record Footprint(
   }
 
   /**
-   * What has grown by more than the limits, each of which is below one for each sync.
+   * Returns what has grown by more than a limit. Each limit is less than one leak per sync.
    *
-   * @param before measured earlier
-   * @param syncs how many were opened and closed since
-   * @return one line for each, none if nothing has grown
+   * @param before an earlier measurement
+   * @param syncs how many syncs were opened and closed since
+   * @return one line for each, or none
    */
   List<String> grownSince(Footprint before, int syncs) {
     List<String> grown = new ArrayList<>();

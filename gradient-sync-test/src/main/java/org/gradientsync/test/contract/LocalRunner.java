@@ -5,19 +5,19 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 
-/** Ranks as threads of this JVM. */
+/** Runs ranks as threads of this JVM. */
 public final class LocalRunner implements RankRunner {
   private final int[] sizes;
 
-  /** With the numbers of ranks that usually find what is wrong. */
+  /** Runs with the numbers of ranks that usually reveal errors. */
   public LocalRunner() {
     this(1, 2, 3, 4, 7);
   }
 
   /**
-   * With chosen numbers of ranks.
+   * Runs with the given numbers of ranks.
    *
-   * @param sizes one or more
+   * @param sizes one or more numbers of ranks
    */
   public LocalRunner(int... sizes) {
     this.sizes = sizes.clone();

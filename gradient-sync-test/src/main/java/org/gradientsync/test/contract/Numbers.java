@@ -10,19 +10,20 @@ import org.gradientsync.Float16;
 import org.gradientsync.ReduceOp;
 
 /**
- * Test data that differs by rank and by index, and what reducing it must give: computed one element
- * at a time from the definition in {@link ReduceOp}, sharing no code with the library but the
- * 16-bit conversions, which have tests of their own.
+ * Test data that differs by rank and index, and the expected results of reducing it. The results
+ * are computed element by element from the definition in {@link ReduceOp}. Only the 16-bit
+ * conversions, which have their own tests, are shared with the library.
  */
 public final class Numbers {
   private Numbers() {}
 
   /**
-   * The bits of one element, in the low bytes of a long. Every eleventh element is a special value.
+   * Returns the bits of one element in the low bytes of a long. Every eleventh element is a special
+   * value.
    *
-   * @param type its type
-   * @param rank whose
-   * @param index which
+   * @param type the element's type
+   * @param rank the rank that has it
+   * @param index its index
    * @return the bits
    */
   public static long bits(DataType type, int rank, long index) {
@@ -43,12 +44,12 @@ public final class Numbers {
   }
 
   /**
-   * What an element must be after a reduction.
+   * Returns the bits of an element after a reduction.
    *
-   * @param type its type
+   * @param type the element's type
    * @param op the reduction
-   * @param ranks over how many
-   * @param index which
+   * @param ranks the number of ranks
+   * @param index its index
    * @return the bits
    */
   public static long reduced(DataType type, ReduceOp op, int ranks, long index) {
@@ -81,12 +82,12 @@ public final class Numbers {
   }
 
   /**
-   * A rank's elements as raw memory.
+   * Returns a rank's elements as raw memory.
    *
-   * @param type their type
-   * @param rank whose
-   * @param first the index of the first
-   * @param count how many
+   * @param type the elements' type
+   * @param rank the rank that has them
+   * @param first the index of the first element
+   * @param count how many elements
    * @return direct memory in native byte order
    */
   public static ByteBuffer of(DataType type, int rank, long first, int count) {
@@ -98,13 +99,13 @@ public final class Numbers {
   }
 
   /**
-   * The reduction of all ranks' elements as raw memory.
+   * Returns the reduction of all ranks' elements as raw memory.
    *
-   * @param type their type
+   * @param type the elements' type
    * @param op the reduction
-   * @param ranks over how many
-   * @param first the index of the first
-   * @param count how many
+   * @param ranks the number of ranks
+   * @param first the index of the first element
+   * @param count how many elements
    * @return direct memory in native byte order
    */
   public static ByteBuffer reduced(DataType type, ReduceOp op, int ranks, long first, int count) {
@@ -116,10 +117,10 @@ public final class Numbers {
   }
 
   /**
-   * The average of what is given, as raw memory.
+   * Returns the average of the given elements as raw memory.
    *
    * @param type a floating-point type
-   * @param byRank each rank's elements, the same number of them
+   * @param byRank each rank's elements, equally many
    * @return direct memory in native byte order
    */
   public static ByteBuffer average(DataType type, List<ByteBuffer> byRank) {
@@ -147,10 +148,10 @@ public final class Numbers {
   }
 
   /**
-   * Room for elements.
+   * Allocates memory for elements.
    *
-   * @param type their type
-   * @param count how many
+   * @param type the elements' type
+   * @param count how many elements
    * @return direct memory in native byte order
    */
   public static ByteBuffer memory(DataType type, int count) {
@@ -158,9 +159,9 @@ public final class Numbers {
   }
 
   /**
-   * Raw memory as a buffer of the type's own class.
+   * Views raw memory as a buffer of the type's own class.
    *
-   * @param type the type
+   * @param type the elements' type
    * @param memory the memory
    * @return a view
    */

@@ -4,28 +4,28 @@ import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks.RankTask;
 
-/** How a backend brings ranks to life for the contract tests. */
+/** Starts the ranks of a backend for the contract tests. */
 public interface RankRunner {
   /**
-   * The numbers of ranks that a test can be run with.
+   * Returns the numbers of ranks that tests can run with.
    *
    * @return one or more sizes
    */
   int[] sizes();
 
   /**
-   * Runs a task as every rank, each with a sync of its own that is closed afterwards. Under a
-   * launcher that gave this process one rank, runs it as that rank, at the same time as the other
-   * processes do.
+   * Runs a task on every rank. Each rank gets its own sync, which is closed afterwards. If a
+   * launcher started this process as one rank, runs only that rank, at the same time as the other
+   * processes.
    *
    * @param ranks one of {@link #sizes()}
-   * @param options sets what each sync is built with
+   * @param options sets the options of each sync
    * @param task the task
    */
   void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task);
 
   /**
-   * Runs a task with no options.
+   * Runs a task without options.
    *
    * @param ranks one of {@link #sizes()}
    * @param task the task

@@ -25,14 +25,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What {@link GradientSync} must do with every reducer: above all, the promised bits. */
+/** Tests what {@link GradientSync} promises with every reducer, above all the promised bits. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
 public abstract class ReducerContract {
   private static final int[] COUNTS = {0, 1, 2, 5, 64, 1000, 4099, 131_075};
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test, with its reducer chosen
    */
@@ -48,7 +48,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndTypes")
-  void givesThePromisedBits(int ranks, DataType type) {
+  void reducesBitExactly(int ranks, DataType type) {
     runner()
         .run(
             ranks,
@@ -95,7 +95,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void reducesAgainAndAgain(int ranks) {
+  void reducesTheSameBuffersRepeatedly(int ranks) {
     runner()
         .run(
             ranks,
@@ -106,7 +106,7 @@ public abstract class ReducerContract {
                 for (int round = 0; round < 20; round++) {
                   a.copyFrom(Numbers.of(type, sync.rank(), round, 10_001));
                   b.copyFrom(Numbers.of(type, sync.rank(), round * 3, 77));
-                  sync.average(b); // the smaller one first: room that it has taken is outgrown
+                  sync.average(b); // the smaller one first, so that its scratch memory has to grow
                   sync.average(a);
                   assertBits(
                       Numbers.reduced(type, ReduceOp.AVERAGE, ranks, round, 10_001),
@@ -125,7 +125,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void registeringChangesNoElement(int ranks) {
+  void registerKeepsElements(int ranks) {
     runner()
         .run(
             ranks,
@@ -139,7 +139,7 @@ public abstract class ReducerContract {
                 assertBits(Numbers.of(type, sync.rank(), 0, 1001), buffer, type, null);
                 sync.average(buffer);
                 sync.register(buffer);
-                sync.allReduce(buffer, ReduceOp.MAX); // of equal elements
+                sync.allReduce(buffer, ReduceOp.MAX); // all ranks have the same elements
                 assertBits(
                     Numbers.reduced(type, ReduceOp.AVERAGE, ranks, 0, 1001),
                     buffer,
@@ -152,7 +152,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void manyShortLivedSlices(int ranks) {
+  void reducesManyShortLivedSlices(int ranks) {
     runner()
         .run(
             ranks,
@@ -191,7 +191,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void severalSyncsDoNotMix(int ranks) {
+  void callsOfSeveralSyncsDoNotMix(int ranks) {
     runner()
         .run(
             ranks,
@@ -220,7 +220,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchedCallsEndEverywhereAndDamageNothing(int ranks) {
+  void mismatchedCallsThrowOnAllRanksAndKeepData(int ranks) {
     runner()
         .run(
             ranks,
@@ -269,7 +269,7 @@ public abstract class ReducerContract {
                     buffer,
                     DataType.FLOAT32,
                     null);
-                sync.average(buffer); // and the sync still works
+                sync.average(buffer); // the sync still works
                 assertBits(
                     Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, 0, 5000),
                     buffer,
@@ -281,7 +281,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void namesOfBuffersAreInTheTable(int ranks) {
+  void mismatchMessageShowsBufferNames(int ranks) {
     runner()
         .run(
             ranks,
@@ -304,10 +304,10 @@ public abstract class ReducerContract {
             });
   }
 
-  /** Of the same type and count, so that only their names tell them from each other. */
+  /** The buffers have the same type and count, so only their names differ. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void buffersOfOtherNamesAreNotReducedTogether(int ranks) {
+  void differentBufferNamesThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -321,13 +321,14 @@ public abstract class ReducerContract {
                   DeviceBuffer plain = sync.allocate(DataType.FLOAT32, 3);
                   DeviceBuffer unnamed = sync.allocate(DataType.FLOAT32, 3);
                   DeviceBuffer own = sync.allocate(DataType.FLOAT32, 3).named("own")) {
-                DeviceBuffer half = odd ? plain : own; // one without a name goes with any
+                DeviceBuffer half = odd ? plain : own; // a buffer without a name matches any
                 half.copyFrom(new float[] {sync.rank(), sync.rank(), sync.rank()});
                 sync.allReduce(half, ReduceOp.MAX);
                 float[] last = new float[3];
                 half.copyTo(last);
                 assertArrayEquals(new float[] {ranks - 1, ranks - 1, ranks - 1}, last);
-                // One rank has given no name; of three, it goes with either and must throw, too.
+                // With three ranks one gives no name. It matches both others, and has to throw,
+                // too.
                 boolean gives = ranks == 2 || sync.rank() > 0;
                 DeviceBuffer mine = odd ? scale : gives ? bias : unnamed;
                 String name = ranks == 2 ? " \"bias\"" : "";
@@ -339,10 +340,13 @@ public abstract class ReducerContract {
             });
   }
 
-  /** Names that are longer than what the ranks send of them, and alike where they are shown. */
+  /**
+   * The names are longer than what the ranks send of them, and look the same where they are
+   * shortened.
+   */
   @ParameterizedTest
   @MethodSource("sizes")
-  void buffersWithLongNamesAreNotReducedTogether(int ranks) {
+  void differentLongBufferNamesThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -375,7 +379,7 @@ public abstract class ReducerContract {
             });
   }
 
-  /** What each rank asked for, by the table in an error. */
+  /** Returns what each rank called, from the table in an error message. */
   private static Stream<String> asked(String message, int ranks) {
     return Stream.iterate(0, rank -> rank + 1)
         .limit(ranks)
@@ -384,7 +388,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void otherViewsOfANamedBufferAreNotReducedTogether(int ranks) {
+  void differentSlicesOfNamedBufferThrowMismatch(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -409,15 +413,15 @@ public abstract class ReducerContract {
                     () -> sync.broadcast(odd ? inner : ours, 0),
                     "rank 0: broadcast(FLOAT32[2] \"w\" at offset 3, root=0)",
                     "rank " + last + ": broadcast(FLOAT32[2] \"w\" at offset 9, root=0)");
-                sync.average(odd ? other : a); // by names of their own
+                sync.average(odd ? other : a); // both views have the name "a"
               }
             });
   }
 
-  /** It has come to the call, and what the others need of it may be gone when they come. */
+  /** The interrupted rank has joined the call, but its data may be gone when the others arrive. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void aRankThatIsInterruptedIsNamed(int ranks) {
+  void interruptedRankIsNamed(int ranks) {
     if (ranks == 1) {
       return;
     }
@@ -437,19 +441,20 @@ public abstract class ReducerContract {
               boolean own = Thread.interrupted();
               assertEquals(sync.rank() == odd, own);
               buffer.close();
-              if (own || ranks == 2) { // of three, the first to see it may be who the others name
+              // with three ranks, the others may name the first rank that noticed
+              if (own || ranks == 2) {
                 assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
               }
               assertFalse(message.contains("/dev/shm"), message);
             });
   }
 
-  /** It has come, too late: that others gave up says nothing to it without the reason. */
+  /** The late rank's message gives the reason, not only that the others gave up. */
   @ParameterizedTest
   @MethodSource("sizes")
-  void aRankThatComesTooLateIsToldSo(int ranks) {
+  void lateRankLearnsThatOthersTimedOut(int ranks) {
     if (ranks == 1 || ranks > 3) {
-      return; // each takes the whole time-out
+      return; // each size takes a whole time-out
     }
     runner()
         .run(
@@ -460,7 +465,7 @@ public abstract class ReducerContract {
                   DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
                 boolean late = sync.rank() == ranks - 1;
                 if (late) {
-                  other.communicator().barrier(); // the others have given up then
+                  other.communicator().barrier(); // returns once the others have given up
                 }
                 String message = lossIn(sync, buffer);
                 assertTrue(message.contains("timed out: rank " + (ranks - 1) + " ("), message);
@@ -473,14 +478,14 @@ public abstract class ReducerContract {
   }
 
   /**
-   * Where data moves before the ranks have compared their calls, it is taken back: buffers that
-   * have been reduced before, of several chunks, and of so few elements that some ranks own none.
+   * A reducer that moves data before the ranks have compared their calls has to restore it. The
+   * buffers were reduced before. One has several chunks; in the other some ranks own no element.
    */
   @ParameterizedTest
   @MethodSource("sizes")
-  void mismatchesOfKnownBuffersDamageNothing(int ranks) {
+  void mismatchesOnReusedBuffersKeepData(int ranks) {
     if (ranks == 1 || !looksFirst()) {
-      return; // reducers that do not wait on the host are broken by a mismatch
+      return; // with reducers that do not block the host, a mismatch breaks the sync
     }
     int many = 300_001;
     runner()
@@ -492,7 +497,7 @@ public abstract class ReducerContract {
                 long[] numbers = new long[many];
                 Arrays.setAll(numbers, i -> (long) i * (sync.rank() + 1));
                 large.copyFrom(numbers);
-                sync.allReduce(large, ReduceOp.MIN); // all the same from now on
+                sync.allReduce(large, ReduceOp.MIN); // the same on all ranks from now on
                 large.copyTo(numbers);
                 small.copyFrom(new float[] {1, 2, 3});
                 sync.average(small);
@@ -525,9 +530,9 @@ public abstract class ReducerContract {
   }
 
   /**
-   * Whether a gradient that is not finite is found before anything is changed.
+   * Returns whether the reducer finds a gradient that is not finite before it changes any element.
    *
-   * @return false for reducers that look while they reduce
+   * @return false for reducers that check while they reduce
    */
   protected boolean looksFirst() {
     return true;
@@ -535,7 +540,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void aGradientThatIsNotFiniteIsNamed(int ranks) {
+  void nonFiniteGradientIsNamed(int ranks) {
     runner()
         .run(
             ranks,
@@ -550,7 +555,7 @@ public abstract class ReducerContract {
                   int index = 77_777;
                   ByteBuffer values = Numbers.memory(type, count);
                   for (int i = 0; i < values.capacity(); i++) {
-                    values.put(i, (byte) (i % 60)); // whatever that is, it is finite
+                    values.put(i, (byte) (i % 60)); // finite in every type
                   }
                   if (sync.rank() == last) {
                     setToInfinity(values, type, index);
@@ -592,7 +597,7 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void refusesBadInput(int ranks) {
+  void rejectsInvalidArguments(int ranks) {
     runner()
         .run(
             ranks,
@@ -639,15 +644,14 @@ public abstract class ReducerContract {
                   sync.average(buffer);
                 }
                 long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-                // Reading the counter allocates a little itself the first time; one object a call
-                // is 8000 bytes.
-                // A long wait takes some; one object a call would be 8000.
+                // One object per call would be 8000 bytes. Reading the counter and a long wait
+                // allocate a little.
                 assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
               }
             });
   }
 
-  /** What an average throws, at the latest when its result is waited for. */
+  /** Returns what an average throws, at the latest when the host waits for its result. */
   private static String lossIn(GradientSync sync, DeviceBuffer buffer) {
     return assertThrows(
             RankLostException.class,

@@ -18,11 +18,11 @@ import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 
 /**
- * One rank of a soak: random calls on several syncs, each checked. All ranks draw the same numbers,
- * so all make the same calls.
+ * One rank of a soak test: random calls on several syncs, each checked. All ranks draw the same
+ * random numbers, so they make the same calls.
  */
 final class Soak implements AutoCloseable {
-  /** So many that one descriptor or mapping that each of them leaves is more than chance. */
+  /** Enough that one leaked descriptor or mapping per sync is more than noise. */
   private static final int FEWEST_SYNCS = 120;
 
   private static final int WARM_UP_SYNCS = 50;
@@ -44,7 +44,8 @@ final class Soak implements AutoCloseable {
   private final int ranks;
   private final int rank;
   private final SplittableRandom shared;
-  private final Random own; // when gradients become ready, which each rank decides
+  // for the order in which gradients become ready, which may differ by rank
+  private final Random own;
   private final List<GradientSync> open = new ArrayList<>();
   private int opened;
   private long steps;
@@ -61,12 +62,12 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** Everything has happened several times, so what is kept for the next time is there. */
+  /** Makes every kind of call several times, to fill all caches. */
   void warmUp() {
     run(Duration.ZERO, WARM_UP_SYNCS);
   }
 
-  /** Makes random calls for some time; returns how many syncs were opened. */
+  /** Makes random calls for some time, and returns how many syncs it opened. */
   int run(Duration time) {
     return run(time, FEWEST_SYNCS);
   }
@@ -85,7 +86,7 @@ final class Soak implements AutoCloseable {
     return opened - before;
   }
 
-  /** Nothing is open but what was at first. */
+  /** Closes all syncs but the first. */
   void settle() {
     open.forEach(GradientSync::close);
     open.clear();
@@ -197,7 +198,7 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** One of the communicator's calls; its ranks are numbered from 0, whoever they are. */
+  /** Makes one of the communicator's calls. */
   private static void onHost(Communicator group, int size, SplittableRandom random) {
     DataType type = TYPES[random.nextInt(TYPES.length)];
     ReduceOp op = op(random, type);
@@ -258,7 +259,7 @@ final class Soak implements AutoCloseable {
     return all.clear();
   }
 
-  /** Groups of some of the ranks, in an order of their own. */
+  /** Splits some of the ranks into groups, in random order. */
   private void split(Communicator communicator) {
     int[] colors = new int[ranks];
     int[] keys = new int[ranks];
@@ -320,7 +321,7 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** Each with a sync of its own, at the same time. */
+  /** Calls two syncs at the same time, each on its own thread. */
   private void twoThreads() throws InterruptedException {
     while (open.size() < 2) {
       open();
@@ -379,13 +380,13 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** Opened and closed in any order, used or not. */
+  /** Opens and closes buffers in any order; only one of them is reduced. */
   private void buffers(GradientSync sync) {
     List<DeviceBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < 6; i++) {
       buffers.add(sync.allocate(DataType.INT64, shared.nextInt(5_000)));
     }
-    sync.allReduce(buffers.get(3), ReduceOp.MAX); // of zeros
+    sync.allReduce(buffers.get(3), ReduceOp.MAX); // all elements are zero
     check(
         Numbers.memory(DataType.INT64, (int) buffers.get(3).count()),
         buffers.get(3),

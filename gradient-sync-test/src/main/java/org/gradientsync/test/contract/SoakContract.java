@@ -13,35 +13,35 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Random calls, in an order that all ranks derive from one seed, for some time: all bits are right,
- * and in the end the process holds no more than at first.
+ * Makes random calls for some time, in an order that all ranks derive from one seed. All bits have
+ * to be right, and in the end the process must not hold more resources than before.
  *
- * <p>System properties: {@code soak.seconds}, and {@code soak.seed} to repeat what failed.
+ * <p>System properties: {@code soak.seconds}, and {@code soak.seed} to repeat a failed run.
  */
 @TestInstance(Lifecycle.PER_CLASS)
 public abstract class SoakContract {
   private final long seconds;
 
   /**
-   * A soak.
+   * Creates a soak test.
    *
-   * @param seconds how long, if {@code soak.seconds} does not say
+   * @param seconds how long to run if {@code soak.seconds} is not set
    */
   protected SoakContract(int seconds) {
     this.seconds = Long.getLong("soak.seconds", seconds);
   }
 
   /**
-   * The ranks to run with.
+   * Supplies the ranks that the tests run on.
    *
    * @return the runner of the backend under test, with its reducer chosen
    */
   protected abstract RankRunner runner();
 
   /**
-   * How much of a device's memory is in use, as far as it is watched.
+   * Returns how much device memory is in use, or 0 if the test does not watch it.
    *
-   * @param sync this rank's
+   * @param sync this rank's sync
    * @return bytes
    */
   protected long deviceMemory(GradientSync sync) {
@@ -54,7 +54,7 @@ public abstract class SoakContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
-  void randomCallsGiveTheRightBitsAndLeaveNothing(int ranks) {
+  void randomCallsAreExactAndLeakNothing(int ranks) {
     runner()
         .run(
             ranks,

@@ -1,5 +1,5 @@
 /**
- * What backends promise, as tests: extend a contract, and give it a {@link
+ * Contract tests for backends: extend a contract and give it a {@link
  * org.gradientsync.test.contract.RankRunner}.
  */
 package org.gradientsync.test.contract;

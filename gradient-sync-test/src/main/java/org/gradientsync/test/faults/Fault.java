@@ -1,8 +1,8 @@
 package org.gradientsync.test.faults;
 
-/** One thing that is to go wrong once. */
+/** A fault that a test has planned, which happens once. */
 final class Fault {
-  /** What is counted. */
+  /** What the fault counts. */
   enum Kind {
     CALL("atCall"),
     COPY("atCopy");
@@ -14,14 +14,14 @@ final class Fault {
     }
   }
 
-  /** What is to be done with the call itself. */
+  /** What happens to the call itself. */
   enum Verdict {
     MAKE,
     DROP,
     MISMATCH
   }
 
-  /** What goes wrong before the call, or in its place. */
+  /** What goes wrong before the call, or instead of it. */
   interface Strike {
     Verdict on(RankCalls calls);
   }
@@ -58,7 +58,7 @@ final class Fault {
     return reached;
   }
 
-  /** As the test has written it. */
+  /** As written in the test. */
   @Override
   public String toString() {
     return "onRank(" + rank + ")." + kind.text + "(" + number + ")." + what;

@@ -17,8 +17,8 @@ import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
 /**
- * Injects faults, each on one rank at one call, into training code under test, which stays as it
- * is.
+ * Injects faults into training code under test, each on one rank at one call. The training code
+ * stays as it is.
  *
  * <pre>{@code
  * @RegisterExtension final Faults faults = new Faults();
@@ -31,16 +31,17 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * }
  * }</pre>
  *
- * <p>The calls of each rank's program are counted from 1: {@code allReduce}, {@code average},
- * {@code broadcast}, {@code register} and {@code barrier} of the sync, {@code broadcast} of
- * buckets, the average of each bucket, and the collectives of the sync's communicator and of its
- * parts. The calls that the library makes itself do not count. Copies from and to buffers and their
- * views have a count of their own.
+ * <p>Each rank counts the calls of its program from 1: {@code allReduce}, {@code average}, {@code
+ * broadcast}, {@code register} and {@code barrier} of the sync, {@code broadcast} of buckets, the
+ * average of each bucket, and the collectives of the sync's communicator and of those split from
+ * it. Calls that the library makes itself do not count. Copies from and to buffers and their views
+ * have their own count.
  *
- * <p>After each test the plan is forgotten. The test fails if a planned fault was never reached; in
- * a process that mpirun started, if it was one of this process's rank.
+ * <p>After each test the extension clears the plan. The test fails if it did not reach a planned
+ * fault. In a process that mpirun started, this covers only the faults of the process's own rank.
  *
- * <p>Another way to get one is {@code @ExtendWith(Faults.class)} and a parameter of this type.
+ * <p>Instead of a field, a test can have {@code @ExtendWith(Faults.class)} and a parameter of this
+ * type.
  */
 public final class Faults implements AfterEachCallback, ParameterResolver {
   private static final ExtensionContext.Namespace NAMESPACE =
@@ -49,24 +50,24 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
   private final List<Fault> planned = new CopyOnWriteArrayList<>();
   private final ConcurrentMap<Integer, RankCalls> ranks = new ConcurrentHashMap<>();
 
-  /** Nothing planned. */
+  /** Creates an extension without planned faults. */
   public Faults() {}
 
   /**
-   * Chooses the rank on which something goes wrong.
+   * Chooses the rank on which a fault happens.
    *
-   * @param rank its number in the job
-   * @return for choosing the call
+   * @param rank the rank's number in the job
+   * @return a selector for the call
    */
   public OnRank onRank(int rank) {
     return new OnRank(rank);
   }
 
   /**
-   * Injects the faults into a sync. Several syncs of one rank are counted together.
+   * Injects the faults into a sync. All syncs of one rank share their counts.
    *
-   * @param builder of the sync
-   * @return the builder
+   * @param builder the builder of the sync
+   * @return the same builder
    */
   public GradientSync.Builder install(GradientSync.Builder builder) {
     return ((CallInterceptor.Installer) builder).interceptor(this::calls);
@@ -78,10 +79,10 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
   }
 
   /**
-   * Fails if a fault that was planned has not been reached, and forgets the plan. Called after each
-   * test.
+   * Fails if a planned fault was not reached, and clears the plan. The extension calls this after
+   * each test.
    *
-   * @throws AssertionError naming the faults
+   * @throws AssertionError if faults were not reached; names them
    */
   public void requireReached() {
     boolean threads = ranks.values().stream().anyMatch(calls -> !calls.isProcess());
@@ -115,12 +116,12 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
     ExtensionContext.Store store = context.getStore(NAMESPACE);
     if (store.get(Faults.class) == null) {
-      store.put(Faults.class, new Faults()); // one for each test, which may run beside others
+      store.put(Faults.class, new Faults()); // one per test, as tests may run in parallel
     }
     return store.get(Faults.class);
   }
 
-  /** A rank, of which a call is to be chosen. */
+  /** Selects a call of one rank. */
   public final class OnRank {
     private final int rank;
 
@@ -134,8 +135,8 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     /**
      * Chooses a collective call.
      *
-     * @param call its number on this rank, from 1
-     * @return for choosing what goes wrong
+     * @param call the call's number on this rank, from 1
+     * @return a selector for the fault
      */
     public AtCall atCall(int call) {
       return new AtCall(rank, call);
@@ -144,15 +145,15 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     /**
      * Chooses a copy from or to a buffer.
      *
-     * @param copy its number on this rank, from 1; the calls between are not counted
-     * @return for choosing what goes wrong
+     * @param copy the copy's number on this rank, from 1; collective calls in between do not count
+     * @return a selector for the fault
      */
     public AtCopy atCopy(int copy) {
       return new AtCopy(rank, copy, Fault.Kind.COPY);
     }
   }
 
-  /** A copy of one rank, at which something is to go wrong. */
+  /** Selects the fault that happens at one copy of a rank. */
   public class AtCopy {
     private final int rank;
     private final int number;
@@ -172,9 +173,9 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     }
 
     /**
-     * The rank comes late.
+     * Makes the rank late.
      *
-     * @param delay by how much
+     * @param delay how late
      */
     public void delay(Duration delay) {
       Objects.requireNonNull(delay, "delay");
@@ -182,17 +183,17 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     }
 
     /**
-     * The rank dies: a thread of LocalRanks ends with a {@link RankDiedError}; a process is killed
-     * as by {@code kill -9}.
+     * Ends the rank. A thread of LocalRanks throws a {@link RankDiedError}; a process is killed as
+     * by {@code kill -9}.
      */
     public void die() {
       plan("die()", RankCalls::die);
     }
 
     /**
-     * The call throws on this rank, and is not made.
+     * Makes the call throw on this rank instead of running.
      *
-     * @param failure what it throws
+     * @param failure the exception to throw
      */
     public void fail(RuntimeException failure) {
       Objects.requireNonNull(failure, "failure");
@@ -204,10 +205,10 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     }
 
     /**
-     * The call throws on this rank, and is not made, as if its device had failed. A CudaException
-     * of a certain code goes into {@link #fail}.
+     * Makes the call throw on this rank instead of running, as if the rank's device had failed. To
+     * throw a CudaException with a certain code, use {@link #fail}.
      *
-     * @param error what the device says, for example {@code CUDA_ERROR_LAUNCH_FAILED}
+     * @param error the device's error text, for example {@code CUDA_ERROR_LAUNCH_FAILED}
      */
     public void deviceError(String error) {
       plan(
@@ -219,20 +220,22 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     }
   }
 
-  /** A call of one rank, at which something is to go wrong. */
+  /** Selects the fault that happens at one call of a rank. */
   public final class AtCall extends AtCopy {
     private AtCall(int rank, int number) {
       super(rank, number, Fault.Kind.CALL);
     }
 
-    /** The rank leaves the call out; the others make it. What it calls next meets them there. */
+    /**
+     * Skips the call on this rank. The other ranks make it, and meet this rank's next call there.
+     */
     public void drop() {
       plan("drop()", calls -> Fault.Verdict.DROP);
     }
 
     /**
-     * The rank asks for one element less than the others. A barrier, which has none, becomes an
-     * all-reduce.
+     * Makes the rank ask for one element less than the others. A barrier, which has no elements,
+     * becomes an all-reduce.
      */
     public void mismatch() {
       plan("mismatch()", calls -> Fault.Verdict.MISMATCH);

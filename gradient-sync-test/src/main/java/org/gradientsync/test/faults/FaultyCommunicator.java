@@ -12,9 +12,9 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
- * A communicator around a communicator, with the planned faults in its collectives. Messages
- * between two ranks and {@link #split} are passed on and not counted; the communicators that a
- * split makes are counted with this one.
+ * Wraps a communicator and injects the planned faults into its collectives. It passes on messages
+ * between two ranks and {@link #split} without counting them. The communicators that a split
+ * creates share this one's counts.
  */
 final class FaultyCommunicator implements Communicator {
   private final Communicator communicator;
@@ -145,7 +145,7 @@ final class FaultyCommunicator implements Communicator {
       case MAKE -> call.run();
       case MISMATCH -> mismatched.run();
       case DROP -> {
-        // the others wait for this rank, or meet it in its next call
+        // the others wait for this rank, or meet its next call
       }
     }
   }
@@ -159,10 +159,10 @@ final class FaultyCommunicator implements Communicator {
     } else if (data instanceof LongBuffer || data instanceof DoubleBuffer) {
       size = Long.BYTES;
     }
-    return type.sizeInBytes() / size; // more than one in a ByteBuffer
+    return type.sizeInBytes() / size; // an element of a ByteBuffer has several bytes
   }
 
-  /** All but the last elements. */
+  /** Returns all but the last elements. */
   private static Buffer less(Buffer data, int elements) {
     if (data.remaining() < elements) {
       throw RankCalls.nothingLess(data);

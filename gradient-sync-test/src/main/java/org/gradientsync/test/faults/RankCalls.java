@@ -9,7 +9,7 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.test.faults.Fault.Kind;
 import org.gradientsync.test.faults.Fault.Verdict;
 
-/** Counts what one rank does, and injects the planned faults. */
+/** Counts the calls of one rank, and injects the planned faults. */
 final class RankCalls implements CallInterceptor {
   private final int rank;
   private final List<Fault> planned;
@@ -18,10 +18,10 @@ final class RankCalls implements CallInterceptor {
   private final AtomicInteger copies = new AtomicInteger();
 
   /**
-   * Counts from 0.
+   * Starts both counts at 0.
    *
-   * @param planned all faults of the test, also those that are planned later
-   * @param process whether the rank is a process of its own
+   * @param planned all faults of the test, including those planned later
+   * @param process whether the rank has its own process
    */
   RankCalls(int rank, List<Fault> planned, boolean process) {
     this.rank = rank;
@@ -33,7 +33,7 @@ final class RankCalls implements CallInterceptor {
     return process;
   }
 
-  /** The next collective call. */
+  /** Counts a collective call. */
   Verdict call() {
     return strike(Kind.CALL, calls.incrementAndGet());
   }
@@ -43,11 +43,14 @@ final class RankCalls implements CallInterceptor {
     return switch (call()) {
       case MAKE -> buffer;
       case MISMATCH -> oneLess(buffer);
-      case DROP -> null; // the others wait for this rank, or meet it in its next call
+      case DROP -> null; // the others wait for this rank, or meet its next call
     };
   }
 
-  /** A view that nobody closes: it takes no memory, and ends with the buffer. */
+  /**
+   * Returns a view without the last element. Nobody has to close it: it takes no memory, and is
+   * closed with the buffer.
+   */
   private static DeviceBuffer oneLess(DeviceBuffer buffer) {
     if (buffer.count() == 0) {
       throw nothingLess(buffer);
@@ -77,7 +80,7 @@ final class RankCalls implements CallInterceptor {
     for (Fault fault : planned) {
       if (fault.isAt(rank, kind, number)) {
         Verdict own = fault.strike(this);
-        verdict = own == Verdict.MAKE ? verdict : own; // late, and then something else
+        verdict = own == Verdict.MAKE ? verdict : own; // a delay may come with another fault
       }
     }
     return verdict;
@@ -87,7 +90,7 @@ final class RankCalls implements CallInterceptor {
     try {
       Thread.sleep(delay.toMillis());
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt(); // the call will notice
+      Thread.currentThread().interrupt(); // the call notices the interrupt
     }
     return Verdict.MAKE;
   }

@@ -1,13 +1,13 @@
 package org.gradientsync.test.faults;
 
-/** By which a rank that is a thread dies. An error, so that training code does not catch it. */
+/** Ends a rank that is a thread. It is an error so that training code does not catch it. */
 public final class RankDiedError extends Error {
   private static final long serialVersionUID = 1L;
 
   /**
-   * An error.
+   * Creates an error.
    *
-   * @param message which rank
+   * @param message names the rank
    */
   public RankDiedError(String message) {
     super(message);

@@ -2,7 +2,7 @@ package org.gradientsync.test.faults;
 
 import java.io.IOException;
 
-/** What a process has to know that mpirun started as one rank. */
+/** Identifies and ends a process that mpirun started as one rank. */
 final class RankProcess {
   private static final String OWN = own();
 
@@ -13,22 +13,22 @@ final class RankProcess {
     return rank != null ? rank : System.getenv("PMIX_RANK");
   }
 
-  /** Whether this process may be a certain rank; true if mpirun has not said which one it is. */
+  /** Returns whether this process may be a certain rank; true if mpirun has not set its rank. */
   static boolean mayBe(int rank) {
     return OWN == null || OWN.equals(Integer.toString(rank));
   }
 
-  /** Ends this process as {@code kill -9} does: no hook runs, and nothing is given back. */
+  /** Ends this process as {@code kill -9} does: no shutdown hook runs, and nothing is released. */
   static void kill() {
     try {
       new ProcessBuilder("kill", "-9", Long.toString(ProcessHandle.current().pid()))
           .start()
           .waitFor();
     } catch (IOException e) {
-      // there is no such program here
+      // no such program on this machine
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
-    Runtime.getRuntime().halt(137); // nearly the same
+    Runtime.getRuntime().halt(137); // the closest that the JVM offers
   }
 }

@@ -1,2 +1,2 @@
-/** Faults on purpose, for tests of training code: {@link org.gradientsync.test.faults.Faults}. */
+/** Fault injection for tests of training code: {@link org.gradientsync.test.faults.Faults}. */
 package org.gradientsync.test.faults;

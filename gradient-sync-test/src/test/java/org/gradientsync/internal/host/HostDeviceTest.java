@@ -3,7 +3,7 @@ package org.gradientsync.internal.host;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.test.contract.DeviceBufferContract;
 
-/** The buffer contract for host memory. */
+/** Runs the buffer contract on host memory. */
 class HostDeviceTest extends DeviceBufferContract {
   @Override
   protected BackendDevice openDevice() {

@@ -4,8 +4,8 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.test.contract.DeviceBufferContract;
 
 /**
- * The buffer contract over memory in many small segments, as large buffers have it in few large
- * ones.
+ * Runs the buffer contract on memory in many small segments. Large buffers have a few large
+ * segments.
  */
 class SegmentedBufferTest extends DeviceBufferContract {
   @Override

@@ -1,6 +1,6 @@
 package org.gradientsync.test.contract;
 
-/** The contract of gradient buckets, with ranks as threads. */
+/** Runs the bucket contract with ranks as threads. */
 class LocalBucketsTest extends BucketsContract {
   @Override
   protected RankRunner runner() {

@@ -1,6 +1,6 @@
 package org.gradientsync.test.contract;
 
-/** The communicator contract, with ranks as threads. */
+/** Runs the communicator contract with ranks as threads. */
 class LocalCommunicatorTest extends CommunicatorContract {
   @Override
   protected RankRunner runner() {

@@ -1,6 +1,6 @@
 package org.gradientsync.test.contract;
 
-/** The compression contract, with ranks as threads. */
+/** Runs the compression contract with ranks as threads. */
 class LocalCompressionTest extends CompressionContract {
   @Override
   protected RankRunner runner() {

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Ranks that are threads and wait for each other. */
+/** Runs the deadlock contract with ranks as threads, and tests the cases that need threads. */
 class LocalDeadlockTest extends DeadlockContract {
   private static final int RANKS = 4;
 
@@ -24,7 +24,10 @@ class LocalDeadlockTest extends DeadlockContract {
     return new LocalRunner(2, 5); // each test takes a second
   }
 
-  /** Under mpirun other tests have made calls from other threads, so this is only here. */
+  /**
+   * Only with threads: under mpirun, other tests have already made calls, which changes the numbers
+   * in the table.
+   */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void communicatorsAreCalledInDifferentOrders(boolean pairs) {
@@ -51,7 +54,7 @@ class LocalDeadlockTest extends DeadlockContract {
                 text.contains("barrier(), call=1 of communicator 2, waits for rank 1"), text);
             assertTrue(text.contains(" of communicator 3, waits for rank 0"), text);
           }
-          sync.communicator().barrier(); // the others are as they were
+          sync.communicator().barrier(); // the parent communicator still works
         });
   }
 
@@ -78,7 +81,7 @@ class LocalDeadlockTest extends DeadlockContract {
         });
   }
 
-  /** Two groups of one split, and the group of both. */
+  /** The cycle goes through both groups of a split and the communicator of all ranks. */
   @Test
   void aCircleGoesThroughGroupsOfOneSplit() {
     LocalRanks.run(
@@ -100,7 +103,7 @@ class LocalDeadlockTest extends DeadlockContract {
         });
   }
 
-  /** The most that fit into a probe. */
+  /** A probe holds 16 ranks at most. */
   @Test
   void sixteenRanksWaitInARing() {
     int ranks = 16;

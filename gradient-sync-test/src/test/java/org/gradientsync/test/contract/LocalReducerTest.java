@@ -11,7 +11,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 
-/** The reducer contract, with ranks as threads. */
+/** Runs the reducer contract with ranks as threads. */
 class LocalReducerTest extends ReducerContract {
   @Override
   protected RankRunner runner() {
@@ -19,7 +19,8 @@ class LocalReducerTest extends ReducerContract {
   }
 
   /**
-   * Each rank has room for a chunk from each other one, so chunks of full size would be half a GiB.
+   * Each rank has room for a chunk from every other rank. With chunks of full size that would be
+   * half a GiB.
    */
   @Test
   void manyRanksTakeLittleMemoryForSmallBuffers() {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.mockito.MockMakers;
 
-/** Faults as a parameter of a test, and what the extension says at its end. */
+/** Tests Faults as a test parameter, and the check at the end of each test. */
 @ExtendWith(Faults.class)
 class FaultsParameterTest {
   private static final Set<Faults> given = new HashSet<>();
@@ -57,6 +57,6 @@ class FaultsParameterTest {
     assertTrue(e.getMessage().contains("onRank(1).atCall(2).drop()"), e.getMessage());
     assertTrue(
         e.getSuppressed()[0].getMessage().contains("onRank(0).atCall(1).die()"), e.getMessage());
-    assertDoesNotThrow(() -> registered.afterEach(context)); // both plans are forgotten
+    assertDoesNotThrow(() -> registered.afterEach(context)); // both plans have been cleared
   }
 }

@@ -38,7 +38,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Each fault, and what it does to the rank that has it and to the others. */
+/** Tests what each fault does to its rank and to the others. */
 @Timeout(120)
 class FaultsTest {
   private static final Duration SHORT = Duration.ofMillis(300);
@@ -46,7 +46,7 @@ class FaultsTest {
 
   @RegisterExtension final Faults faults = new Faults();
 
-  /** What one rank does with a buffer that holds {1, 2, 3}. */
+  /** Runs on each rank, with a buffer that holds {1, 2, 3}. */
   private interface Body {
     void run(GradientSync sync, DeviceBuffer buffer) throws Exception;
   }
@@ -118,7 +118,7 @@ class FaultsTest {
         (sync, buffer) -> {
           sync.average(buffer);
           if (sync.rank() == 1) {
-            sync.average(buffer); // is not made
+            sync.average(buffer); // dropped
             assertArrayEquals(OWN, contents(buffer));
             lost.await();
             return;
@@ -145,7 +145,7 @@ class FaultsTest {
           e = assertThrows(MismatchedCallException.class, () -> sync.broadcast(buffer, 1));
           assertTrue(e.getMessage().contains("rank 0: broadcast(FLOAT32[2]"), e.getMessage());
           assertArrayEquals(OWN, contents(buffer));
-          sync.allReduce(buffer, ReduceOp.SUM); // all can go on
+          sync.allReduce(buffer, ReduceOp.SUM); // both ranks can go on
           assertArrayEquals(new float[] {2, 4, 6}, contents(buffer));
         });
   }
@@ -215,7 +215,7 @@ class FaultsTest {
         (sync, buffer) -> {
           if (sync.rank() == 0) {
             assertThrows(IllegalArgumentException.class, () -> sync.average(buffer));
-            sync.close(); // as the end of a try does
+            sync.close(); // as try-with-resources does
             return;
           }
           RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
@@ -229,7 +229,7 @@ class FaultsTest {
     faults.onRank(0).atCopy(3).delay(Duration.ofMillis(1));
     run(
         1,
-        (sync, buffer) -> { // which has been copied to once
+        (sync, buffer) -> { // the buffer was copied to once before
           sync.average(buffer);
           sync.average(buffer);
           float[] values = new float[3];
@@ -249,7 +249,7 @@ class FaultsTest {
         1,
         (sync, buffer) -> {
           buffer.close();
-          sync.average(buffer); // or it would throw
+          sync.average(buffer); // throws if it is not dropped
         });
   }
 
@@ -289,13 +289,13 @@ class FaultsTest {
         .build();
   }
 
-  /** Training code that knows nothing of faults: each step has three calls and four copies. */
+  /** Trains without knowing about faults. Each step has three calls and four copies. */
   private static void train(GradientSync sync, boolean overlap, IntConsumer doing) {
     try (GradientBuckets buckets = twoBuckets(sync, overlap);
         DeviceBuffer a = sync.allocate(DataType.FLOAT32, 10);
         DeviceBuffer b = sync.allocate(DataType.FLOAT32, 10)) {
       doing.accept(0);
-      buckets.broadcast(List.of(a, b), 0); // one call
+      buckets.broadcast(List.of(a, b), 0); // counts as one call
       for (int step = 1; step <= 2; step++) {
         doing.accept(step);
         for (int parameter = 1; parameter >= 0; parameter--) {
@@ -314,7 +314,7 @@ class FaultsTest {
     }
   }
 
-  /** What rank 1 was doing when the planned fault came, in unchanged training code. */
+  /** Returns which step rank 1 was in when the planned fault happened, 0 before the first. */
   private int failedAt(boolean overlap) {
     AtomicInteger last = new AtomicInteger();
     GradientSyncException e =
@@ -425,7 +425,7 @@ class FaultsTest {
     faults.onRank(0).atCopy(4).deviceError("ECC");
     run(
         1,
-        (sync, buffer) -> { // which has been copied to once
+        (sync, buffer) -> { // the buffer was copied to once before
           ByteBuffer memory = ByteBuffer.allocateDirect(8).order(ByteOrder.nativeOrder());
           try (DeviceBuffer wrapped = sync.wrap(DataType.FLOAT32, memory)) {
             assertThrows(
@@ -437,7 +437,7 @@ class FaultsTest {
         });
   }
 
-  /** A collective of a communicator, on two ranks. */
+  /** Returns each collective of a communicator, for two ranks. */
   private static List<Consumer<Communicator>> collectives() {
     return List.of(
         Communicator::barrier,
@@ -486,7 +486,7 @@ class FaultsTest {
           Communicator c = sync.communicator();
           collectives().forEach(collective -> collective.accept(c));
           int[] sum = {1};
-          c.allReduce(IntBuffer.wrap(sum), ReduceOp.SUM); // the first that is made
+          c.allReduce(IntBuffer.wrap(sum), ReduceOp.SUM); // the first call that is not dropped
           assertEquals(2, sum[0]);
         });
   }
@@ -531,7 +531,7 @@ class FaultsTest {
         "planned faults were never reached: onRank(0).atCall(2).drop() (the rank made 1 calls and 0"
             + " copies), onRank(3).atCopy(1).delay(PT0.3S) (no sync of that rank has these faults)",
         e.getMessage());
-    assertDoesNotThrow(own::requireReached); // the plan is forgotten
+    assertDoesNotThrow(own::requireReached); // the plan has been cleared
   }
 
   @Test

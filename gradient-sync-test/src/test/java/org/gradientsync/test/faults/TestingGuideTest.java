@@ -18,7 +18,7 @@ import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** The code of docs/testing-your-training.md: that it compiles, and does what the page says. */
+/** Compiles and runs the code of docs/testing-your-training.md. */
 class TestingGuideTest {
   private static final String PAGE = "../docs/testing-your-training.md";
   private static final String THIS =

@@ -20,7 +20,7 @@ import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.FakeGpu;
 import org.junit.jupiter.api.Test;
 
-/** Memory that is closed here while others have it mapped. */
+/** Tests closing memory that other ranks have mapped. */
 class DeferredFreesTest {
   private static final long ADDRESS = 0x7000;
   private static final long OTHER = 0x8000;

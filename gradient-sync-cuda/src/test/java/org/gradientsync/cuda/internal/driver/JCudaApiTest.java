@@ -29,11 +29,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * The way through JCuda, in a process of its own whose driver is a library that fails in each call:
- * what the codes become, also where the program lets JCuda throw exceptions.
+ * Tests which exceptions JCuda's error codes become, also in programs that let JCuda throw. Runs in
+ * its own process, with a fake driver library that returns the codes below.
  */
 class JCudaApiTest {
-  /** What the driver's calls return, all that are made here. */
+  /** The result of each driver call. */
   private static final Map<String, Integer> DRIVER =
       new TreeMap<>(
           Map.ofEntries(
@@ -41,7 +41,7 @@ class JCudaApiTest {
               Map.entry("cuStreamQuery", CudaApi.NOT_READY),
               Map.entry("cuEventQuery", CudaApi.NOT_READY),
               Map.entry("cuPointerGetAttribute", 1), // invalid value
-              Map.entry("cuCtxEnablePeerAccess", 704), // enabled already
+              Map.entry("cuCtxEnablePeerAccess", 704), // already enabled
               Map.entry("cuMemAlloc_v2", CudaApi.OUT_OF_MEMORY),
               Map.entry("cuCtxSetCurrent", 700),
               Map.entry("cuGraphLaunch", 719),
@@ -86,7 +86,7 @@ class JCudaApiTest {
     ProcessBuilder builder =
         new ProcessBuilder(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Djava.io.tmpdir=" + folder, // for JCuda's natives
+            "-Djava.io.tmpdir=" + folder, // JCuda unpacks its natives there
             "-cp",
             System.getProperty("java.class.path"),
             Program.class.getName(),
@@ -127,7 +127,7 @@ class JCudaApiTest {
     }
   }
 
-  /** What it prints; the JVM's own warnings go elsewhere. */
+  /** Returns the program's output, without the JVM's own warnings. */
   private String output(ProcessBuilder builder) throws IOException, InterruptedException {
     Path errors = folder.resolve("errors");
     Process process = builder.redirectError(errors.toFile()).start();
@@ -144,7 +144,6 @@ class JCudaApiTest {
     }
   }
 
-  /** Makes each call once. */
   static final class Program {
     private static final List<String> lines = new ArrayList<>();
 

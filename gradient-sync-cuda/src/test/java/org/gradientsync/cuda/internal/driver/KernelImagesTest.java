@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The kernels that the build has compiled. */
+/** Tests the kernels that the build has compiled. */
 class KernelImagesTest {
   private final CudaApi api = mock(CudaApi.class);
 

@@ -14,7 +14,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import org.junit.jupiter.api.Test;
 
-/** The folder that JCuda unpacks its natives to. */
+/** Tests the folder to which JCuda unpacks its natives. */
 class NativeFolderTest {
   private static final String BEFORE = System.getProperty("java.io.tmpdir");
 

@@ -12,9 +12,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How syncs share a GPU. */
+/** Tests how syncs share a GPU. */
 class PeerBudgetTest {
-  // Numbers that no other test's GPUs have: the shares are the process's.
+  // Shares belong to the process, so these GPU numbers differ from those of all other tests.
   private static final int GPU = 1001;
   private static final int OTHER = 1002;
 
@@ -27,7 +27,7 @@ class PeerBudgetTest {
     }
   }
 
-  /** Parts of an SM that a kernel's block takes, of {@link #WHOLE}. */
+  /** The share of an SM that one block of a kernel takes, in parts of {@link #WHOLE}. */
   private enum Kernel {
     TWO_SHOT(2),
     TWO_SHOT_UNROLLED(3),
@@ -42,7 +42,7 @@ class PeerBudgetTest {
 
   private static final int WHOLE = 6;
 
-  /** Where a GPU puts blocks: on the SMs that have the most room. */
+  /** Places blocks as a GPU does: on the SM with the most room. */
   private static void launch(int[] room, Kernel kernel, int place) {
     int blocks = PeerBudget.blocks(place, WHOLE / kernel.parts, room.length);
     for (int i = 0; i < blocks; i++) {
@@ -55,7 +55,7 @@ class PeerBudgetTest {
     }
   }
 
-  /** All kernels of several syncs at once, whichever of them come first. */
+  /** All kernels of several syncs must fit at once, in any order of launch. */
   @ParameterizedTest
   @ValueSource(ints = {132, 108, 80, 72})
   void allSyncsKernelsFitTogether(int sms) {

@@ -4,7 +4,7 @@ import org.gradientsync.cuda.GpuRunner;
 import org.gradientsync.test.contract.CompressionContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** The compression contract for {@code peer}, whose kernels convert. */
+/** Runs the compression contract with {@code peer}, whose kernels convert. */
 class PeerCompressionOnGpu extends CompressionContract {
   @Override
   protected RankRunner runner() {

@@ -22,8 +22,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Ranks of {@code peer} that cannot meet because some wait on the host and others for their GPU. No
- * time-out ends these waits: it is longer than the test may take.
+ * Tests calls of {@code peer} that cannot meet, because some ranks wait on the host and others for
+ * their GPU. The time-out is longer than the test, so it cannot end these waits.
  */
 @Timeout(60)
 class PeerFaultsOnGpu {
@@ -35,7 +35,7 @@ class PeerFaultsOnGpu {
     return Arrays.stream(new GpuRunner(PeerReducer.NAME).sizes()).filter(n -> n > 1);
   }
 
-  /** What the odd one does while the others average. */
+  /** What the last rank does while the others reduce. */
   private interface Odd {
     void call(GradientSync sync, DeviceBuffer known, DeviceBuffer fresh);
   }
@@ -94,7 +94,7 @@ class PeerFaultsOnGpu {
           sync.average(known);
           sync.allReduce(known, ReduceOp.SUM);
           try (CudaGraph graph = known.stream().endCapture()) {
-            sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
+            sync.barrier(); // on a shared GPU, graph creation may wait for another rank's kernel
             for (int i = 0; i < 3; i++) {
               graph.launch(known.stream());
             }
@@ -170,11 +170,11 @@ class PeerFaultsOnGpu {
           known.copyTo(new float[COUNT]);
           sync.barrier();
           if (sync.rank() == ranks - 1) {
-            Thread.sleep(3000); // in user code
+            Thread.sleep(3000); // as if in user code
             assertThrows(
                 RankLostException.class,
                 () -> {
-                  // What the others had sent before they gave up may be enough for the first.
+                  // The first call may succeed with what the others sent before they gave up.
                   sync.average(known);
                   known.copyTo(new float[COUNT]);
                   sync.average(known);

@@ -36,14 +36,15 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * The kernels of {@code peer} that look for NaN and infinities: threads of one JVM, at least two,
- * which share a GPU if there is only one.
+ * Tests the kernels of {@code peer} that look for NaN and infinities. At least two ranks run as
+ * threads, and share a GPU if there is only one.
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class PeerFiniteOnGpu {
   private static final int COUNT = 300_007;
-  private static final int WHOLE = 300_016; // vectors of each type, which may go at once
+  // whole vectors of each type, which may take another kernel
+  private static final int WHOLE = 300_016;
   private static final String MODEL = "model";
 
   private static final List<DataType> TYPES =
@@ -83,7 +84,7 @@ class PeerFiniteOnGpu {
           for (ReduceOp op : List.of(ReduceOp.AVERAGE, ReduceOp.MAX)) {
             find(sync, type, 0, COUNT, op);
             find(sync, type, 0, WHOLE, op);
-            find(sync, type, 1 + sync.rank() % 3, COUNT, op); // begins where vectors do not
+            find(sync, type, 1 + sync.rank() % 3, COUNT, op); // not aligned to vectors
           }
         });
   }
@@ -100,11 +101,11 @@ class PeerFiniteOnGpu {
         });
   }
 
-  /** With an element that is not finite at one index of one rank, and with none. */
+  /** Reduces with a non-finite element on one rank, and with none. */
   private static void find(GradientSync sync, DataType type, int first, int count, ReduceOp op) {
     try (DeviceBuffer whole = sync.allocate(type, count + first)) {
       DeviceBuffer gradient = whole.slice(first, count).named("w");
-      sync.allReduce(gradient, op); // zeros
+      sync.allReduce(gradient, op); // all elements are zero
       requireBits(sync, gradient, op == ReduceOp.AVERAGE ? ReduceOp.SUM : op);
       assertDoesNotThrow(() -> reduce(sync, gradient, op, -1));
       int[] indices = {0, 1, count / 2, count / 2 + 1, count - 2, count - 1};
@@ -122,7 +123,7 @@ class PeerFiniteOnGpu {
     }
   }
 
-  /** These kernels are compiled apart, so they could also add up wrongly. */
+  /** These kernels are compiled separately, so check their sums, too. */
   private static void requireBits(GradientSync sync, DeviceBuffer gradient, ReduceOp op) {
     DataType type = gradient.type();
     int count = (int) gradient.count();
@@ -143,7 +144,7 @@ class PeerFiniteOnGpu {
     assertEquals(-1, expected.mismatch(actual), () -> type + ", " + op);
   }
 
-  /** Of which a few can be added up without rounding, in all types. */
+  /** Returns small numbers, whose sums are exact in all types. */
   private static int number(int rank, int index) {
     return (index * 7 + rank * 13) % 61;
   }
@@ -172,7 +173,7 @@ class PeerFiniteOnGpu {
     gradient.copyTo(Numbers.memory(gradient.type(), (int) gradient.count()));
   }
 
-  /** The largest numbers, which are finite though their sums need not be. */
+  /** Returns the largest numbers of a type. They are finite, even if their sums are not. */
   private static ByteBuffer values(DataType type, int count, int bad) {
     ByteBuffer values = Numbers.memory(type, count);
     for (int i = 0; i < count; i++) {
@@ -232,7 +233,7 @@ class PeerFiniteOnGpu {
             stream.beginCapture();
             sync.average(gradient);
             try (CudaGraph graph = stream.endCapture()) {
-              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
+              sync.barrier(); // on a shared GPU, graph creation may wait for another rank's kernel
               for (int replay = 0; replay < 3; replay++) {
                 gradient.copyFrom(values(DataType.FLOAT32, 1_000, -1));
                 graph.launch(stream);

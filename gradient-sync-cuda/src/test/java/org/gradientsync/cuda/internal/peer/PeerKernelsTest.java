@@ -16,9 +16,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The kernels that the build has compiled, against those that the library uses. */
+/** Compares the compiled kernels with those that the library uses. */
 class PeerKernelsTest {
-  /** The modules that this library loads, and the kernels that it takes from each. */
+  /** Returns the modules that the library loads, with the kernels it uses from each. */
   private static Map<String, TreeSet<String>> used() {
     Map<String, TreeSet<String>> used = new TreeMap<>();
     used.put("peer_depart", new TreeSet<>(List.of("depart")));
@@ -62,7 +62,7 @@ class PeerKernelsTest {
   void theKernelsOfTheTableAreThoseThatAreUsed(int capability) {
     for (Map.Entry<String, TreeSet<String>> module : used().entrySet()) {
       String image = module.getKey() + KernelImages.suffix(capability);
-      String mark = image.endsWith(".ptx") ? ".entry " : "\0.text."; // sections of machine code
+      String mark = image.endsWith(".ptx") ? ".entry " : "\0.text."; // a section of machine code
       TreeSet<String> kernels = new TreeSet<>();
       String[] parts = read(image).split(mark.replace(".", "\\."));
       for (int i = 1; i < parts.length; i++) {

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.mockito.ArgumentCaptor;
 import org.mockito.Mockito;
 
-/** What lies where in a mailbox, computed again from the loops of the kernels. */
+/** Tests the layout of a mailbox against the loops of the kernels. */
 class PeerLayoutTest {
   private static final String SOURCE =
       source("protocol.cuh")
@@ -42,7 +42,7 @@ class PeerLayoutTest {
           + source("chunks.cuh")
           + source("peer.cuh");
   private static final String SOURCE_OF_OPS = source("arithmetic.cuh");
-  private static final int ROUND = constant("LINE") * 4 - 4; // vectors of data in four lines
+  private static final int ROUND = constant("LINE") * 4 - 4; // data vectors in four lines
   private static final int ROUND_STRIDE = constant("LINE") * 4;
   private static final int SLOTS = constant("SLOTS");
   private static final long[] COUNTS = {
@@ -97,7 +97,7 @@ class PeerLayoutTest {
     return (a + b - 1) / b;
   }
 
-  /** Vectors that a block of a chunked algorithm handles at once. */
+  /** Returns how many vectors a block of a chunked algorithm handles at once. */
   private static long batch(PeerAlgorithm algorithm, DataType type) {
     return (long) constant("WORKERS") * algorithm.batch(type);
   }
@@ -106,19 +106,19 @@ class PeerLayoutTest {
     return up(count, 16 / type.sizeInBytes());
   }
 
-  /** The head as the compiler lays out struct Mailbox. */
+  /** Returns the size of struct Mailbox as the compiler lays it out. */
   private static long head() {
     int ranks = constant("MAX_RANKS");
     return 4096 + 4096 + 2L * constant("MAX_BLOCKS") * ranks * Long.BYTES;
   }
 
-  /** Where the kernel's staging ends, in bytes after the beginning of the algorithm's staging. */
+  /** Returns where the kernel's staging area ends, in bytes from its start. */
   private static long used(PeerLayout layout, PeerAlgorithm algorithm, int ranks) {
     long stride = layout.stride(algorithm);
     long parts =
         switch (algorithm) {
           case ONE_SHOT, BROADCAST, TWO_SHOT, TWO_SHOT_UNROLLED ->
-              2L * ranks; // both parities, or both halves
+              2L * ranks; // two parities or two halves
           case STREAM, STREAM_FEW_CTAS -> (long) SLOTS * (ranks - 1);
           case STAGED -> 2L * SLOTS * (ranks - 1); // contributions and results
         };
@@ -180,7 +180,9 @@ class PeerLayoutTest {
         bounds.stream().distinct().sorted().toList());
   }
 
-  /** The fields of a struct of protocol.cuh with their offsets, as a compiler lays them out. */
+  /**
+   * Returns the fields of a struct in protocol.cuh with their offsets, as a compiler lays them out.
+   */
   private static List<String> fields(String struct) {
     List<String> fields = new ArrayList<>();
     long at = 0;
@@ -248,7 +250,7 @@ class PeerLayoutTest {
             "rank=2",
             "ranks=3",
             "batches=6",
-            "aligned=5", // 0x20 and 0x40 are, 0x38 is not
+            "aligned=5", // 0x20 and 0x40 are aligned, 0x38 is not
             "op=4",
             "root=1",
             "found=" + 0x66,
@@ -274,7 +276,7 @@ class PeerLayoutTest {
           buffer.elementsNamed(element -> element % 2 == 0 ? "layer[" + element + "]" : "");
           names.add(7, buffer);
           try (PeerFinite finite = new PeerFinite(device, progress, 2)) {
-            finite.check(group, names); // nothing yet
+            finite.check(group, names); // nothing has been found yet
             sync.barrier();
             ByteBuffer found = progress.found();
             long index = (1L << 42) + 5;
@@ -282,15 +284,15 @@ class PeerLayoutTest {
             assertEquals("end@" + found.capacity(), fields.get(3));
             int places = constant("FINDINGS");
             assertEquals(PeerProgress.FINDINGS, places);
-            // Rank 0 has found something in calls 11, 12 and 13; the GPUs have ended 10, then 11,
-            // ...
+            // Rank 0 has found elements in calls 11, 12 and 13. The GPUs finish call 10, then 11,
+            // and so on.
             for (int call = 11; call < 14; call++) {
               put(found, fields.get(0), call % places, 7L << constant("INDEX_BITS") | index + call);
               put(found, fields.get(1), call % places, sync.rank() == 0 ? call : 0);
             }
             put(found, fields.get(2), 0, 10);
             sync.barrier();
-            finite.check(group, names); // the other rank is further than this one's GPU
+            finite.check(group, names); // the other rank is ahead of this rank's GPU
             for (int call = 11; call < 14; call++) {
               put(found, fields.get(2), 0, call);
               NotFiniteException e =
@@ -300,7 +302,7 @@ class PeerLayoutTest {
               line += at % 2 == 0 ? " (layer[" + at + "])" : "";
               assertEquals(
                   "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
-              finite.check(group, names); // once
+              finite.check(group, names); // reported only once
             }
             sync.barrier();
           }
@@ -412,7 +414,7 @@ class PeerLayoutTest {
             String what = algorithm + " " + type + "[" + count + "] of " + ranks + ": " + blocks;
             assertTrue(blocks >= 1 && blocks <= Math.min(most, 512), what);
             if (blocks > 1) {
-              // Each has something to do.
+              // Each block has work to do.
               boolean all =
                   algorithm == PeerAlgorithm.ONE_SHOT || algorithm == PeerAlgorithm.BROADCAST;
               long vectors = all ? vectors(type, count) : up(vectors(type, count), ranks);

@@ -20,10 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/**
- * The bits of {@code peer} with more ranks than there may be GPUs: threads of one JVM, up to two to
- * a GPU.
- */
+/** Tests the bits of {@code peer} with many ranks: threads of one JVM, up to two per GPU. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class PeerManyRanksOnGpu {

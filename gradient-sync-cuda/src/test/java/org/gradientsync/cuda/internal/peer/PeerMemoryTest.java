@@ -28,10 +28,10 @@ import org.gradientsync.internal.matching.NodeMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Whether ranks reach each other's memory, and how it is mapped. */
+/** Tests whether ranks can reach each other's memory, and how they map it. */
 @Timeout(60)
 class PeerMemoryTest {
-  /** As if every rank were a process. */
+  /** Opens memory as if each rank had its own process. */
   private static PeerMemory openAsProcess(Rank rank) {
     return PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true, 1000 + rank.rank());
   }
@@ -121,7 +121,7 @@ class PeerMemoryTest {
   void ranksOfOneProcessUseTheAddressesThemselves() {
     long[] addresses = new long[3];
     PeerRanks.run(
-        3, // 0 and 2 on the same GPU
+        3, // ranks 0 and 2 use the same GPU
         rank -> {
           try (PeerMemory memory =
                   PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true);
@@ -162,7 +162,7 @@ class PeerMemoryTest {
             verify(api, times(2)).importMemory(any());
             memory.unmap(part);
             verify(api, times(1)).closeImport(whole[peer].address());
-            memory.share(buffer.address()); // and once more after it was given up
+            memory.share(buffer.address()); // again, after it was unmapped
             verify(api, times(3)).importMemory(any());
             assertEquals(2, rank.gpu().holds().get("import"));
             assertNotNull(other);
@@ -222,7 +222,7 @@ class PeerMemoryTest {
                     unmapFlags,
                     new PeerLayout(2)));
     assertEquals(reason, e.getMessage());
-    memory.communicator().barrier(); // by now all have given up
+    memory.communicator().barrier(); // by now all ranks have given up
     rank.device().allocate(DataType.INT32, 1).close();
     assertEquals(before, rank.gpu().holds());
   }

@@ -4,7 +4,7 @@ import org.gradientsync.cuda.GpuRunner;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 
-/** The reducer contract for {@code peer} on real GPUs. */
+/** Runs the reducer contract with {@code peer} on real GPUs. */
 class PeerOnGpu extends ReducerContract {
   @Override
   protected RankRunner runner() {

@@ -22,12 +22,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The bits of calls that overlap with other work, by the algorithm {@code stream_few_ctas}. */
+/**
+ * Tests the bits of calls that overlap with other work, with the algorithm {@code stream_few_ctas}.
+ */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
 class PeerOverlappedOnGpu {
   private static final int[] COUNTS = {1, 13, 1009, 100_000, 300_007, 2_500_003};
-  private static final int CALLS = 3; // each finds what the one before has left
+  private static final int CALLS = 3; // each call finds what the previous one left behind
 
   IntStream sizes() {
     return GpuRunner.peerSizes(8).filter(n -> n > 1);
@@ -38,7 +40,7 @@ class PeerOverlappedOnGpu {
         b ->
             b.device("cuda")
                 .reducer("peer")
-                .set("dev.peer.algorithm", "stream") // however small
+                .set("dev.peer.algorithm", "stream") // for all sizes
                 .set("overlap.sms", sms)
                 .timeout(Duration.ofSeconds(20));
     LocalRanks.run(
@@ -71,7 +73,7 @@ class PeerOverlappedOnGpu {
         });
   }
 
-  /** As many blocks as there may be, and one. */
+  /** From one block to the maximum. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void withAnyNumberOfSms(int ranks) {

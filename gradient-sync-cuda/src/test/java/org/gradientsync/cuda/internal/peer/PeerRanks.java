@@ -13,16 +13,16 @@ import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 import org.gradientsync.spi.Timeouts;
 
-/** Ranks that are threads, each with a fake GPU of its own. */
+/** Runs ranks as threads, each with its own fake GPU. */
 final class PeerRanks {
   private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
-  /** Rank 0 has the first, rank 1 the second, rank 2 the first again, and so on. */
+  /** Rank 0 uses the first GPU, rank 1 the second, rank 2 the first again, and so on. */
   static final int GPUS = 2;
 
   private PeerRanks() {}
 
-  /** What one rank has: ranks to test with, and all ranks, which no test breaks. */
+  /** One rank: its group for the test, and a communicator of all ranks that no test breaks. */
   record Rank(ProcessGroup group, Communicator everybody, FakeGpu gpu, CudaDevice device) {
     int rank() {
       return group.rank();
@@ -38,7 +38,6 @@ final class PeerRanks {
     }
   }
 
-  /** What one rank does. */
   interface Task {
     void run(Rank rank) throws Exception;
   }

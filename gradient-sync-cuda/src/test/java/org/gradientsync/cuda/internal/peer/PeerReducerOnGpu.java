@@ -38,7 +38,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What {@code peer} promises beyond the contract of all reducers. */
+/** Tests what {@code peer} promises beyond the reducer contract. */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class PeerReducerOnGpu {
@@ -46,7 +46,7 @@ class PeerReducerOnGpu {
   private static final UnaryOperator<GradientSync.Builder> DEFAULTS = b -> b;
   private final GpuRunner gpus = new GpuRunner(PeerReducer.NAME);
 
-  /** A rank whose test has failed is not waited for. */
+  /** A short time-out, so that no rank waits long for one whose test has failed. */
   private final RankRunner runner =
       new RankRunner() {
         @Override
@@ -93,8 +93,8 @@ class PeerReducerOnGpu {
             }
             for (int count : new int[] {1, 7, 223, 224, 225, 4099, 65_536, 65_537}) {
               check(sync, type, op, count, 0, count);
-              check(sync, type, op, count + 20, 3 + sync.rank() % 2, count); // unlike alignment
-              // On even ranks at the beginning of a vector, and so perhaps another kernel.
+              check(sync, type, op, count + 20, 3 + sync.rank() % 2, count); // different alignments
+              // On even ranks aligned to a vector, so they may run another kernel.
               check(sync, type, op, count + 20, sync.rank() % 2 == 0 ? 16 : 3, count);
             }
           }
@@ -146,7 +146,7 @@ class PeerReducerOnGpu {
             a.copyFrom(Numbers.of(DataType.FLOAT32, sync.rank(), 0, count));
             b.copyFrom(Numbers.of(DataType.FLOAT32, sync.rank(), 9, count + 1));
             sync.average(odd ? b : a);
-            sync.average(odd ? b : a); // enqueued behind: must not run either
+            sync.average(odd ? b : a); // enqueued behind it, so it must not run either
             assertMismatch(
                 odd ? b : a,
                 "rank 0: allReduce(FLOAT32[100003], AVERAGE)",
@@ -204,7 +204,7 @@ class PeerReducerOnGpu {
           sync.average(buffer);
           RankLostException e = assertThrows(RankLostException.class, () -> await(buffer));
           assertTrue(e.getMessage().contains("gave up"), e.getMessage());
-          buffer.copyTo(new float[5000]); // what is there can still be had
+          buffer.copyTo(new float[5000]); // the data can still be read
         });
   }
 
@@ -236,7 +236,7 @@ class PeerReducerOnGpu {
             assertTrue(e.getMessage().contains("gave up"), e.getMessage());
           }
           assertThrows(RankLostException.class, () -> sync.average(buffer));
-          // The GPU is free: other work on it is done at once.
+          // The GPU is free: it runs other work at once.
           try (CudaDevice device =
                   TestDevices.open(CudaLibrary.api(), ((CudaDevice) sync.device()).ordinal());
               CudaBuffer other = device.allocate(DataType.FLOAT32, 10)) {
@@ -244,7 +244,7 @@ class PeerReducerOnGpu {
           }
           buffer.close();
           if (sync.rank() != last) {
-            Thread.sleep(2500); // so that the late one is not late for what comes next as well
+            Thread.sleep(2500); // so that the late rank is not late again
           }
         });
   }
@@ -296,12 +296,12 @@ class PeerReducerOnGpu {
             sync.allReduce(buffer, ReduceOp.SUM);
             sync.allReduce(buffer, ReduceOp.SUM);
             try (CudaGraph graph = buffer.stream().endCapture()) {
-              sync.barrier(); // on a shared GPU, to make a graph may wait for another rank's
+              sync.barrier(); // on a shared GPU, graph creation may wait for another rank's kernel
               buffer.copyFrom(Numbers.of(DataType.INT64, sync.rank(), 0, count));
               for (int i = 0; i < 3; i++) {
                 graph.launch(buffer.stream());
               }
-              sync.allReduce(buffer, ReduceOp.SUM); // the calls outside the graph count on
+              sync.allReduce(buffer, ReduceOp.SUM); // a call outside the graph still matches
               ByteBuffer expected = Numbers.reduced(DataType.INT64, ReduceOp.SUM, ranks, 0, count);
               for (int i = 0; i < count; i++) {
                 long sum = expected.getLong(8 * i);
@@ -348,7 +348,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  /** JCuda keeps the number behind an address to subclasses. */
+  /** JCuda shows an address's number only to subclasses. */
   private static final class Address extends CUdeviceptr {
     long value() {
       return getNativePointer() + getByteOffset();
@@ -369,7 +369,7 @@ class PeerReducerOnGpu {
               sync.average(buffer);
             }
             sync.barrier();
-            sync.allocate(DataType.FLOAT32, 1).close(); // looks for what is free by now
+            sync.allocate(DataType.FLOAT32, 1).close(); // frees what nobody maps any more
             sync.barrier();
             if (round == 2) {
               device.makeCurrent();
@@ -410,7 +410,7 @@ class PeerReducerOnGpu {
         });
   }
 
-  /** The kernels of both have to be on each GPU at once, whatever they take of it. */
+  /** The kernels of both syncs have to run on each GPU at the same time. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("sizes")
   void whatOneSyncWaitsForRunsWhileTheOtherWaits(int ranks) {
@@ -437,7 +437,7 @@ class PeerReducerOnGpu {
                 await(large);
               } else {
                 other.average(large);
-                await(large); // before it comes to what even ranks have enqueued first
+                await(large); // before it enqueues what even ranks enqueued first
                 sync.average(own);
               }
               stream.await();

@@ -47,7 +47,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Where {@code peer} is offered, and that nothing is left where building it fails. */
+/** Tests where {@code peer} is available, and that a failed creation leaks nothing. */
 @Timeout(60)
 class PeerReducerProviderTest {
   private final PeerReducerProvider provider = new PeerReducerProvider();
@@ -253,7 +253,7 @@ class PeerReducerProviderTest {
           assertTrue(measured > 0);
           nothingIsLeft(rank, before);
           if (rank.rank() == 0) {
-            // All algorithms are equally fast here, so the first is taken as far as it goes.
+            // All algorithms are equally fast, so the first one is used up to its largest size.
             PeerLayout layout = new PeerLayout(2);
             long most = layout.mostBytes(PeerAlgorithm.ONE_SHOT);
             String text = Files.readString(file);
@@ -278,7 +278,7 @@ class PeerReducerProviderTest {
     PeerRanks.run(
         2,
         rank -> {
-          // One shot wins at six sizes, two times five rounds each; then two_shot loses.
+          // One shot wins at six sizes, with two times five rounds each. Then two_shot loses.
           AtomicInteger calls = new AtomicInteger();
           doAnswer(c -> calls.getAndIncrement() / 5 == 12 ? 2f : 1f)
               .when(rank.gpu().api)
@@ -312,7 +312,7 @@ class PeerReducerProviderTest {
         2,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          // The mailbox is the first to be exported, the scratch memory is the second.
+          // The first export is the mailbox, the second the scratch memory.
           when(rank.gpu().api.exportMemory(anyLong()))
               .thenReturn(new byte[CudaApi.HANDLE_BYTES])
               .thenThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1));

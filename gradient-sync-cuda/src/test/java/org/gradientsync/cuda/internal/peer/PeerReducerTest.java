@@ -51,9 +51,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.mockito.InOrder;
 
-/**
- * What the host's side does: GPUs are simulated, and what kernels report is written by the tests.
- */
+/** Tests the host's side. The GPUs are fakes, and the tests write the reports of the kernels. */
 @Timeout(60)
 class PeerReducerTest {
   private static final int FAILURE = 8;
@@ -62,12 +60,11 @@ class PeerReducerTest {
   private static final int HEADERS = 40;
   private static final int STOPPED = 3;
 
-  /** One rank's part of a test. */
   private interface Body {
     void run(Rank rank, Reducer reducer, CudaBuffer buffer) throws Exception;
   }
 
-  /** Each rank with a small buffer that is registered as number 1. */
+  /** Runs ranks that have each registered a small buffer, as number 1. */
   private static void run(int ranks, Body body, String... settings) {
     run(ranks, body, false, settings);
   }
@@ -96,7 +93,7 @@ class PeerReducerTest {
         });
   }
 
-  /** What a kernel leaves; tags and calls of each rank. */
+  /** Writes a kernel's report, with the tag and call of each rank. */
   private static void report(Rank rank, long failure, long call, long[] calls, int[] tags) {
     ByteBuffer report = rank.gpu().report();
     for (int peer = 0; peer < calls.length; peer++) {
@@ -263,7 +260,7 @@ class PeerReducerTest {
         });
   }
 
-  /** A graph with a call of the buffer's. */
+  /** Captures a call on the buffer as a graph. */
   private static CudaGraph capture(Rank rank, Reducer reducer, CudaBuffer buffer) {
     CudaApi api = rank.gpu().api;
     CudaStream stream = buffer.stream();
@@ -304,7 +301,7 @@ class PeerReducerTest {
         });
   }
 
-  /** Another thread may find that all is done which has been launched so far. */
+  /** Another thread may find that all calls launched so far are done. */
   @Test
   void aCallIsNotDoneBeforeItIsLaunched() {
     run(
@@ -429,11 +426,11 @@ class PeerReducerTest {
           order.verify(api).launch(any(), same(DriverAccess.stream(stream).handle()));
           other.close();
           stream.close();
-          reducer.allReduce(buffer, ReduceOp.SUM); // the closed one is not asked any more
+          reducer.allReduce(buffer, ReduceOp.SUM); // must not use the closed stream
         });
   }
 
-  /** CUDA refuses that while the thread captures any stream. */
+  /** CUDA refuses these calls while the thread captures any stream. */
   @Test
   void aFirstCallMakesWhatItNeedsWhileAnotherStreamIsCaptured() {
     run(
@@ -452,7 +449,7 @@ class PeerReducerTest {
             InOrder order = inOrder(api);
             order.verify(api).captureMode(CudaApi.ANY_CALL);
             order.verify(api).exportMemory(large.address());
-            order.verify(api, atLeastOnce()).beginCapture(any()); // of a plan
+            order.verify(api, atLeastOnce()).beginCapture(any()); // for a plan
             order.verify(api).captureMode(1);
             order.verify(api).launch(any(), same(DriverAccess.stream(large.stream()).handle()));
             large.close();
@@ -460,7 +457,7 @@ class PeerReducerTest {
         });
   }
 
-  /** Large buffers of two streams, as buckets have them. */
+  /** Large buffers on two streams, as gradient buckets use them. */
   private static final class Buckets implements AutoCloseable {
     final CudaStream even;
     final CudaStream odd;
@@ -480,7 +477,6 @@ class PeerReducerTest {
       clearInvocations(rank.gpu().api);
     }
 
-    /** A call on each stream. */
     void averageBoth() {
       reducer.allReduce(a, ReduceOp.AVERAGE);
       reducer.allReduce(b, ReduceOp.AVERAGE);
@@ -495,7 +491,7 @@ class PeerReducerTest {
     }
   }
 
-  /** Also of streams that take turns, as buckets' do. */
+  /** The order also holds for streams that alternate, as gradient buckets use them. */
   @Test
   void overlappedCallsComeAfterTheOneBefore() {
     run(
@@ -529,7 +525,7 @@ class PeerReducerTest {
         });
   }
 
-  /** A call on another stream waits for an event behind the one before. */
+  /** Verifies that a call on another stream waits for an event behind the previous call. */
   private static void verifyAfterTheEnd(InOrder order, CudaApi api, CUstream before, CUstream now) {
     order.verify(api).record(any(), same(before));
     order.verify(api).streamWaitsFor(same(now), any());
@@ -544,7 +540,7 @@ class PeerReducerTest {
           try (Buckets buckets = new Buckets(rank, reducer)) {
             buckets.averageBoth();
             reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            buckets.even.close(); // the last call's
+            buckets.even.close(); // the stream of the last call
             buckets.odd.close();
             fail(rank, () -> reducer.allReduce(buffer, ReduceOp.SUM));
             reducer.close();
@@ -553,7 +549,7 @@ class PeerReducerTest {
         true);
   }
 
-  /** The GPU reports a time-out, and a call throws it. */
+  /** Reports a time-out from the GPU, which a call has to throw. */
   private static void fail(Rank rank, Executable call) {
     int tag = PeerTag.of(1, ReduceOp.AVERAGE);
     report(rank, PeerReport.TIMED_OUT, 1, new long[] {1, 1}, new int[] {tag, tag});
@@ -582,13 +578,11 @@ class PeerReducerTest {
           order
               .verify(api)
               .launch(any(), same(DriverAccess.stream(rank.device().stream()).handle()));
-          other.close(); // after its stream
+          other.close(); // its stream is already closed
         });
   }
 
-  /**
-   * Another thread may close the stream of the last call while this one asks whether it is done.
-   */
+  /** Another thread may close the stream of the last call while this one queries it. */
   @Test
   void aStreamIsNotDestroyedWhileItIsAsked() {
     run(
@@ -611,7 +605,7 @@ class PeerReducerTest {
                     destroyed.set(!closer.isAlive());
                     return true;
                   });
-          rank.device().stream().await(); // and finds that all calls are done
+          rank.device().stream().await(); // finds that all calls are done
           closer.join();
           assertEquals(false, destroyed.get());
           verify(api).destroyStream(same(handle));
@@ -631,7 +625,7 @@ class PeerReducerTest {
           reducer.allReduce(other, ReduceOp.SUM);
           rank.everybody().barrier();
           if (rank.rank() == 0) {
-            AtomicInteger asked = new AtomicInteger(); // since it was given up
+            AtomicInteger asked = new AtomicInteger(); // queries since the group broke
             when(api.isDone(same(handle)))
                 .then(i -> rank.group().isBroken() && asked.incrementAndGet() > 5);
             clearInvocations(api);
@@ -640,7 +634,7 @@ class PeerReducerTest {
             assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
             assertTrue(Thread.interrupted());
             InOrder order = inOrder(api);
-            order.verify(api, atLeast(6)).isDone(same(handle)); // and then gives back
+            order.verify(api, atLeast(6)).isDone(same(handle)); // releases only after that
             order.verify(api, atLeastOnce()).destroyGraph(any(CUgraphExec.class));
             e =
                 assertThrows(
@@ -660,7 +654,7 @@ class PeerReducerTest {
           int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(1, ReduceOp.SUM)};
           report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
           assertThrows(MismatchedCallException.class, () -> buffer.stream().await());
-          buffer.stream().await(); // what is there can still be had
+          buffer.stream().await(); // the data can still be read
           assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
           assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
           assertThrows(RankLostException.class, () -> reducer.register(buffer));
@@ -723,7 +717,9 @@ class PeerReducerTest {
         });
   }
 
-  /** The kernels that add and have been captured, each once, and "graph" if it was launched. */
+  /**
+   * Returns the kernels captured for sums and averages, each once, and "graph" if one was launched.
+   */
   private static List<String> adding(Rank rank) {
     return rank.gpu().launched.stream().filter(n -> !n.endsWith("_OTHER")).distinct().toList();
   }
@@ -731,8 +727,8 @@ class PeerReducerTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4})
   void buffersOfWholeVectorsGoUnrolled(int ranks) {
-    int count = 1 << 18; // 1 MiB: more than goes in one shot
-    int most = 1 << 21; // as much as goes in lines
+    int count = 1 << 18; // 1 MiB, more than one_shot takes
+    int most = 1 << 21; // the most that goes in lines
     run(
         ranks,
         (rank, reducer, buffer) -> {
@@ -753,7 +749,7 @@ class PeerReducerTest {
                 assertEquals(1, graphs(rank));
               });
           rank.gpu().launched.clear();
-          boolean odd = rank.rank() == 1; // each decides for itself
+          boolean odd = rank.rank() == 1; // each rank chooses for itself
           reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
           String algorithm = odd ? "two_shot" : "two_shot_unrolled";
           assertEquals(List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank));
@@ -761,7 +757,7 @@ class PeerReducerTest {
         });
   }
 
-  /** What no gradient asks for: other operations, integers, and FLOAT64 that is checked for NaN. */
+  /** Uncommon cases: other operations, integers, and FLOAT64 checked for NaN. */
   @Test
   void allElseTakesOneAlgorithm() {
     int count = 2_000_000;
@@ -796,10 +792,10 @@ class PeerReducerTest {
         });
   }
 
-  /** Of whose blocks an SM holds one only: there need not be an empty one. */
+  /** Such kernels need a whole SM for each block, and the other sync may leave none empty. */
   @Test
   void theSecondSyncOfAGpuLaunchesNoKernelsThatTakeWholeSms() {
-    for (int ranks : new int[] {2, 4}) { // of four, two share a GPU and have a part of it each
+    for (int ranks : new int[] {2, 4}) { // of four ranks, two share each GPU
       run(
           ranks,
           (rank, reducer, buffer) -> {
@@ -839,7 +835,7 @@ class PeerReducerTest {
           assertEquals(1, graphs(rank));
           long address = large.address();
           large.close();
-          verify(rank.gpu().api).free(address); // nobody has mapped it
+          verify(rank.gpu().api).free(address); // at once, as nobody has mapped it
         });
   }
 
@@ -849,7 +845,8 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 100);
-          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1); // registered here, new there
+          // rank 0 has registered its buffer, rank 1 has not
+          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1);
           reducer.broadcast(rank.rank() == 0 ? buffer : other, 1);
           reducer.broadcast(rank.rank() == 0 ? buffer : other, 0);
           assertEquals(3, graphs(rank));
@@ -858,8 +855,9 @@ class PeerReducerTest {
   }
 
   /**
-   * A program's start waits for the driver's compiling. But of ranks that share a GPU nobody may
-   * load or instantiate anything while another one's kernel may wait for this one's.
+   * The driver compiles at load time, so a program's start should not load everything. But ranks
+   * that share a GPU must not load or instantiate anything while another rank's kernel may wait for
+   * theirs.
    */
   @ParameterizedTest
   @ValueSource(ints = {2, 4})
@@ -880,7 +878,7 @@ class PeerReducerTest {
           verify(api, times(ReduceOp.values().length)).instantiate(any());
           verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
           verify(api).function(any(), eq("two_shot_FLOAT32_OTHER"));
-          verify(api, never()).loadImage(startsWith("reduce"), any()); // other reducers'
+          verify(api, never()).loadImage(startsWith("reduce"), any()); // other reducers use those
         });
   }
 
@@ -921,7 +919,7 @@ class PeerReducerTest {
             rank.group().close();
           } else {
             CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
-            long end = System.nanoTime() + 500_000_000; // in which is looked around some times
+            long end = System.nanoTime() + 500_000_000; // long enough for several checks
             when(rank.gpu().api.isDone(same(handle))).then(i -> System.nanoTime() - end > 0);
             rank.device().stream().await();
             assertFalse(rank.group().whyLeft(0).isEmpty());
@@ -930,7 +928,7 @@ class PeerReducerTest {
         });
   }
 
-  /** As a process does that ends outside its calls: its GPU says nothing to the others'. */
+  /** A process that ends outside a call leaves no message on the other ranks' GPUs. */
   @Test
   void aRankThatHasLeftIsNotWaitedForOnTheGpu() {
     run(

@@ -11,7 +11,7 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.mockito.ArgumentCaptor;
 import org.mockito.Mockito;
 
-/** Words that kernels of other ranks may have written: any. */
+/** Reads arbitrary words as a report, as kernels of other ranks may write anything. */
 class PeerReportFuzzTest {
   private final PeerReport report;
   private final ByteBuffer memory;

@@ -6,14 +6,14 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
 
-/** What tests have to know of the share of a GPU that a sync has. */
+/** Checks a sync's share of a GPU. */
 final class PeerShares {
   private PeerShares() {}
 
   /**
-   * Requires a rank's sync to be the first one on its GPU, or on the part of it that the rank has
-   * where threads share it: the others' kernels that overlap with other work are not {@code
-   * stream_few_ctas} or {@code staged}, and hand nothing over.
+   * Requires a rank's sync to be the first on its GPU, or on the rank's part of a shared GPU. Later
+   * syncs do not use {@code stream_few_ctas} or {@code staged} for calls that overlap with other
+   * work, so they would not test the hand-over.
    */
   static void requireLargest(GradientSync sync) {
     int ordinal = ((CudaDevice) sync.device()).ordinal();

@@ -21,8 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * A hundred thousand averages of random sizes, with random delays on random ranks; all bits
- * checked.
+ * Makes a hundred thousand averages of random sizes, with random delays on random ranks, and checks
+ * all bits.
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(280)

@@ -8,7 +8,7 @@ import java.util.Set;
 import org.gradientsync.ReduceOp;
 import org.junit.jupiter.api.Test;
 
-/** The part of a flag that tells what kind of call it is of. */
+/** Tests the part of a flag that identifies the kind of call. */
 class PeerTagTest {
   private static final int[] REGISTRATIONS = {1, 2, 1000, 1 << 20, PeerTag.MAX_REGISTRATIONS};
 

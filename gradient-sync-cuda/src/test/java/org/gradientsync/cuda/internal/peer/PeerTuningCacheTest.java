@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is kept of measurements, and what is made of a file that is not as it should be. */
+/** Tests the cache of measurements, and how it handles damaged files. */
 class PeerTuningCacheTest {
   private static final String GPU = "NVIDIA H200";
   private static final String KEY = "NVIDIA_H200.12060.4-ranks.share-2";
@@ -127,7 +127,7 @@ class PeerTuningCacheTest {
   void whatCannotBeIsNotRead(String value) throws IOException {
     put(KEY + "=" + value + "\n");
     assertNull(cache.read(layout));
-    put(KEY + "= 10 , 20 \n"); // and the key is the right one
+    put(KEY + "= 10 , 20 \n"); // so the key is right
     assertArrayEquals(new long[] {10, 20}, cache.read(layout));
   }
 
@@ -171,7 +171,7 @@ class PeerTuningCacheTest {
   @Test
   void aFolderThatCannotBeWrittenIsNoFailure() throws IOException {
     Files.createDirectories(folder.getParent());
-    Files.createFile(folder); // a file is where the folder should be: not even root can write in it
+    Files.createFile(folder); // a file in the folder's place: not even root can write into it
     cache.write(new long[] {10, 20});
     assertNull(cache.read(layout));
     Files.delete(folder);
@@ -185,7 +185,7 @@ class PeerTuningCacheTest {
     try {
       Files.setAttribute(file, "unix:uid", 12345);
     } catch (IOException e) {
-      Files.delete(file); // only root can give files away, but this one is not this user's
+      Files.delete(file); // only root can give files away, but /etc/passwd belongs to another user
       Files.createSymbolicLink(file, Path.of("/etc/passwd"));
     }
     assertNull(cache.read(layout));

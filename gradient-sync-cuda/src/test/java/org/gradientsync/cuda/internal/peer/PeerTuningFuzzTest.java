@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.spi.Settings;
 
-/** Any content of the cache's file, and any text as a setting. */
+/** Tries arbitrary cache files, and arbitrary text as a setting. */
 class PeerTuningFuzzTest {
   private static final PeerSharing ALONE = new PeerSharing(List.of(7), 0);
 

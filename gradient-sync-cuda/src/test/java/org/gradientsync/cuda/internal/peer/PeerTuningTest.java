@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Which algorithm a buffer takes. */
+/** Tests which algorithm a buffer takes. */
 class PeerTuningTest {
   private static final PeerSharing ALONE = new PeerSharing(List.of(7), 0);
 
@@ -117,7 +117,8 @@ class PeerTuningTest {
     assertFalse(second.takesWholeSms());
     PeerTuning shared =
         new PeerTuning(
-            layout, 2, new PeerSharing(List.of(7, 7), 0), 0, none); // two ranks with half of a GPU
+            // two ranks with half of a GPU each
+            layout, 2, new PeerSharing(List.of(7, 7), 0), 0, none);
     assertEquals(99, shared.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, false));
     assertEquals(66, shared.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(24, shared.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));

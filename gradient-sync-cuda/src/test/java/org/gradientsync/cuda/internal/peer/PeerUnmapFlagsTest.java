@@ -14,7 +14,7 @@ import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Who has unmapped what, in memory that the ranks share. */
+/** Tests the shared flags that tell which rank has unmapped which memory. */
 @Timeout(60)
 class PeerUnmapFlagsTest {
   private interface Body {

@@ -6,7 +6,7 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.internal.group.ProcessGroup;
 
-/** Shares memory as ranks in processes of their own do. */
+/** Shares memory as ranks in separate processes do. */
 public final class ProcessMemory {
   private ProcessMemory() {}
 

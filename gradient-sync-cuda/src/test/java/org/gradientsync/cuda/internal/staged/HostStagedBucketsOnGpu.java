@@ -4,7 +4,7 @@ import org.gradientsync.cuda.GpuRunner;
 import org.gradientsync.test.contract.BucketsContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** The contract of gradient buckets on real GPUs, averaged by a thread. */
+/** Runs the bucket contract on real GPUs, with averages on the communication thread. */
 class HostStagedBucketsOnGpu extends BucketsContract {
   @Override
   protected RankRunner runner() {

@@ -4,7 +4,7 @@ import org.gradientsync.cuda.GpuRunner;
 import org.gradientsync.test.contract.CompressionContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** The compression contract for {@code host-staged} on real GPUs. */
+/** Runs the compression contract with {@code host-staged} on real GPUs. */
 class HostStagedCompressionOnGpu extends CompressionContract {
   @Override
   protected RankRunner runner() {

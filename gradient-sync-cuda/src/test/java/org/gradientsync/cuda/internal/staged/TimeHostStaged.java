@@ -9,8 +9,8 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaStream;
 
 /**
- * Times {@code sync.average} of float32 GPU memory; medians in microseconds, until the result is in
- * place.
+ * Times {@code sync.average} of float32 GPU memory until the result is in place. Prints medians in
+ * microseconds.
  */
 final class TimeHostStaged {
   private TimeHostStaged() {}
