@@ -137,6 +137,139 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void broadcast(DeviceBuffer buffer, int root);
 
   /**
+   * Gathers the elements of all ranks on every rank. Ordered on the streams of both buffers.
+   * Collective.
+   *
+   * @param in this rank's elements, the same type and count on all ranks; may be the slice of
+   *     {@code out} that begins at {@code rank * in.count()}
+   * @param out receives rank r's elements at {@code r * in.count()}; has {@code size * in.count()}
+   *     elements
+   * @throws IllegalArgumentException if types or counts do not match, the buffers overlap in
+   *     another way, or a buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract void allGather(DeviceBuffer in, DeviceBuffer out);
+
+  /**
+   * Reduces each element over all ranks and leaves each rank one part of the result. {@link
+   * ReduceOp} defines the bits, which are those of {@link #allReduce}. Moves (n-1)/n of the buffer
+   * in each direction, half as much as {@link #allReduce}. Ordered on the streams of both buffers.
+   * Collective.
+   *
+   * @param in this rank's elements, the same type and count on all ranks; {@code size *
+   *     out.count()} elements, which do not change unless {@code out} is one of its slices
+   * @param out receives the elements from {@code rank * out.count()} on; may be that slice of
+   *     {@code in}
+   * @param op the same on all ranks
+   * @throws IllegalArgumentException if types or counts do not match, the operation is not defined
+   *     for the type, the buffers overlap in another way, or a buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
+   *     finite
+   */
+  public abstract void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op);
+
+  /**
+   * Reduces each element over all ranks, in place on one rank. {@link ReduceOp} defines the bits.
+   * Ordered on the buffer's stream. Collective.
+   *
+   * @param buffer the same type and count on all ranks; changes on the root only
+   * @param op the same on all ranks
+   * @param root the rank that gets the result, the same on all ranks
+   * @throws IllegalArgumentException if there is no such rank, the operation is not defined for the
+   *     type, or the buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
+   *     finite
+   */
+  public abstract void reduce(DeviceBuffer buffer, ReduceOp op, int root);
+
+  /**
+   * Gathers the elements of all ranks on one rank. Ordered on the streams of both buffers.
+   * Collective.
+   *
+   * @param in this rank's elements, the same type and count on all ranks; on the root it may be the
+   *     slice of {@code out} that begins at {@code root * in.count()}
+   * @param out on the root, receives rank r's elements at {@code r * in.count()}; ignored on other
+   *     ranks, where it may be null
+   * @param root the rank that gets the elements, the same on all ranks
+   * @throws IllegalArgumentException if there is no such rank, types or counts do not match, the
+   *     buffers overlap in another way, or a buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract void gather(DeviceBuffer in, DeviceBuffer out, int root);
+
+  /**
+   * Gives each rank one part of one rank's elements. Ordered on the streams of both buffers.
+   * Collective.
+   *
+   * @param in on the root, rank r's elements begin at {@code r * out.count()}; ignored on other
+   *     ranks, where it may be null
+   * @param out receives this rank's elements, the same type and count on all ranks; on the root it
+   *     may be its slice of {@code in}
+   * @param root the rank that has the elements, the same on all ranks
+   * @throws IllegalArgumentException if there is no such rank, types or counts do not match, the
+   *     buffers overlap in another way, or a buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract void scatter(DeviceBuffer in, DeviceBuffer out, int root);
+
+  /**
+   * Sends one part of this rank's elements to each rank, and receives one from each. Ordered on the
+   * streams of both buffers. Collective.
+   *
+   * @param in part r goes to rank r; the same type and count on all ranks, a multiple of the number
+   *     of ranks
+   * @param out receives rank r's part as part r; as many elements as {@code in}, which it must not
+   *     overlap
+   * @throws IllegalArgumentException if types or counts do not match, the buffers overlap, or a
+   *     buffer is another sync's
+   * @throws IllegalStateException if a buffer or this sync is closed
+   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract void allToAll(DeviceBuffer in, DeviceBuffer out);
+
+  /**
+   * Sends a buffer's elements to another rank, which calls {@link #receive}. Ordered on the
+   * buffer's stream. May wait for the receiver.
+   *
+   * @param buffer the same type and count as the receiver's, and the same name if both have one
+   * @param peer another rank
+   * @throws IllegalArgumentException if there is no such other rank, or the buffer is another
+   *     sync's
+   * @throws IllegalStateException if the buffer or this sync is closed
+   * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
+   *     changed
+   * @throws RankLostException if the other rank does not join in time
+   */
+  public abstract void send(DeviceBuffer buffer, int peer);
+
+  /**
+   * Receives elements that another rank sends with {@link #send}. Ordered on the buffer's stream.
+   *
+   * @param buffer receives the elements; the same type and count as the sender's
+   * @param peer another rank
+   * @throws IllegalArgumentException if there is no such other rank, or the buffer is another
+   *     sync's
+   * @throws IllegalStateException if the buffer or this sync is closed
+   * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
+   *     changed
+   * @throws RankLostException if the other rank does not join in time
+   */
+  public abstract void receive(DeviceBuffer buffer, int peer);
+
+  /**
    * Prepares a buffer for reductions, so that the first one is as fast as the others. Required only
    * before calls are captured into a graph. Collective: the ranks register the buffers that they
    * will reduce together. Each slice is prepared separately. Keep slices that you reduce often,

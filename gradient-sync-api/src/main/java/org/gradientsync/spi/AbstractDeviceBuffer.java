@@ -212,6 +212,46 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     return 0;
   }
 
+  /**
+   * Whether this buffer and another one are views of the same memory and have elements in common.
+   * Buffers that wrap the same memory separately are not known to overlap.
+   *
+   * @param other a buffer of the same type
+   * @return true if they overlap
+   */
+  public final boolean overlaps(AbstractDeviceBuffer other) {
+    long first = offsetInWhole();
+    long itsFirst = other.offsetInWhole();
+    return whole() == other.whole() && first < itsFirst + other.count && itsFirst < first + count;
+  }
+
+  /**
+   * Whether this buffer is exactly this part of another one.
+   *
+   * @param other a buffer of the same type
+   * @param first the first element in the other buffer
+   * @return true if this buffer begins there; the caller knows the counts
+   */
+  public final boolean isPartOf(AbstractDeviceBuffer other, long first) {
+    return whole() == other.whole() && offsetInWhole() == other.offsetInWhole() + first;
+  }
+
+  private AbstractDeviceBuffer whole() {
+    AbstractDeviceBuffer whole = this;
+    while (whole.parent != null) {
+      whole = whole.parent;
+    }
+    return whole;
+  }
+
+  private long offsetInWhole() {
+    long first = 0;
+    for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {
+      first += b.offset;
+    }
+    return first;
+  }
+
   private BufferName inheritedName() {
     return name == BufferName.NONE && parent != null ? parent.inheritedName() : name;
   }

@@ -23,6 +23,16 @@ public interface BackendDevice extends Device, AutoCloseable {
   void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
 
   /**
+   * Copies all elements, bit by bit. Ordered on the target's stream; it may return before the work
+   * is done. Allocates nothing.
+   *
+   * @param source a buffer of this device
+   * @param target a buffer of this device with the source's type and count, which does not overlap
+   *     it
+   */
+  void copy(DeviceBuffer source, DeviceBuffer target);
+
+  /**
    * Blocks the host until all work enqueued on a buffer's stream so far is done.
    *
    * @param buffer a buffer of this device

@@ -122,6 +122,30 @@ public interface RankGroup {
    */
   void meetForRegistration(DeviceBuffer buffer);
 
+  /**
+   * Meets the other ranks for a collective with an input and an output.
+   *
+   * @param collective the collective
+   * @param in this rank's input, or null if it has none
+   * @param out this rank's output, or null if it has none
+   * @param op the reduction, or null
+   * @param root the root, or {@link #NO_RANK}
+   * @throws MismatchedCallException on every rank if the ranks' calls differ
+   * @throws RankLostException if a rank does not join
+   */
+  void meetFor(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root);
+
+  /**
+   * Meets one other rank for a message to it or from it.
+   *
+   * @param buffer the elements to send or to receive
+   * @param peer the other rank
+   * @param sends whether this rank sends
+   * @throws MismatchedCallException on both ranks if type or count differ
+   * @throws RankLostException if the other rank does not join
+   */
+  void meetForMessage(DeviceBuffer buffer, int peer, boolean sends);
+
   /** Records that the last call has ended on this rank. */
   void finished();
 

@@ -38,6 +38,37 @@ public interface Reducer extends AutoCloseable {
   void broadcast(DeviceBuffer buffer, int root);
 
   /**
+   * Runs a collective with an input and an output, of which the library has checked types, counts
+   * and overlap. Ordered on the output's stream, or on the input's if there is no output; the
+   * library orders the other one's stream with it. Collective.
+   *
+   * @param collective the same on all ranks
+   * @param in this rank's input, or null if it has none
+   * @param out this rank's output, or null if it has none
+   * @param op the same on all ranks; null if nothing is reduced
+   * @param root the same on all ranks; {@link RankGroup#NO_RANK} if there is none
+   */
+  void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root);
+
+  /**
+   * Sends elements to another rank, which makes the matching {@link #receive}. Ordered on the
+   * buffer's stream.
+   *
+   * @param buffer the same type and count as the receiver's
+   * @param peer another rank
+   */
+  void send(DeviceBuffer buffer, int peer);
+
+  /**
+   * Receives elements from another rank, which makes the matching {@link #send}. Ordered on the
+   * buffer's stream.
+   *
+   * @param buffer the same type and count as the sender's
+   * @param peer another rank
+   */
+  void receive(DeviceBuffer buffer, int peer);
+
+  /**
    * Prepares a buffer in advance; otherwise the first call for it does so. Collective, unless it
    * does nothing.
    *

@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -11,6 +12,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   private final CudaDevice device;
   private final CudaStream stream;
   private final long address;
+  private CUdeviceptr pointer; // or null
   private final boolean ownsMemory;
 
   /** Creates a buffer that is not a view. */
@@ -46,6 +48,14 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   public long address() {
     requireOpen();
     return address;
+  }
+
+  /** The address, for the driver's calls that copy. Allocates at the first call only. */
+  CUdeviceptr pointer() {
+    if (pointer == null) {
+      pointer = device.gpu().api().pointer(address());
+    }
+    return pointer;
   }
 
   /**

@@ -234,6 +234,20 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public void copy(DeviceBuffer source, DeviceBuffer target) {
+    if (target.count() > 0) {
+      CudaBuffer to = (CudaBuffer) target;
+      gpu.makeCurrent();
+      gpu.api()
+          .copy(
+              to.pointer(),
+              ((CudaBuffer) source).pointer(),
+              to.sizeInBytes(),
+              to.stream().driver().handle());
+    }
+  }
+
+  @Override
   public void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
     if (target.count() > 0) {

@@ -57,6 +57,11 @@ class ContractsIT {
     return run(new int[] {4}, MpiGroupsContract.class, SharedGroupsContract.class);
   }
 
+  @TestFactory
+  List<DynamicNode> collectivesHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(new int[] {1, 2, 3}, MpiCollectivesContract.class, SharedCollectivesContract.class);
+  }
+
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();

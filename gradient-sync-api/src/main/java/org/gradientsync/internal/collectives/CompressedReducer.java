@@ -9,6 +9,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -85,17 +86,76 @@ public final class CompressedReducer implements Reducer {
     }
   }
 
-  private void run(Plan plan, ReduceOp op) {
-    if (plan.stream != last) {
-      plan.stream.waitFor(free);
-      last = plan.stream;
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (op == null || !op.adds() || in.type() != DataType.FLOAT32 || group.size() == 1) {
+      inner.run(collective, in, out, op, root);
+      return;
     }
+    synchronized (group) {
+      group.meetFor(collective, in, out, op, root);
+      long count = collective.blockCount(in, out, group.size());
+      if (count == 0) {
+        group.finished(); // otherwise the last piece finishes the call
+        return;
+      }
+      try {
+        Stream stream = device.streamOf(out != null ? out : in);
+        order(stream);
+        runInPieces(collective, in, out, op, root, count, stream);
+        free.record(stream);
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        throw group.lost("the call failed in the middle: " + e, e);
+      }
+    }
+  }
+
+  /** Each piece has as many elements of each block, the input's in front of the output's. */
+  private void runInPieces(
+      Collective collective,
+      DeviceBuffer in,
+      DeviceBuffer out,
+      ReduceOp op,
+      int root,
+      long count,
+      Stream stream) {
+    int blocks = collective.inputBlocks(group.size());
+    long piece = Math.max(1, Math.min(count, most / (blocks + 1)));
+    reserve(piece * (blocks + 1));
+    for (long first = 0; first < count; first += piece) {
+      long length = Math.min(piece, count - first);
+      try (DeviceBuffer narrowIn = device.on(stream, scratch.slice(0, blocks * length));
+          DeviceBuffer narrowOut = device.on(stream, scratch.slice(blocks * length, length))) {
+        for (int block = 0; block < blocks; block++) {
+          device.convert(
+              in.slice(block * count + first, length), narrowIn.slice(block * length, length));
+        }
+        inner.run(collective, narrowIn, out == null ? null : narrowOut, op, root);
+        if (out != null) {
+          device.convert(narrowOut, out.slice(first, length));
+        }
+      }
+    }
+  }
+
+  private void run(Plan plan, ReduceOp op) {
+    order(plan.stream);
     for (int i = 0; i < plan.wide.length; i++) {
       device.convert(plan.wide[i], plan.narrow[i]);
       inner.allReduce(plan.narrow[i], op);
       device.convert(plan.narrow[i], plan.wide[i]);
     }
     free.record(plan.stream);
+  }
+
+  /** Calls for buffers on several streams take turns. */
+  private void order(Stream stream) {
+    if (stream != last) {
+      stream.waitFor(free);
+      last = stream;
+    }
   }
 
   private Plan plan(AbstractDeviceBuffer buffer) {
@@ -147,6 +207,16 @@ public final class CompressedReducer implements Reducer {
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
     inner.broadcast(buffer, root);
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    inner.send(buffer, peer);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    inner.receive(buffer, peer);
   }
 
   @Override

@@ -109,7 +109,17 @@ public final class GroupCommunicator implements Communicator {
   public void allReduce(Buffer data, DataType type, ReduceOp op) {
     requireWritable(data, "data");
     requireReducible(type, op);
-    reduce(Call.Kind.HOST_ALL_REDUCE, data, data, 0, type, op);
+    beforeCall.run();
+    try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
+      copy.copyFrom(data);
+      reducer.allReduce(copy, op, Call.Kind.HOST_ALL_REDUCE);
+      copy.copyTo(data);
+    }
+  }
+
+  /** The number of elements of a type in a Java buffer, which may be one of bytes. */
+  private static long elements(Buffer data, DataType type) {
+    return (long) data.remaining() * HostElement.of(data).size() / type.sizeInBytes();
   }
 
   @Override
@@ -118,24 +128,12 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(receive, "receive");
     requireReducible(type, op);
     requireTimesSize(send, "send", receive, "receive");
-    reduce(Call.Kind.REDUCE_SCATTER, send, receive, rank() * receive.remaining(), type, op);
-  }
-
-  /**
-   * Reduces a copy of the source, and copies a part of the result to the target.
-   *
-   * @param from the index of that part
-   */
-  private void reduce(
-      Call.Kind kind, Buffer source, Buffer target, int from, DataType type, ReduceOp op) {
-    long elements = (long) source.remaining() * HostElement.of(source).size() / type.sizeInBytes();
     beforeCall.run();
-    try (DeviceBuffer copy = host.allocate(type, elements)) {
-      copy.copyFrom(source);
-      reducer.allReduce(copy, op, kind);
-      int perElement = type.sizeInBytes() / HostElement.of(target).size();
-      int count = target.remaining() / perElement;
-      copy.slice(from / perElement, count).copyTo(target);
+    try (DeviceBuffer in = host.allocate(type, elements(send, type));
+        DeviceBuffer out = host.allocate(type, elements(receive, type))) {
+      in.copyFrom(send);
+      reducer.reduceScatter(in, out, op, Call.Kind.REDUCE_SCATTER);
+      out.copyTo(receive);
     }
   }
 

@@ -15,6 +15,7 @@ import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
@@ -39,6 +40,8 @@ public final class MessageReducer implements Reducer {
   private final List<DeviceBuffer> outgrown =
       new ArrayList<>(); // messages of older plans use these
   private final PlanCache<AllReducePlan> plans;
+  private final CollectivePlans<TransferPlan> transfers;
+  private final CollectivePlans<ReduceScatterPlan> reduceScatters;
 
   /**
    * @param name its name
@@ -61,6 +64,8 @@ public final class MessageReducer implements Reducer {
     this.device = device;
     this.chunkBytes = chunkBytes;
     this.plans = new PlanCache<>(group, AllReducePlan::close);
+    this.transfers = new CollectivePlans<>(group);
+    this.reduceScatters = new CollectivePlans<>(group);
   }
 
   @Override
@@ -148,6 +153,96 @@ public final class MessageReducer implements Reducer {
     }
   }
 
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    synchronized (group) {
+      group.meetFor(collective, in, out, op, root);
+      runAfterRendezvous(collective, in, out, op, root);
+      group.finished();
+    }
+  }
+
+  /** For the communicator, whose calls have other names. */
+  void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op, Call.Kind kind) {
+    synchronized (group) {
+      group.matcher().meet(kind, in, op, Call.NO_ROOT);
+      runAfterRendezvous(Collective.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK);
+      group.finished();
+    }
+  }
+
+  /** Runs a collective after its rendezvous. The caller holds the lock. */
+  void runAfterRendezvous(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (collective.blockCount(in, out, group.size()) == 0) {
+      return;
+    }
+    try {
+      if (!collective.reduces()) {
+        transfer(collective, in, out, root).run(in, out);
+      } else if (group.size() > 1) {
+        reduceScatter(collective, in, out, root).run(out, op);
+      } else if (!((AbstractDeviceBuffer) in).overlaps((AbstractDeviceBuffer) out)) {
+        device.copy(in, out);
+      }
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
+    }
+  }
+
+  private TransferPlan transfer(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, int root) {
+    TransferPlan plan = transfers.get(collective, in, out, root);
+    if (plan == null) {
+      plan = TransferPlan.of(group, device, collective, in, out, root);
+      transfers.put(collective, in, out, root, plan);
+    }
+    return plan;
+  }
+
+  private ReduceScatterPlan reduceScatter(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, int root) {
+    ReduceScatterPlan plan = reduceScatters.get(collective, in, out, root);
+    if (plan == null) {
+      Shards shards = new Shards(in.count(), group.size(), chunk(in));
+      DeviceBuffer room = scratch(in.type(), ReduceScatterPlan.scratchCount(shards));
+      plan = new ReduceScatterPlan(group, device, in, out, root, shards, room);
+      reduceScatters.put(collective, in, out, root, plan);
+    }
+    return plan;
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, true);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, false);
+  }
+
+  private void message(DeviceBuffer buffer, int peer, boolean sends) {
+    synchronized (group) {
+      group.meetForMessage(buffer, peer, sends);
+      try {
+        TransferPlan plan = transfers.get(sends, buffer, null, peer);
+        if (plan == null) {
+          plan = TransferPlan.ofMessage(group, device, buffer, peer, sends);
+          transfers.put(sends, buffer, null, peer, plan);
+        }
+        plan.run(buffer, null);
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        throw group.lost("the call failed in the middle: " + e, e);
+      }
+      group.finished();
+    }
+  }
+
   private AllReducePlan plan(AbstractDeviceBuffer buffer) {
     AllReducePlan plan = plans.get(buffer);
     if (plan == null) {
@@ -188,7 +283,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      plans.close();
+      Resources.closeAll(plans, transfers, reduceScatters);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

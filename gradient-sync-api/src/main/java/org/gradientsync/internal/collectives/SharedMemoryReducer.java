@@ -1,7 +1,5 @@
 package org.gradientsync.internal.collectives;
 
-import java.util.HashMap;
-import java.util.Map;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
@@ -12,7 +10,9 @@ import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
 
 /**
  * The reducer for processes of one node, which read each other's buffers in place.
@@ -33,35 +33,24 @@ public final class SharedMemoryReducer implements Reducer {
   private final NodeMemory node;
   private final MessageReducer messages;
   private final PlanCache<Plan> plans;
-  private final Map<Place, Mapping> mappings = new HashMap<>();
-
-  /** The place of a rank's memory. */
-  private record Place(int rank, long id) {}
-
-  /** Another rank's memory, and the number of plans that read it. */
-  private static final class Mapping {
-    private final HostBuffer memory;
-    private int users;
-
-    Mapping(HostBuffer memory) {
-      this.memory = memory;
-    }
-  }
+  private final CollectivePlans<SharedTransferPlan> transfers;
+  private final NodeBuffers buffers;
 
   /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
   private static final class Plan {
-    private final long[] ids;
-    private final long[] offsets;
-    private final HostBuffer[] whole;
+    private final NodeBuffers.Mapped whole;
     private final DeviceBuffer[] contributions;
     private final Shards shards;
 
-    Plan(int size, Shards shards) {
-      ids = new long[size];
-      offsets = new long[size];
-      whole = new HostBuffer[size];
-      contributions = new DeviceBuffer[size];
+    Plan(NodeBuffers.Mapped whole, Shards shards, int rank) {
+      this.whole = whole;
       this.shards = shards;
+      contributions = new DeviceBuffer[shards.ranks()];
+      if (shards.length(rank, 0) > 0) {
+        for (int peer = 0; peer < contributions.length; peer++) {
+          contributions[peer] = whole.of(peer).slice(shards.first(rank, 0), shards.length(rank, 0));
+        }
+      }
     }
   }
 
@@ -77,7 +66,9 @@ public final class SharedMemoryReducer implements Reducer {
     this.device = device;
     this.node = node;
     this.messages = new MessageReducer(name, group, device);
-    this.plans = new PlanCache<>(group, this::end);
+    this.plans = new PlanCache<>(group, plan -> plan.whole.close());
+    this.transfers = new CollectivePlans<>(group);
+    this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
   }
 
   @Override
@@ -105,12 +96,80 @@ public final class SharedMemoryReducer implements Reducer {
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
-        // Includes InternalError, which the JVM throws for access to a mapping of a truncated file.
-        requireNoneGaveUp(e); // its memory may be gone
-        requireNoneClosed(own, e);
-        throw group.lost("the call failed in the middle: " + e, e);
+        throw broken(own, e);
       }
     }
+  }
+
+  /**
+   * Names the rank that is the cause of a failure in the middle of a call. The failure may be an
+   * InternalError, which the JVM throws for access to a mapping of a truncated file.
+   */
+  private RankLostException broken(HostBuffer own, Throwable e) {
+    requireNoneGaveUp(e); // its memory may be gone
+    requireNoneClosed(own, e);
+    return group.lost("the call failed in the middle: " + e, e);
+  }
+
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    synchronized (group) {
+      group.meetFor(collective, in, out, op, root);
+      if (collective.blockCount(in, out, group.size()) == 0) {
+        group.finished();
+        return;
+      }
+      if (group.size() == 1 || anyPrivateInput(collective, root)) {
+        messages.runAfterRendezvous(collective, in, out, op, root);
+        group.finished();
+        return;
+      }
+      try {
+        transfer(collective, (HostBuffer) in, (HostBuffer) out, root).run(op);
+        finishReading();
+        group.finished();
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        throw broken((HostBuffer) (in != null ? in : out), e);
+      }
+    }
+  }
+
+  private boolean anyPrivateInput(Collective collective, int root) {
+    boolean any = false;
+    for (int peer = 0; peer < group.size(); peer++) {
+      any |= collective.hasInput(peer, root) && Call.memoryId(rendezvous.call(peer)) < 0;
+    }
+    return any;
+  }
+
+  private SharedTransferPlan transfer(
+      Collective collective, HostBuffer in, HostBuffer out, int root) {
+    SharedTransferPlan plan = transfers.get(collective, in, out, root);
+    if (plan != null && plan.isValid()) {
+      return plan;
+    }
+    if (plan != null) {
+      transfers.forget(collective, in, out, root);
+    }
+    int size = group.size();
+    HostBuffer any = in != null ? in : out;
+    long count = collective.blockCount(in, out, size) * collective.inputBlocks(size);
+    NodeBuffers.Mapped inputs = buffers.map(in, any.type(), count, size);
+    plan = new SharedTransferPlan(device, inputs, collective, out, group.rank(), size, root);
+    transfers.put(collective, in, out, root, plan);
+    return plan;
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    messages.send(buffer, peer);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    messages.receive(buffer, peer);
   }
 
   @Override
@@ -129,12 +188,19 @@ public final class SharedMemoryReducer implements Reducer {
     for (int step = 1; step < size; step++) {
       int owner = (rank + step) % size; // each starts with a different owner, to spread the load
       group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
-      plan.whole[rank].copyRange(
-          plan.shards.first(owner, 0), plan.whole[owner], plan.shards.length(owner, 0));
+      plan.whole
+          .of(rank)
+          .copyRange(
+              plan.shards.first(owner, 0), plan.whole.of(owner), plan.shards.length(owner, 0));
     }
+    finishReading();
+  }
+
+  /** Waits until no rank reads another one's memory any more. */
+  private void finishReading() {
     rendezvous.set(SharedMemoryRendezvous.DONE);
-    for (int peer = 0; peer < size; peer++) {
-      if (peer != rank) {
+    for (int peer = 0; peer < group.size(); peer++) {
+      if (peer != group.rank()) {
         group.await(rendezvous.flag(peer, SharedMemoryRendezvous.DONE), peer);
       }
     }
@@ -157,7 +223,9 @@ public final class SharedMemoryReducer implements Reducer {
     }
     for (int peer = 0; peer < group.size(); peer++) {
       long id = Call.memoryId(rendezvous.call(peer));
-      if (peer != group.rank() && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
+      if (peer != group.rank()
+          && id >= 0
+          && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
         throw group.lost(
             group.name(peer) + " closed its buffer during the call: buffer=" + buffer, cause);
       }
@@ -174,69 +242,20 @@ public final class SharedMemoryReducer implements Reducer {
 
   private Plan plan(HostBuffer own) {
     Plan plan = plans.get(own);
-    if (plan != null && isValid(plan)) {
-      return plan;
+    if (plan == null || !plan.whole.isValid()) {
+      plans.forget(own);
+      Shards shards = new Shards(own.count(), group.size(), Shards.WHOLE);
+      plan =
+          new Plan(buffers.map(own, own.type(), own.count(), group.size()), shards, group.rank());
+      plans.put(own, plan);
     }
-    plans.forget(own);
-    int rank = group.rank();
-    int size = group.size();
-    Shards shards = new Shards(own.count(), size, Shards.WHOLE);
-    plan = new Plan(size, shards);
-    for (int peer = 0; peer < size; peer++) {
-      plan.ids[peer] = Call.memoryId(rendezvous.call(peer));
-      plan.offsets[peer] = Call.memoryOffset(rendezvous.call(peer));
-      plan.whole[peer] =
-          peer == rank
-              ? own
-              : (HostBuffer)
-                  mapping(own, peer, plan.ids[peer])
-                      .memory
-                      .reinterpret(own.type())
-                      .slice(plan.offsets[peer], own.count());
-      if (shards.length(rank, 0) > 0) {
-        plan.contributions[peer] =
-            plan.whole[peer].slice(shards.first(rank, 0), shards.length(rank, 0));
-      }
-    }
-    plans.put(own, plan);
     return plan;
-  }
-
-  private boolean isValid(Plan plan) {
-    boolean valid = true;
-    for (int peer = 0; peer < group.size(); peer++) {
-      valid &= Call.memoryId(rendezvous.call(peer)) == plan.ids[peer];
-      valid &= Call.memoryOffset(rendezvous.call(peer)) == plan.offsets[peer];
-    }
-    return valid;
-  }
-
-  private Mapping mapping(HostBuffer own, int peer, long id) {
-    Mapping mapping =
-        mappings.computeIfAbsent(
-            new Place(peer, id),
-            place ->
-                new Mapping(device.map(own.type(), node.process(peer), node.secret(peer), id)));
-    mapping.users++;
-    return mapping;
-  }
-
-  private void end(Plan plan) {
-    for (int peer = 0; peer < plan.ids.length; peer++) {
-      Place place = new Place(peer, plan.ids[peer]);
-      Mapping mapping = mappings.get(place);
-      if (mapping != null && --mapping.users == 0) {
-        mappings.remove(place);
-        mapping.memory.close();
-      }
-    }
   }
 
   @Override
   public void close() {
     synchronized (group) {
-      plans.close();
-      messages.close();
+      Resources.closeAll(plans, transfers, messages);
     }
   }
 }

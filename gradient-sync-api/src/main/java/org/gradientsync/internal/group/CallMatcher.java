@@ -17,6 +17,7 @@ import org.gradientsync.internal.matching.Rendezvous;
 import org.gradientsync.internal.matching.WaitPhase;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Message;
 
 /**
@@ -47,13 +48,13 @@ public final class CallMatcher {
    * @throws RankLostException if a rank does not arrive
    */
   public void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, null, null);
+    meet(kind, element, count, op, root, null, null, null);
   }
 
   /** As above, for a call on a buffer. */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, null);
+    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, own, null);
   }
 
   /**
@@ -63,7 +64,29 @@ public final class CallMatcher {
    */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, payload);
+    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, own, payload);
+  }
+
+  /** As above, for a collective with an input and an output, either of which may be null. */
+  void meet(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    meet(
+        Call.Kind.of(collective),
+        Call.element((in != null ? in : out).type()),
+        collective.blockCount(in, out, ranks.size()),
+        op,
+        collective.hasRoot() ? root : Call.NO_ROOT,
+        (AbstractDeviceBuffer) named(collective, in, out),
+        (AbstractDeviceBuffer) in,
+        null);
+  }
+
+  /** The buffer whose name and offset are the same on all ranks; null if there is none. */
+  private static DeviceBuffer named(Collective collective, DeviceBuffer in, DeviceBuffer out) {
+    return switch (collective) {
+      case ALL_GATHER -> out; // the input may be a part of it
+      case REDUCE_SCATTER, REDUCE, ALL_TO_ALL -> in;
+      case GATHER, SCATTER -> null; // the root's may be a part of its other buffer
+    };
   }
 
   private void meet(
@@ -73,13 +96,14 @@ public final class CallMatcher {
       ReduceOp op,
       int root,
       AbstractDeviceBuffer buffer, // or null
+      AbstractDeviceBuffer read, // what other ranks may read in place, or null
       InlinePayload payload) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     long found = notFinite;
     notFinite = -1;
     ByteBuffer record = calls.meets(kind, element, count, op, root, buffer);
-    writePlace(record, buffer, payload);
+    writePlace(record, read, payload);
     Call.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
@@ -139,9 +163,14 @@ public final class CallMatcher {
    */
   public void beginPair(
       Call.Kind kind, int element, long count, int destination, int source, int tag) {
+    beginPair(destination, source, tag);
+    calls.pairs(kind, element, count, tag);
+  }
+
+  /** As above, for a call that the caller records. */
+  void beginPair(int destination, int source, int tag) {
     state.requireUsable();
     arrivals.beginPair(destination, source, tag);
-    calls.pairs(kind, element, count, tag);
   }
 
   /** Waits for the rank that this one sends to, until it reaches the current round. */

@@ -30,6 +30,7 @@ import org.gradientsync.internal.ranks.GroupKey;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
@@ -68,6 +69,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   private final GroupState state;
   private final Wait wait;
   private final CallMatcher matcher;
+  private final MessageMatcher messageMatcher;
   private final Reports reports; // or null
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
 
@@ -104,6 +106,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
+    messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
     job.opened(this);
     if (isWorld()) {
       job.liveness().watchWorld(departures);
@@ -289,6 +292,17 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
   }
 
+  @Override
+  public void meetFor(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    matcher.meet(collective, in, out, op, root);
+  }
+
+  @Override
+  public void meetForMessage(DeviceBuffer buffer, int peer, boolean sends) {
+    messageMatcher.meet(buffer, peer, sends);
+  }
+
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
   public synchronized void countFromHere() {
     calls.countFromHere();
@@ -426,6 +440,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
         departures,
         reports,
         arrivals,
+        messageMatcher,
         () -> job.closed(this, context, !state.isBroken()),
         () -> job.deadlockDetector().forget(watched.key()),
         isWorld() ? job.deadlockDetector() : null,

@@ -6,6 +6,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.ranks.ShortText;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.HostElement;
 
 /**
@@ -29,12 +30,42 @@ public final class Call {
     SPLIT("communicator.split"),
     SYNC_SPLIT("split"),
     SEND("communicator.send"),
-    RECEIVE("communicator.receive");
+    RECEIVE("communicator.receive"),
+    DEVICE_ALL_GATHER("allGather"),
+    DEVICE_REDUCE_SCATTER("reduceScatter"),
+    DEVICE_REDUCE("reduce"),
+    DEVICE_GATHER("gather"),
+    DEVICE_SCATTER("scatter"),
+    DEVICE_ALL_TO_ALL("allToAll"),
+    DEVICE_SEND("send"),
+    DEVICE_RECEIVE("receive");
 
     private final String text;
 
     Kind(String text) {
       this.text = text;
+    }
+
+    /** The kind of a collective on device memory. */
+    public static Kind of(Collective collective) {
+      return switch (collective) {
+        case ALL_GATHER -> DEVICE_ALL_GATHER;
+        case REDUCE_SCATTER -> DEVICE_REDUCE_SCATTER;
+        case REDUCE -> DEVICE_REDUCE;
+        case GATHER -> DEVICE_GATHER;
+        case SCATTER -> DEVICE_SCATTER;
+        case ALL_TO_ALL -> DEVICE_ALL_TO_ALL;
+      };
+    }
+
+    /** What the root field of a call means. */
+    private String rootText() {
+      return switch (this) {
+        case SEND, RECEIVE -> ", tag=";
+        case DEVICE_SEND -> ", to=";
+        case DEVICE_RECEIVE -> ", from=";
+        default -> ", root=";
+      };
     }
   }
 
@@ -243,8 +274,7 @@ public final class Call {
       text.append(", ").append(OPS[op]);
     }
     if (call.getInt(ROOT) != NO_ROOT) {
-      text.append(kind == Kind.SEND || kind == Kind.RECEIVE ? ", tag=" : ", root=")
-          .append(call.getInt(ROOT));
+      text.append(kind.rootText()).append(call.getInt(ROOT));
     }
     text.append(')');
     long sequence = call.getLong(SEQUENCE);

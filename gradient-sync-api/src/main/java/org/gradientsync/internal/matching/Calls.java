@@ -35,7 +35,13 @@ public final class Calls implements DeviceCalls {
 
   /** Records an exchange with single other ranks. It has the number of the last collective. */
   public void pairs(Call.Kind kind, int element, long count, int tag) {
-    begin(number(), kind, element, count, null, tag, null);
+    pairs(kind, element, count, tag, null);
+  }
+
+  /** As above, for a message on device memory, to or from a peer; returns the record. */
+  public ByteBuffer pairs(
+      Call.Kind kind, int element, long count, int peer, AbstractDeviceBuffer buffer) {
+    return begin(number(), kind, element, count, null, peer, buffer);
   }
 
   @Override

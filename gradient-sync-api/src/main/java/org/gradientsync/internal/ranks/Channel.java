@@ -1,5 +1,7 @@
 package org.gradientsync.internal.ranks;
 
+import org.gradientsync.Communicator;
+
 /**
  * The purpose of a group's message, in the lower bits of its tag. Between two ranks, a channel has
  * at most one pending message in each direction, or several that arrive in the order in which they
@@ -30,6 +32,9 @@ public final class Channel {
 
   /** Calls with an inline payload. */
   public static final int PAYLOAD = 8;
+
+  /** In the place of a user's tag, for messages on device memory. */
+  public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;
 
   private static final int USER = 16;
 

@@ -61,8 +61,7 @@ public final class Selection {
    * @param group the sync's ranks
    * @param communicator a communicator of the same ranks, which closes the group
    * @param wire the type in which FLOAT32 travels, or null without a wire type
-   * @param finite whether the sync must check that elements are finite, because the reducer does
-   *     not
+   * @param finite whether reductions check that elements are finite
    * @param alternatives the reducers that were not selected, and why
    */
   public record Choice(
@@ -136,8 +135,8 @@ public final class Selection {
       group.countFromHere();
       group.addState(device::state);
       group.addState(reducer::state);
-      boolean finite = settings.finite() && !reducer.checksFinite();
-      return new Choice(group, communicator, device, reducer, wire, finite, alternatives);
+      return new Choice(
+          group, communicator, device, reducer, wire, settings.finite(), alternatives);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, reducer);
       throw e;

@@ -32,6 +32,8 @@ import org.gradientsync.internal.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -52,6 +54,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private final DataType wire;
   private final boolean finite;
   private final Map<String, String> alternatives;
+  private Event order; // between the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
   private Communicator
       programCommunicator; // the program's view of the communicator, possibly wrapped
@@ -132,11 +135,138 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   }
 
   @Override
+  public void allGather(DeviceBuffer in, DeviceBuffer out) {
+    run(Collective.ALL_GATHER, in, out, null, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
+    run(Collective.REDUCE_SCATTER, in, out, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void reduce(DeviceBuffer buffer, ReduceOp op, int root) {
+    run(Collective.REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), root);
+  }
+
+  @Override
+  public void gather(DeviceBuffer in, DeviceBuffer out, int root) {
+    run(Collective.GATHER, in, out, null, root);
+  }
+
+  @Override
+  public void scatter(DeviceBuffer in, DeviceBuffer out, int root) {
+    run(Collective.SCATTER, in, out, null, root);
+  }
+
+  @Override
+  public void allToAll(DeviceBuffer in, DeviceBuffer out) {
+    run(Collective.ALL_TO_ALL, in, out, null, RankGroup.NO_RANK);
+  }
+
+  private void run(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (collective.hasRoot()) {
+      group.ranks().require(root, "root");
+    }
+    DeviceBuffer input =
+        collective.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
+    DeviceBuffer output =
+        collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
+    awaitTurn();
+    DeviceBuffer first = input != null ? input : output;
+    DeviceBuffer given = intercepted(first);
+    if (given == first) {
+      runOwn(collective, input, output, op, root);
+    } else if (given != null) {
+      runOwn(
+          collective,
+          oneLess(input, collective.inputBlocks(size())),
+          oneLess(output, collective.outputBlocks(size())),
+          op,
+          root);
+    }
+  }
+
+  /** For a mismatch that a test has injected: one element less in each block. */
+  private static DeviceBuffer oneLess(DeviceBuffer buffer, int blocks) {
+    return buffer == null ? null : buffer.slice(0, buffer.count() - blocks);
+  }
+
+  private void runOwn(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    synchronized (group) { // so that no other thread closes a buffer after the checks
+      if (in != null) {
+        requireOwn(in);
+      }
+      if (out != null) {
+        requireOwn(out);
+      }
+      if (op != null) {
+        op.requireDefinedFor(in.type());
+      }
+      CollectiveArguments.require(collective, in, out, rank(), size());
+      if (finite && op != null) {
+        group.found(device.firstNotFinite(in));
+      }
+      if (in == null || out == null || device.streamOf(in) == device.streamOf(out)) {
+        reducer.run(collective, in, out, op, root);
+        return;
+      }
+      Stream from = device.streamOf(in);
+      Stream to = device.streamOf(out);
+      Event order = order();
+      order.record(from);
+      to.waitFor(order);
+      reducer.run(collective, in, out, op, root);
+      order.record(to);
+      from.waitFor(order);
+    }
+  }
+
+  private Event order() {
+    if (order == null) {
+      order = device.createEvent(false);
+    }
+    return order;
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, true);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, false);
+  }
+
+  private void message(DeviceBuffer buffer, int peer, boolean sends) {
+    group.ranks().require(peer, "peer");
+    if (peer == rank()) {
+      throw new IllegalArgumentException("a rank cannot send to itself: peer=" + peer);
+    }
+    awaitTurn();
+    DeviceBuffer given = intercepted(buffer);
+    if (given == null) {
+      return;
+    }
+    synchronized (group) {
+      requireOwn(given);
+      if (sends) {
+        reducer.send(given, peer);
+      } else {
+        reducer.receive(given, peer);
+      }
+    }
+  }
+
+  @Override
   public void broadcast(DeviceBuffer buffer, int root) {
     awaitTurn();
     DeviceBuffer given = intercepted(buffer);
     if (given != null) {
-      send(given, root);
+      broadcastOwn(given, root);
     }
   }
 
@@ -147,14 +277,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     if (first == null) {
       return;
     }
-    send(first, root);
+    broadcastOwn(first, root);
     for (DeviceBuffer buffer : buffers.subList(1, buffers.size())) {
       awaitTurn();
-      send(buffer, root);
+      broadcastOwn(buffer, root);
     }
   }
 
-  private void send(DeviceBuffer buffer, int root) {
+  private void broadcastOwn(DeviceBuffer buffer, int root) {
     synchronized (group) {
       requireOwn(buffer);
       if (root < 0 || root >= size()) {
@@ -293,6 +423,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
           this::closeParts,
           reducer, // which waits for the work enqueued on the device
           this::report,
+          order,
           communicator,
           parent == null ? device : () -> parent.forget(this));
     }
@@ -412,7 +543,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
 
   /** The rendezvous exchanges the result, so that all ranks throw. */
   private void checkFinite(DeviceBuffer buffer) {
-    if (finite) {
+    if (finite && !reducer.checksFinite()) {
       group.found(device.firstNotFinite(buffer));
     }
   }

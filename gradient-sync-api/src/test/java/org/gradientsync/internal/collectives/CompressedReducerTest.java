@@ -34,6 +34,7 @@ import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -72,6 +73,22 @@ class CompressedReducerTest {
     @Override
     public void broadcast(DeviceBuffer buffer, int root) {
       real.broadcast(buffer, root);
+    }
+
+    @Override
+    public void run(
+        Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+      real.run(collective, in, out, op, root);
+    }
+
+    @Override
+    public void send(DeviceBuffer buffer, int peer) {
+      real.send(buffer, peer);
+    }
+
+    @Override
+    public void receive(DeviceBuffer buffer, int peer) {
+      real.receive(buffer, peer);
     }
 
     @Override

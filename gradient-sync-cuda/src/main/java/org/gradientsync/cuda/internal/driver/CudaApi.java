@@ -69,6 +69,9 @@ public interface CudaApi {
   /** Enqueues a copy from page-locked memory. Allocates nothing. */
   void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream);
 
+  /** Enqueues a copy within the GPU's memory. Allocates nothing. */
+  void copy(CUdeviceptr target, CUdeviceptr source, long bytes, CUstream stream);
+
   /** Enqueues a copy to page-locked memory. Allocates nothing. */
   void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream);
 

@@ -189,6 +189,16 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public void copy(CUdeviceptr target, CUdeviceptr source, long bytes, CUstream stream) {
+    try {
+      check(
+          JCudaDriver.cuMemcpyDtoDAsync(target, source, bytes, stream), "cuMemcpyDtoDAsync", bytes);
+    } catch (jcuda.CudaException e) {
+      check(CODES.of(e), "cuMemcpyDtoDAsync", bytes);
+    }
+  }
+
+  @Override
   public void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream) {
     try {
       check(JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream), "cuMemcpyDtoHAsync", bytes);

@@ -22,6 +22,7 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -172,6 +173,21 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       enqueue(registration, registration.broadcast(root), own, null, root);
     }
+  }
+
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    throw new UnsupportedOperationException();
   }
 
   @Override

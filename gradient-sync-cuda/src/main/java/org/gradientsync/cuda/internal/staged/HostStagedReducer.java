@@ -7,6 +7,7 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -28,6 +29,7 @@ final class HostStagedReducer implements Reducer {
   private final RankGroup group;
   private final StagedOnHost onHost;
   private final StagedOnGpu onGpu;
+  private final StagedTransfers transfers;
 
   /**
    * @param inner reduces buffers of the host device over the same group
@@ -36,6 +38,7 @@ final class HostStagedReducer implements Reducer {
   HostStagedReducer(RankGroup group, Gpu gpu, HostDevice host, Reducer inner, NodeMemory node) {
     this.group = group;
     onHost = new StagedOnHost(group, gpu, host, inner);
+    transfers = new StagedTransfers(group, gpu, host, inner);
     try {
       onGpu = node == null ? null : new StagedOnGpu(group, gpu, node);
     } catch (RuntimeException | Error e) {
@@ -85,6 +88,47 @@ final class HostStagedReducer implements Reducer {
     }
   }
 
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    synchronized (group) {
+      group.meetFor(collective, in, out, op, root);
+      try {
+        if (collective.blockCount(in, out, group.size()) > 0) {
+          transfers.run(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
+        }
+      } catch (RuntimeException | Error e) {
+        throw broken(e);
+      }
+      group.finished();
+    }
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, true);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    message(buffer, peer, false);
+  }
+
+  private void message(DeviceBuffer buffer, int peer, boolean sends) {
+    synchronized (group) {
+      group.meetForMessage(buffer, peer, sends);
+      try {
+        if (buffer.count() > 0 && sends) {
+          transfers.send((CudaBuffer) buffer, peer);
+        } else if (buffer.count() > 0) {
+          transfers.receive((CudaBuffer) buffer, peer);
+        }
+      } catch (RuntimeException | Error e) {
+        throw broken(e);
+      }
+      group.finished();
+    }
+  }
+
   /** Breaks the sync, because a failure after the rendezvous leaves the other ranks waiting. */
   private RankLostException broken(Throwable e) {
     return e instanceof RankLostException lost
@@ -95,7 +139,7 @@ final class HostStagedReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(onGpu, onHost);
+      Resources.closeAll(onGpu, transfers, onHost);
     }
   }
 }

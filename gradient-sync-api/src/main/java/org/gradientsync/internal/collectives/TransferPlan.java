@@ -1,0 +1,178 @@
+package org.gradientsync.internal.collectives;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+
+/**
+ * The messages of a collective that only moves elements, or of a single message, prepared once and
+ * run many times. Each pair of ranks exchanges its blocks directly, piece by piece.
+ */
+final class TransferPlan implements AutoCloseable {
+  private static final long PIECE_BYTES = 16 << 20;
+
+  private final ProcessGroup group;
+  private final BackendDevice device;
+  private final List<Message[]> receives = new ArrayList<>(); // for each piece, by rank
+  private final List<Message[]> sends = new ArrayList<>();
+  private DeviceBuffer ownSource; // this rank's own block, or null if it stays where it is
+  private DeviceBuffer ownTarget;
+
+  private TransferPlan(ProcessGroup group, BackendDevice device) {
+    this.group = group;
+    this.device = device;
+  }
+
+  /** The plan of a collective. */
+  static TransferPlan of(
+      ProcessGroup group,
+      BackendDevice device,
+      Collective collective,
+      DeviceBuffer in,
+      DeviceBuffer out,
+      int root) {
+    TransferPlan plan = new TransferPlan(group, device);
+    int rank = group.rank();
+    int size = group.size();
+    long count = collective.blockCount(in, out, size);
+    boolean inBlocks = collective.inputBlocks(size) > 1;
+    boolean outBlocks = collective.outputBlocks(size) > 1;
+    DeviceBuffer[] toSend = new DeviceBuffer[size];
+    DeviceBuffer[] toReceive = new DeviceBuffer[size];
+    for (int peer = 0; peer < size; peer++) {
+      if (in != null && collective.hasOutput(peer, root)) {
+        toSend[peer] = in.slice(inBlocks ? peer * count : 0, count);
+      }
+      if (out != null && collective.hasInput(peer, root)) {
+        toReceive[peer] = out.slice(outBlocks ? peer * count : 0, count);
+      }
+    }
+    if (toSend[rank] != null
+        && toReceive[rank] != null
+        && !overlap(toSend[rank], toReceive[rank])) {
+      plan.ownSource = toSend[rank];
+      plan.ownTarget = toReceive[rank];
+    }
+    toSend[rank] = null;
+    toReceive[rank] = null;
+    try {
+      plan.prepare(count, toSend, toReceive, Channel.DATA);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, plan);
+      throw e;
+    }
+    return plan;
+  }
+
+  private static boolean overlap(DeviceBuffer a, DeviceBuffer b) {
+    return ((AbstractDeviceBuffer) a).overlaps((AbstractDeviceBuffer) b);
+  }
+
+  /** The plan of a message to or from another rank. */
+  static TransferPlan ofMessage(
+      ProcessGroup group, BackendDevice device, DeviceBuffer buffer, int peer, boolean sends) {
+    TransferPlan plan = new TransferPlan(group, device);
+    DeviceBuffer[] data = new DeviceBuffer[group.size()];
+    DeviceBuffer[] none = new DeviceBuffer[group.size()];
+    data[peer] = buffer;
+    int channel = Channel.sending(Channel.DEVICE_TAG);
+    try {
+      plan.prepare(buffer.count(), sends ? data : none, sends ? none : data, channel);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, plan);
+      throw e;
+    }
+    return plan;
+  }
+
+  private void prepare(long count, DeviceBuffer[] toSend, DeviceBuffer[] toReceive, int channel) {
+    for (long first = 0; first < count; ) {
+      Message[] incoming = new Message[toSend.length];
+      Message[] outgoing = new Message[toSend.length];
+      receives.add(incoming);
+      sends.add(outgoing);
+      long length = 0;
+      for (int peer = 0; peer < toSend.length; peer++) {
+        DeviceBuffer any = toSend[peer] != null ? toSend[peer] : toReceive[peer];
+        if (any == null) {
+          continue;
+        }
+        length = Math.min(PIECE_BYTES / any.type().sizeInBytes(), count - first);
+        if (toReceive[peer] != null) {
+          incoming[peer] = message(toReceive[peer].slice(first, length), peer, channel, false);
+        }
+        if (toSend[peer] != null) {
+          outgoing[peer] = message(toSend[peer].slice(first, length), peer, channel, true);
+        }
+      }
+      if (length == 0) {
+        return; // nothing moves on this rank
+      }
+      first += length;
+    }
+  }
+
+  private Message message(DeviceBuffer piece, int peer, int channel, boolean sends) {
+    return RunMessages.message(
+        group.messages(), piece, RunMessages.view(piece), peer, channel, sends);
+  }
+
+  /**
+   * Moves the elements after the rendezvous.
+   *
+   * @param in the input, or null
+   * @param out the output, or null
+   */
+  void run(DeviceBuffer in, DeviceBuffer out) {
+    if (in != null) {
+      device.await(in);
+    }
+    if (out != null) {
+      device.await(out);
+    }
+    if (!receives.isEmpty()) {
+      start(receives.get(0));
+      start(sends.get(0));
+    }
+    if (ownSource != null) {
+      device.copy(ownSource, ownTarget);
+    }
+    for (int piece = 0; piece < receives.size(); piece++) {
+      if (piece > 0) {
+        start(receives.get(piece));
+        start(sends.get(piece));
+      }
+      await(receives.get(piece));
+      await(sends.get(piece));
+    }
+  }
+
+  private static void start(Message[] messages) {
+    for (Message message : messages) {
+      if (message != null) {
+        message.start();
+      }
+    }
+  }
+
+  private void await(Message[] messages) {
+    for (int peer = 0; peer < messages.length; peer++) {
+      if (messages[peer] != null) {
+        group.await(messages[peer], peer);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    receives.forEach(Resources::closeAll);
+    sends.forEach(Resources::closeAll);
+  }
+}

@@ -1,0 +1,12 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.test.contract.CollectivesContract;
+import org.gradientsync.test.contract.RankRunner;
+
+/** Collectives, run by {@link ContractsIT} in each rank of an mpirun job. */
+class SharedCollectivesContract extends CollectivesContract {
+  @Override
+  protected RankRunner runner() {
+    return new MpiRunner("shared");
+  }
+}

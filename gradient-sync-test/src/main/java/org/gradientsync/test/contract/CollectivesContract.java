@@ -1,0 +1,530 @@
+package org.gradientsync.test.contract;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.ReduceOp;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What the collectives other than the all-reduce, and messages, must do with device memory. */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(240)
+public abstract class CollectivesContract {
+  private static final int[] COUNTS = {0, 1, 3, 64, 1000, 4_099, 70_001};
+  private static final int PAD = 3; // elements around a slice, which must not change
+
+  /**
+   * The ranks to run with.
+   *
+   * @return the runner of the backend under test, with its reducer chosen
+   */
+  protected abstract RankRunner runner();
+
+  Stream<Integer> sizes() {
+    return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  Stream<Integer> severalRanks() {
+    return sizes().filter(ranks -> ranks > 1);
+  }
+
+  Stream<Arguments> sizesAndTypes() {
+    return sizes().flatMap(n -> Arrays.stream(DataType.values()).map(t -> Arguments.of(n, t)));
+  }
+
+  /** The elements of a rank from an index on. */
+  private static ByteBuffer values(DataType type, int rank, long first, int count) {
+    return Numbers.of(type, rank, first, count);
+  }
+
+  /** A buffer with elements before and behind it that must stay as they are. */
+  private static final class Padded implements AutoCloseable {
+    private final DeviceBuffer whole;
+    private final DeviceBuffer part;
+    private final ByteBuffer around;
+
+    Padded(GradientSync sync, DataType type, int count) {
+      whole = sync.allocate(type, count + 2L * PAD);
+      part = whole.slice(PAD, count);
+      around = values(type, 99, 7, count + 2 * PAD);
+      whole.copyFrom(around);
+    }
+
+    /** Expects these elements, and nothing else to have changed. */
+    void assertHas(ByteBuffer expected, String what) {
+      int size = whole.type().sizeInBytes();
+      ByteBuffer all = Numbers.memory(whole.type(), (int) whole.count());
+      whole.copyTo(all);
+      around.put(PAD * size, expected, 0, expected.remaining());
+      int difference = around.mismatch(all);
+      assertEquals(
+          -1,
+          difference,
+          () -> what + ", element=" + (difference / size - PAD) + " of " + part.count());
+    }
+
+    @Override
+    public void close() {
+      whole.close();
+    }
+  }
+
+  private static ByteBuffer concatenated(DataType type, int ranks, long first, int count) {
+    ByteBuffer all = Numbers.memory(type, ranks * count);
+    int bytes = count * type.sizeInBytes();
+    for (int rank = 0; rank < ranks; rank++) {
+      all.put(rank * bytes, values(type, rank, first, count), 0, bytes);
+    }
+    return all;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void allGatherConcatenates(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int count : COUNTS) {
+                try (Padded in = new Padded(sync, type, count);
+                    Padded out = new Padded(sync, type, ranks * count)) {
+                  for (int round = 0; round < 2; round++) {
+                    ByteBuffer own = values(type, sync.rank(), round, count);
+                    in.part.copyFrom(own);
+                    sync.allGather(in.part, out.part);
+                    String what = "allGather, count=" + count + ", round=" + round;
+                    in.assertHas(own, what);
+                    out.assertHas(concatenated(type, ranks, round, count), what);
+                    DeviceBuffer slice = out.part.slice((long) sync.rank() * count, count);
+                    slice.copyFrom(values(type, sync.rank(), round + 5, count));
+                    sync.allGather(slice, out.part);
+                    out.assertHas(concatenated(type, ranks, round + 5, count), what + ", in place");
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void reduceScatterGivesThePromisedBits(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (ReduceOp op : ReduceOp.values()) {
+                for (int count : COUNTS) {
+                  if (!op.isDefinedFor(type)) {
+                    continue;
+                  }
+                  int first = sync.rank() * count;
+                  try (Padded in = new Padded(sync, type, ranks * count);
+                      Padded out = new Padded(sync, type, count)) {
+                    ByteBuffer own = values(type, sync.rank(), 0, ranks * count);
+                    ByteBuffer expected = Numbers.reduced(type, op, ranks, first, count);
+                    String what = "reduceScatter, op=" + op + ", count=" + count;
+                    for (int round = 0; round < 2; round++) {
+                      in.part.copyFrom(own);
+                      sync.reduceScatter(in.part, out.part, op);
+                      in.assertHas(own, what);
+                      out.assertHas(expected, what);
+                      DeviceBuffer slice = in.part.slice(first, count);
+                      sync.reduceScatter(in.part, slice, op);
+                      own.put(first * type.sizeInBytes(), expected, 0, expected.remaining());
+                      in.assertHas(own, what + ", in place");
+                      own = values(type, sync.rank(), 0, ranks * count);
+                    }
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void reduceChangesTheRootOnly(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (ReduceOp op : new ReduceOp[] {ReduceOp.SUM, ReduceOp.MAX}) {
+                for (int count : COUNTS) {
+                  try (Padded buffer = new Padded(sync, type, count)) {
+                    for (int root : new int[] {ranks - 1, 0}) {
+                      ByteBuffer own = values(type, sync.rank(), root, count);
+                      buffer.part.copyFrom(own);
+                      sync.reduce(buffer.part, op, root);
+                      buffer.assertHas(
+                          sync.rank() == root ? Numbers.reduced(type, op, ranks, root, count) : own,
+                          "reduce, op=" + op + ", count=" + count + ", root=" + root);
+                    }
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void gatherAndScatterGoToAndFromTheRoot(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int count : COUNTS) {
+                for (int root : new int[] {ranks - 1, 0}) {
+                  boolean isRoot = sync.rank() == root;
+                  String what = "count=" + count + ", root=" + root;
+                  try (Padded part = new Padded(sync, type, count);
+                      Padded all = new Padded(sync, type, ranks * count)) {
+                    ByteBuffer own = values(type, sync.rank(), root, count);
+                    part.part.copyFrom(own);
+                    sync.gather(part.part, isRoot ? all.part : null, root);
+                    part.assertHas(own, "gather, " + what);
+                    if (isRoot) {
+                      all.assertHas(concatenated(type, ranks, root, count), "gather, " + what);
+                      DeviceBuffer slice = all.part.slice((long) root * count, count);
+                      slice.copyFrom(values(type, root, root + 1, count));
+                      sync.gather(slice, all.part, root);
+                      all.assertHas(
+                          concatenated(type, ranks, root + 1, count), "gather in place, " + what);
+                    } else {
+                      part.part.copyFrom(values(type, sync.rank(), root + 1, count));
+                      sync.gather(part.part, null, root);
+                    }
+                    // Each rank gets its elements back.
+                    sync.scatter(isRoot ? all.part : null, part.part, root);
+                    part.assertHas(values(type, sync.rank(), root + 1, count), "scatter, " + what);
+                    if (isRoot) {
+                      sync.scatter(all.part, all.part.slice((long) root * count, count), root);
+                      all.assertHas(
+                          concatenated(type, ranks, root + 1, count), "scatter in place, " + what);
+                    } else {
+                      part.part.fillZero();
+                      sync.scatter(null, part.part, root);
+                      part.assertHas(
+                          values(type, sync.rank(), root + 1, count), "scatter, " + what);
+                    }
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void allToAllTransposes(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int count : COUNTS) {
+                try (Padded in = new Padded(sync, type, ranks * count);
+                    Padded out = new Padded(sync, type, ranks * count)) {
+                  ByteBuffer own = values(type, sync.rank(), 0, ranks * count);
+                  ByteBuffer expected = Numbers.memory(type, ranks * count);
+                  int bytes = count * type.sizeInBytes();
+                  for (int rank = 0; rank < ranks; rank++) {
+                    expected.put(
+                        rank * bytes,
+                        values(type, rank, (long) sync.rank() * count, count),
+                        0,
+                        bytes);
+                  }
+                  for (int round = 0; round < 2; round++) {
+                    in.part.copyFrom(own);
+                    out.part.fillZero();
+                    sync.allToAll(in.part, out.part);
+                    in.assertHas(own, "allToAll, count=" + count);
+                    out.assertHas(expected, "allToAll, count=" + count);
+                  }
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void messagesGoRoundTheRanks(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              int next = (sync.rank() + 1) % ranks;
+              int previous = (sync.rank() + ranks - 1) % ranks;
+              for (DataType type : DataType.values()) {
+                for (int count : COUNTS) {
+                  try (Padded buffer = new Padded(sync, type, count)) {
+                    for (int round = 0; round < 2; round++) {
+                      ByteBuffer first = values(type, 0, round, count);
+                      buffer.part.copyFrom(values(type, sync.rank(), round, count));
+                      if (sync.rank() > 0) {
+                        sync.receive(buffer.part, previous);
+                        buffer.assertHas(first, "receive, count=" + count);
+                      }
+                      sync.send(buffer.part, next);
+                      if (sync.rank() == 0) {
+                        buffer.part.fillZero();
+                        sync.receive(buffer.part, previous);
+                      }
+                      buffer.assertHas(first, "send, type=" + type + ", count=" + count);
+                    }
+                  }
+                }
+              }
+            });
+  }
+
+  /** A reduce-scatter and an all-gather give what an average gives. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void twoHalvesAreAnAverage(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              int count = ranks * 1_237;
+              DataType type = DataType.FLOAT32;
+              try (DeviceBuffer one = sync.allocate(type, count).named("w");
+                  DeviceBuffer other = sync.allocate(type, count).named("w")) {
+                DeviceBuffer part = one.slice(sync.rank() * 1_237L, 1_237);
+                for (int round = 0; round < 5; round++) {
+                  one.copyFrom(values(type, sync.rank(), round, count));
+                  other.copyFrom(values(type, sync.rank(), round, count));
+                  sync.reduceScatter(one, part, ReduceOp.AVERAGE);
+                  sync.allGather(part, one);
+                  sync.average(other);
+                  ByteBuffer expected = Numbers.memory(type, count);
+                  ByteBuffer actual = Numbers.memory(type, count);
+                  other.copyTo(expected);
+                  one.copyTo(actual);
+                  assertEquals(-1, expected.mismatch(actual));
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void mismatchesAreNamedAndChangeNothing(int ranks) {
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == last;
+              DataType type = DataType.FLOAT32;
+              try (DeviceBuffer small = sync.allocate(type, ranks * 6L).named("s");
+                  DeviceBuffer large = sync.allocate(type, ranks * 6L * ranks)) {
+                ByteBuffer own = values(type, sync.rank(), 0, ranks * 6);
+                small.copyFrom(own);
+                mismatch(
+                    () ->
+                        sync.allGather(
+                            odd ? small.slice(0, 5) : small.slice(0, 6),
+                            odd ? large.slice(0, 5L * ranks) : large.slice(0, 6L * ranks)),
+                    "rank 0: allGather(FLOAT32[6]",
+                    "rank " + last + ": allGather(FLOAT32[5]");
+                mismatch(
+                    () ->
+                        sync.reduceScatter(
+                            small, large.slice(0, 6), odd ? ReduceOp.SUM : ReduceOp.AVERAGE),
+                    "rank 0: reduceScatter(FLOAT32[6] \"s\", AVERAGE)",
+                    "rank " + last + ": reduceScatter(FLOAT32[6] \"s\", SUM)");
+                mismatch(
+                    () -> sync.reduce(small, ReduceOp.SUM, odd ? 0 : last),
+                    "rank 0: reduce(FLOAT32[" + ranks * 6 + "] \"s\", SUM, root=" + last + ")",
+                    ", SUM, root=0)");
+                mismatch(
+                    () -> {
+                      if (odd) {
+                        sync.allToAll(small, large.slice(0, 6L * ranks));
+                      } else {
+                        sync.average(small);
+                      }
+                    },
+                    "rank 0: allReduce(FLOAT32[" + ranks * 6 + "] \"s\", AVERAGE)",
+                    "rank " + last + ": allToAll(FLOAT32[6] \"s\")");
+                ByteBuffer after = Numbers.memory(type, ranks * 6);
+                small.copyTo(after);
+                assertEquals(-1, own.mismatch(after));
+                sync.average(small); // the sync still works
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void messagesOfOtherCountsThrowOnBothRanks(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (DeviceBuffer buffer = sync.allocate(DataType.INT32, 5).named("halo")) {
+                buffer.copyFrom(new int[] {sync.rank(), 1, 2, 3, 4});
+                if (sync.rank() == 0) {
+                  mismatch(
+                      () -> sync.send(buffer, 1),
+                      "rank 0: send(INT32[5] \"halo\", to=1)",
+                      "rank 1: receive(INT32[4] \"halo\", from=0)");
+                } else if (sync.rank() == 1) {
+                  mismatch(
+                      () -> sync.receive(buffer.slice(0, 4), 0),
+                      "rank 0: send(INT32[5] \"halo\", to=1)",
+                      "rank 1: receive(INT32[4] \"halo\", from=0)");
+                }
+                int[] after = new int[5];
+                buffer.copyTo(after);
+                assertEquals(sync.rank(), after[0]);
+                sync.barrier();
+                if (sync.rank() == 0) {
+                  sync.send(buffer, 1);
+                } else if (sync.rank() == 1) {
+                  sync.receive(buffer, 0);
+                  buffer.copyTo(after);
+                  assertEquals(0, after[0]);
+                }
+              }
+            });
+  }
+
+  private static void mismatch(Runnable call, String... parts) {
+    String text = assertThrows(MismatchedCallException.class, call::run).getMessage();
+    for (String part : parts) {
+      assertTrue(text.contains(part), text);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void valuesThatAreNotFiniteAreRefusedBeforeAnythingIsReduced(int ranks) {
+    runner()
+        .run(
+            ranks,
+            builder -> builder.requireFinite(true),
+            sync -> {
+              try (DeviceBuffer in = sync.allocate(DataType.FLOAT32, ranks * 3L).named("w");
+                  DeviceBuffer out = sync.allocate(DataType.FLOAT32, 3)) {
+                float[] values = new float[ranks * 3];
+                values[2] = sync.rank() == 1 ? Float.NaN : 1;
+                in.copyFrom(values);
+                String text =
+                    assertThrows(
+                            NotFiniteException.class,
+                            () -> {
+                              sync.reduceScatter(in, out, ReduceOp.SUM);
+                              out.copyTo(new float[3]);
+                            })
+                        .getMessage();
+                assertTrue(text.contains("rank 1: reduceScatter(FLOAT32[3] \"w\", SUM)"), text);
+                assertTrue(text.contains("index=2"), text);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void refusesBadInput(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              DeviceBuffer one = sync.allocate(type, 6);
+              try (DeviceBuffer all = sync.allocate(type, 6L * ranks);
+                  DeviceBuffer ints = sync.allocate(DataType.INT32, 6L * ranks)) {
+                refused(() -> sync.allGather(one, ints), "types or counts do not match");
+                refused(() -> sync.allGather(one, all.slice(0, 6L * ranks - 1)), "rank=");
+                refused(
+                    () -> sync.reduceScatter(ints, ints.slice(0, 6), ReduceOp.AVERAGE), "INT32");
+                refused(() -> sync.reduce(one, ReduceOp.SUM, ranks), "root=" + ranks);
+                refused(() -> sync.gather(one, all, -1), "root=-1");
+                refused(() -> sync.send(one, ranks), "peer=" + ranks);
+                refused(() -> sync.receive(one, sync.rank()), "to itself");
+                if (ranks > 1) {
+                  refused(() -> sync.allToAll(all, all), "in and out overlap");
+                  refused(() -> sync.allToAll(one.slice(0, 1), one.slice(1, 1)), "multiple");
+                  DeviceBuffer other = all.slice(6L * ((sync.rank() + 1) % ranks), 6);
+                  refused(() -> sync.allGather(other, all), "in and out overlap");
+                  refused(() -> sync.reduceScatter(all, other, ReduceOp.SUM), "overlap");
+                  refused(
+                      () -> sync.reduceScatter(all.slice(1, 6L * ranks - 1), one, ReduceOp.SUM),
+                      "multiple of the number of ranks");
+                }
+                assertThrows(NullPointerException.class, () -> sync.allGather(null, all));
+                assertThrows(NullPointerException.class, () -> sync.allGather(one, null));
+                assertThrows(NullPointerException.class, () -> sync.reduceScatter(all, one, null));
+                sync.barrier();
+                one.close();
+                assertThrows(IllegalStateException.class, () -> sync.allGather(one, all));
+                assertThrows(
+                    IllegalStateException.class, () -> sync.reduceScatter(all, one, ReduceOp.SUM));
+                sync.close();
+                assertThrows(IllegalStateException.class, () -> sync.allToAll(all, all));
+                if (ranks > 1) {
+                  assertThrows(
+                      IllegalStateException.class, () -> sync.send(all, (sync.rank() + 1) % ranks));
+                }
+              }
+            });
+  }
+
+  private static void refused(Runnable call, String part) {
+    String text = assertThrows(IllegalArgumentException.class, call::run).getMessage();
+    assertTrue(text.contains(part), text);
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void allocatesNothingWhenWarm(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              com.sun.management.ThreadMXBean threads =
+                  (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+              try (DeviceBuffer all = sync.allocate(DataType.FLOAT32, ranks * 1_000L);
+                  DeviceBuffer other = sync.allocate(DataType.FLOAT32, ranks * 1_000L);
+                  DeviceBuffer part = sync.allocate(DataType.FLOAT32, 1_000)) {
+                Runnable calls =
+                    () -> {
+                      sync.reduceScatter(all, part, ReduceOp.SUM);
+                      sync.allGather(part, all);
+                      sync.allToAll(all, other);
+                      sync.reduce(part, ReduceOp.SUM, 0);
+                      if (sync.rank() == 0) {
+                        sync.send(part, 1);
+                      } else if (sync.rank() == 1) {
+                        sync.receive(part, 0);
+                      }
+                    };
+                for (int i = 0; i < 50; i++) {
+                  calls.run();
+                }
+                long before = threads.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 500; i++) {
+                  calls.run();
+                }
+                long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+                // Reading the counter allocates a little itself, and so does a long wait; one
+                // object a call would be 8000 bytes.
+                assertTrue(allocated < 6000, "bytes allocated in 500 rounds: " + allocated);
+              }
+            });
+  }
+}
