@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
 import org.gradientsync.cuda.CudaException;
@@ -12,7 +13,7 @@ import org.gradientsync.spi.Resources;
 
 /**
  * Allocations on one GPU, whose context its user makes current. Other ranks may have one mapped; it
- * is freed when they have unmapped it.
+ * is freed when they have unmapped it. {@link #holdFrees} holds back what is freed.
  */
 public final class GpuMemory {
   private final CudaApi api;
@@ -20,6 +21,8 @@ public final class GpuMemory {
   private final String gpu;
   private final Set<Long> buffers = ConcurrentHashMap.newKeySet();
   private final Map<Long, List<BooleanSupplier>> mapped = new ConcurrentHashMap<>();
+  private final AtomicInteger holds = new AtomicInteger();
+  private volatile boolean freesHeld; // in freeHeld()
 
   GpuMemory(CudaApi api, CUcontext context, String gpu) {
     this.api = api;
@@ -67,15 +70,46 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees an allocation of a user's, at once or when others have unmapped it. */
+  /** Frees an allocation of a user's, at once or when that is safe and others have unmapped it. */
   public void free(long address) {
-    List<BooleanSupplier> all = mapped.remove(address);
-    if (all == null || all.stream().allMatch(BooleanSupplier::getAsBoolean)) {
+    List<BooleanSupplier> before = mapped.remove(address);
+    List<BooleanSupplier> all = before == null ? List.of() : before;
+    BooleanSupplier mayFree =
+        () -> mayFree() && all.stream().allMatch(BooleanSupplier::getAsBoolean);
+    if (mayFree.getAsBoolean()) {
       api.free(address);
     } else {
-      DeferredFrees.add(
-          api, context, address, () -> all.stream().allMatch(BooleanSupplier::getAsBoolean));
+      DeferredFrees.add(api, context, address, mayFree);
     }
+  }
+
+  /**
+   * From now on allocations of users are freed only by {@link #freeHeld}, until {@link
+   * #releaseFrees} is called as often as this. For ranks that share this GPU: freeing waits for all
+   * kernels that run there, of other ranks, too.
+   */
+  public void holdFrees() {
+    holds.incrementAndGet();
+  }
+
+  /** Ends a {@link #holdFrees}. After the last one, frees what was held back. */
+  public void releaseFrees() {
+    holds.decrementAndGet();
+    freeDeferred();
+  }
+
+  /** Frees what is held back. No other thread of this rank may use the GPU meanwhile. */
+  public void freeHeld() {
+    freesHeld = true;
+    try {
+      freeDeferred();
+    } finally {
+      freesHeld = false;
+    }
+  }
+
+  private boolean mayFree() {
+    return freesHeld || holds.get() == 0;
   }
 
   /** Frees an allocation of the library's own once others have unmapped it. */
