@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
 import org.gradientsync.cuda.CudaException;
@@ -12,7 +13,8 @@ import org.gradientsync.spi.Resources;
 
 /**
  * Allocations on one GPU. If other ranks have mapped an allocation, it is freed only after they
- * have unmapped it. The caller makes the GPU's context current.
+ * have unmapped it. {@link #holdFrees} delays all frees. The caller makes the GPU's context
+ * current.
  */
 public final class GpuMemory {
   private final CudaApi api;
@@ -20,6 +22,8 @@ public final class GpuMemory {
   private final String gpu;
   private final Set<Long> buffers = ConcurrentHashMap.newKeySet();
   private final Map<Long, List<BooleanSupplier>> mapped = new ConcurrentHashMap<>();
+  private final AtomicInteger holds = new AtomicInteger();
+  private volatile boolean freesHeld; // in freeHeld()
 
   GpuMemory(CudaApi api, CUcontext context, String gpu) {
     this.api = api;
@@ -67,15 +71,46 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees a buffer's memory at once, or once other ranks have unmapped it. */
+  /** Frees a buffer's memory at once, or once that is allowed and other ranks have unmapped it. */
   public void free(long address) {
-    List<BooleanSupplier> all = mapped.remove(address);
-    if (all == null || all.stream().allMatch(BooleanSupplier::getAsBoolean)) {
+    List<BooleanSupplier> before = mapped.remove(address);
+    List<BooleanSupplier> all = before == null ? List.of() : before;
+    BooleanSupplier mayFree =
+        () -> mayFree() && all.stream().allMatch(BooleanSupplier::getAsBoolean);
+    if (mayFree.getAsBoolean()) {
       api.free(address);
     } else {
-      DeferredFrees.add(
-          api, context, address, () -> all.stream().allMatch(BooleanSupplier::getAsBoolean));
+      DeferredFrees.add(api, context, address, mayFree);
     }
+  }
+
+  /**
+   * From now on, buffers' memory is freed only by {@link #freeHeld}, until {@link #releaseFrees} is
+   * called as often as this. For ranks that share this GPU: freeing waits for all kernels that run
+   * there, those of other ranks included.
+   */
+  public void holdFrees() {
+    holds.incrementAndGet();
+  }
+
+  /** Ends a {@link #holdFrees}. The last one frees what was held. */
+  public void releaseFrees() {
+    holds.decrementAndGet();
+    freeDeferred();
+  }
+
+  /** Frees what is held. No other thread of this rank may use the GPU meanwhile. */
+  public void freeHeld() {
+    freesHeld = true;
+    try {
+      freeDeferred();
+    } finally {
+      freesHeld = false;
+    }
+  }
+
+  private boolean mayFree() {
+    return freesHeld || holds.get() == 0;
   }
 
   /** Frees the library's own memory once other ranks have unmapped it. */

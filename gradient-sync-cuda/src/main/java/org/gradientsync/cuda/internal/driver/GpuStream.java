@@ -62,13 +62,32 @@ public final class GpuStream implements AutoCloseable {
   /** Creates a stream that does not wait for CUDA's default stream. */
   public static GpuStream create(Gpu gpu) {
     gpu.makeCurrent();
-    return new GpuStream(gpu, gpu.api().createStream(), true, false);
+    return new GpuStream(gpu, gpu.api().createStream(), true, false).warmedUp();
   }
 
   /** Creates a stream of the highest priority. */
   public static GpuStream createUrgent(Gpu gpu, boolean sparing) {
     gpu.makeCurrent();
-    return new GpuStream(gpu, gpu.api().createUrgentStream(), true, sparing);
+    return new GpuStream(gpu, gpu.api().createUrgentStream(), true, sparing).warmedUp();
+  }
+
+  private GpuStream warmedUp() {
+    if (gpu.warmsUpStreams()) {
+      try {
+        warmUp();
+      } catch (RuntimeException | Error e) {
+        Resources.closeAllAfter(e, this);
+        throw e;
+      }
+    }
+    return this;
+  }
+
+  /** Runs a kernel that does nothing, and waits for it. See {@link Gpu#warmUpStreams}. */
+  public void warmUp() {
+    gpu.makeCurrent();
+    gpu.reduceKernel().runNothing(handle());
+    await();
   }
 
   /** Wraps another library's stream. */

@@ -102,6 +102,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.finite = finite;
     watchdog = new PeerWatchdog(group, gpu, progress, report);
     gpu.waits().watch(this);
+    memory.sharing().begin(gpu.memory());
   }
 
   @Override
@@ -304,6 +305,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private PeerRegistration register(CudaBuffer own, boolean map) {
     long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
     communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
+    memory.sharing().met(gpu.memory()); // before the next rendezvous, at the end
     lastNumber = (int) number[0] + 1;
     if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
       throw new GradientSyncException(
@@ -528,6 +530,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           memory,
           finite,
           unmapFlags::setAllUnmapped, // even after a failure, so that others can free their memory
+          () -> memory.sharing().end(gpu.memory()),
           share,
           mailbox,
           report);

@@ -66,6 +66,7 @@ public final class PeerReducerProvider implements ReducerProvider {
     Gpu gpu = DriverAccess.gpu(device);
     boolean measures = context.settings().isOn("dev.peer.tuning", true);
     PeerMemory memory = PeerMemory.open(group, gpu, PeerSharing.isAllowed(context.settings()));
+    memory.sharing().prepareStreams(DriverAccess.stream(device.stream()));
     NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES);
     PeerUnmapFlags unmapFlags = new PeerUnmapFlags(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
