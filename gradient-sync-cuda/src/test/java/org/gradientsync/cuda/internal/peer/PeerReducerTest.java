@@ -73,6 +73,9 @@ class PeerReducerTest {
     PeerRanks.run(
         ranks,
         rank -> {
+          if (ranks > PeerRanks.GPUS) {
+            DriverAccess.gpu(rank.device()).reduceKernel(); // which warms up streams
+          }
           Map<String, Integer> before = rank.gpu().holds();
           String[] given =
               settings.length == 0 ? new String[] {"dev.peer.tuning", "off"} : settings;
@@ -878,7 +881,8 @@ class PeerReducerTest {
           verify(api, times(ReduceOp.values().length)).instantiate(any());
           verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
           verify(api).function(any(), eq("two_shot_FLOAT32_OTHER"));
-          verify(api, never()).loadImage(startsWith("reduce"), any()); // other reducers use those
+          int warming = ranks > PeerRanks.GPUS ? 1 : 0; // otherwise only other reducers use those
+          verify(api, times(warming)).loadImage(startsWith("reduce"), any());
         });
   }
 

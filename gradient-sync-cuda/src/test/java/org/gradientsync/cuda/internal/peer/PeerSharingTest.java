@@ -90,4 +90,17 @@ class PeerSharingTest {
       verify(gpu.api, times(1)).free(anyLong());
     }
   }
+
+  @Test
+  void streamsOfASharedGpuRunAKernelBeforeTheyAreUsed() {
+    FakeGpu gpu = new FakeGpu();
+    try (CudaDevice device = gpu.open(0)) {
+      new PeerSharing(List.of("a", "b"), 0).prepareStreams(DriverAccess.stream(device.stream()));
+      device.createStream(true).close();
+      assertEquals(List.of(), gpu.launched);
+      new PeerSharing(TWO_OF_THREE, 0).prepareStreams(DriverAccess.stream(device.stream()));
+      device.createStream(true).close();
+      assertEquals(List.of("reduce_FLOAT32_SUM", "reduce_FLOAT32_SUM"), gpu.launched);
+    }
+  }
 }
