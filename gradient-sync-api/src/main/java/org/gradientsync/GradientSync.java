@@ -270,6 +270,31 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void receive(DeviceBuffer buffer, int peer);
 
   /**
+   * Makes several calls as one. The calls inside of {@code calls} are only recorded, and run when
+   * it returns: first the collectives, in the order in which they were made, then all messages at
+   * the same time. So the ranks may send and receive in any order without waiting in a circle, and
+   * all-reduces of small buffers (up to 64 KiB) of the same type and operation cost one call
+   * together. Results are in the buffers when this method has returned, in the order of their
+   * streams; {@code calls} must not read or write them after the call that uses them.
+   *
+   * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
+   * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A
+   * group inside of another one becomes a part of it. If {@code calls} throws, nothing runs.
+   *
+   * <p>Collective, if it has collectives: the ranks make the same ones in the same order, with the
+   * same names. Messages between two ranks in one direction match in the order in which they were
+   * made. Keep the buffers, and repeat the same calls, to prepare them only once.
+   *
+   * @param calls makes the calls
+   * @throws IllegalStateException if this sync is closed
+   * @throws MismatchedCallException if the ranks' collectives differ, after those before have taken
+   *     effect; or, on both of its ranks, if type or count of a message differ, after all other
+   *     messages have taken effect
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract void grouped(Runnable calls);
+
+  /**
    * Prepares a buffer for reductions, so that the first one is as fast as the others. Required only
    * before calls are captured into a graph. Collective: the ranks register the buffers that they
    * will reduce together. Each slice is prepared separately. Keep slices that you reduce often,

@@ -33,6 +33,18 @@ public interface BackendDevice extends Device, AutoCloseable {
   void copy(DeviceBuffer source, DeviceBuffer target);
 
   /**
+   * Copies several buffers, as {@link #copy} does. All targets belong to one stream.
+   *
+   * @param sources buffers of this device
+   * @param targets one for each source
+   */
+  default void copyAll(DeviceBuffer[] sources, DeviceBuffer[] targets) {
+    for (int i = 0; i < sources.length; i++) {
+      copy(sources[i], targets[i]);
+    }
+  }
+
+  /**
    * Blocks the host until all work enqueued on a buffer's stream so far is done.
    *
    * @param buffer a buffer of this device

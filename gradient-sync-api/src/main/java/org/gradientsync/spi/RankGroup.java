@@ -146,6 +146,16 @@ public interface RankGroup {
    */
   void meetForMessage(DeviceBuffer buffer, int peer, boolean sends);
 
+  /**
+   * Meets several other ranks at the same time, each for one message in one direction at most. The
+   * two ranks of a message find alike whether it matches.
+   *
+   * @param messages the messages, in any order; those that do not match are removed
+   * @return the exception to throw once the other messages have been exchanged, or null
+   * @throws RankLostException if a rank does not join
+   */
+  MismatchedCallException meetForMessages(List<PeerMessage> messages);
+
   /** Records that the last call has ended on this rank. */
   void finished();
 

@@ -69,6 +69,16 @@ public interface Reducer extends AutoCloseable {
   void receive(DeviceBuffer buffer, int peer);
 
   /**
+   * Sends and receives several messages at the same time, so that the ranks may list them in any
+   * order. Messages between two ranks in one direction match in the order in which they are listed.
+   *
+   * @param messages this rank's messages; the same list in each call of a repeated exchange
+   * @throws org.gradientsync.MismatchedCallException on both ranks of a message whose type or count
+   *     differ, after all other messages were exchanged
+   */
+  void exchange(List<PeerMessage> messages);
+
+  /**
    * Prepares a buffer in advance; otherwise the first call for it does so. Collective, unless it
    * does nothing.
    *

@@ -58,6 +58,11 @@ class ContractsIT {
   }
 
   @TestFactory
+  List<DynamicNode> groupedCallsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(SOME, MpiGroupedCallsContract.class, SharedGroupedCallsContract.class);
+  }
+
+  @TestFactory
   List<DynamicNode> collectivesHoldUnderMpirun() throws IOException, InterruptedException {
     return run(new int[] {1, 2, 3}, MpiCollectivesContract.class, SharedCollectivesContract.class);
   }

@@ -1,5 +1,6 @@
 package org.gradientsync.internal.collectives;
 
+import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
@@ -10,6 +11,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -217,6 +219,11 @@ public final class CompressedReducer implements Reducer {
   @Override
   public void receive(DeviceBuffer buffer, int peer) {
     inner.receive(buffer, peer);
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> messages) {
+    inner.exchange(messages);
   }
 
   @Override

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
@@ -17,6 +18,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -224,16 +226,66 @@ public final class MessageReducer implements Reducer {
     message(buffer, peer, false);
   }
 
+  private TransferPlan messagePlan(DeviceBuffer buffer, int peer, boolean sends) {
+    TransferPlan plan = transfers.get(sends, buffer, null, peer);
+    if (plan == null) {
+      plan = TransferPlan.ofMessage(group, device, buffer, peer, sends);
+      transfers.put(sends, buffer, null, peer, plan);
+    }
+    return plan;
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> messages) {
+    synchronized (group) {
+      MismatchedCallException failure = null;
+      for (List<PeerMessage> round : MessageRounds.of(messages)) {
+        MismatchedCallException mismatch = group.meetForMessages(round);
+        failure = failure == null ? mismatch : failure;
+        try {
+          exchangeRound(round);
+        } catch (RankLostException e) {
+          throw e;
+        } catch (RuntimeException | Error e) {
+          throw group.lost("the call failed in the middle: " + e, e);
+        }
+        group.finished();
+      }
+      if (failure != null) {
+        throw failure;
+      }
+    }
+  }
+
+  /** All ranks move the same piece of all messages before the next one. */
+  private void exchangeRound(List<PeerMessage> round) {
+    List<TransferPlan> moves = new ArrayList<>();
+    int pieces = 0;
+    for (PeerMessage message : round) {
+      device.await(message.buffer());
+      TransferPlan plan = messagePlan(message.buffer(), message.peer(), message.sends());
+      moves.add(plan);
+      pieces = Math.max(pieces, plan.pieces());
+    }
+    for (int piece = 0; piece < pieces; piece++) {
+      for (TransferPlan plan : moves) {
+        if (piece < plan.pieces()) {
+          plan.start(piece);
+        }
+      }
+      for (TransferPlan plan : moves) {
+        if (piece < plan.pieces()) {
+          plan.await(piece);
+        }
+      }
+    }
+  }
+
   private void message(DeviceBuffer buffer, int peer, boolean sends) {
     synchronized (group) {
       group.meetForMessage(buffer, peer, sends);
       try {
-        TransferPlan plan = transfers.get(sends, buffer, null, peer);
-        if (plan == null) {
-          plan = TransferPlan.ofMessage(group, device, buffer, peer, sends);
-          transfers.put(sends, buffer, null, peer, plan);
-        }
-        plan.run(buffer, null);
+        messagePlan(buffer, peer, sends).run(buffer, null);
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {

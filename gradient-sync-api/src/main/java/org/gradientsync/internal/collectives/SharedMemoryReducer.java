@@ -1,5 +1,6 @@
 package org.gradientsync.internal.collectives;
 
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
@@ -11,6 +12,7 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -175,6 +177,11 @@ public final class SharedMemoryReducer implements Reducer {
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
     messages.broadcast(buffer, root);
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> all) {
+    messages.exchange(all);
   }
 
   private void run(Plan plan, ReduceOp op) {

@@ -138,20 +138,34 @@ final class TransferPlan implements AutoCloseable {
       device.await(out);
     }
     if (!receives.isEmpty()) {
-      start(receives.get(0));
-      start(sends.get(0));
+      start(0);
     }
     if (ownSource != null) {
       device.copy(ownSource, ownTarget);
     }
     for (int piece = 0; piece < receives.size(); piece++) {
       if (piece > 0) {
-        start(receives.get(piece));
-        start(sends.get(piece));
+        start(piece);
       }
-      await(receives.get(piece));
-      await(sends.get(piece));
+      await(piece);
     }
+  }
+
+  /** The number of pieces. */
+  int pieces() {
+    return receives.size();
+  }
+
+  /** Starts the messages of a piece. */
+  void start(int piece) {
+    start(receives.get(piece));
+    start(sends.get(piece));
+  }
+
+  /** Waits for the messages of a piece. */
+  void await(int piece) {
+    await(receives.get(piece));
+    await(sends.get(piece));
   }
 
   private static void start(Message[] messages) {

@@ -1,6 +1,7 @@
 package org.gradientsync.internal.group;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.internal.host.HostBuffers;
@@ -12,6 +13,7 @@ import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -22,6 +24,7 @@ import org.gradientsync.spi.Resources;
 final class MessageMatcher implements AutoCloseable {
   private final GroupTransport transport;
   private final CallMatcher matcher;
+  private final Wait wait;
   private final Calls calls;
   private final Arrivals arrivals;
   private final Link[] sending;
@@ -36,7 +39,9 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(GroupTransport transport, CallMatcher matcher, Calls calls, Arrivals arrivals) {
+  MessageMatcher(
+      GroupTransport transport, CallMatcher matcher, Wait wait, Calls calls, Arrivals arrivals) {
+    this.wait = wait;
     this.transport = transport;
     this.matcher = matcher;
     this.calls = calls;
@@ -60,10 +65,51 @@ final class MessageMatcher implements AutoCloseable {
     await(link.receive, peer, sends);
     await(link.send, peer, sends);
     arrivals.pairs().end();
-    if (!Call.samePair(link.own, link.other) || !Call.sameName(link.own, link.other)) {
+    if (!matches(link)) {
       calls.log().finished();
       throw mismatch(link, peer);
     }
+  }
+
+  /** See {@link org.gradientsync.spi.RankGroup#meetForMessages}. */
+  MismatchedCallException meet(List<PeerMessage> messages) {
+    matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
+    for (PeerMessage message : messages) {
+      AbstractDeviceBuffer data = (AbstractDeviceBuffer) message.buffer();
+      Call.Kind kind = message.sends() ? Call.Kind.DEVICE_SEND : Call.Kind.DEVICE_RECEIVE;
+      ByteBuffer record =
+          calls.pairs(kind, Call.element(data.type()), data.count(), message.peer(), data);
+      link(message).own.put(0, record, 0, Call.BYTES);
+    }
+    exchange(messages);
+    MismatchedCallException failure = null;
+    for (PeerMessage message : List.copyOf(messages)) {
+      arrivals.pairs().count(message.peer(), message.sends());
+      if (!matches(link(message))) {
+        messages.remove(message);
+        failure = failure == null ? mismatch(link(message), message.peer()) : failure;
+      }
+    }
+    return failure;
+  }
+
+  private void exchange(List<PeerMessage> messages) {
+    for (PeerMessage message : messages) {
+      link(message).receive.start();
+      link(message).send.start();
+    }
+    for (PeerMessage message : messages) {
+      wait.await(link(message).receive, message.peer());
+      wait.await(link(message).send, message.peer());
+    }
+  }
+
+  private static boolean matches(Link link) {
+    return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other);
+  }
+
+  private Link link(PeerMessage message) {
+    return link(message.sends() ? sending : receiving, message.peer(), message.sends());
   }
 
   private void await(Message message, int peer, boolean sends) {

@@ -33,6 +33,7 @@ import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
@@ -106,7 +107,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
+    messageMatcher = new MessageMatcher(messages, matcher, wait, calls, arrivals);
     job.opened(this);
     if (isWorld()) {
       job.liveness().watchWorld(departures);
@@ -301,6 +302,11 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   @Override
   public void meetForMessage(DeviceBuffer buffer, int peer, boolean sends) {
     messageMatcher.meet(buffer, peer, sends);
+  }
+
+  @Override
+  public MismatchedCallException meetForMessages(List<PeerMessage> all) {
+    return messageMatcher.meet(all);
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */

@@ -53,6 +53,15 @@ public final class Pairs {
     }
   }
 
+  /** Counts a message of several that were exchanged at the same time. */
+  public void count(int peer, boolean isSent) {
+    if (isSent) {
+      sent[peer]++;
+    } else {
+      received[peer]++;
+    }
+  }
+
   /**
    * The rounds of all sends to a rank, including the current one. The receiver must reach as many.
    */

@@ -1,6 +1,7 @@
 package org.gradientsync.internal.sync;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -29,10 +30,12 @@ import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.internal.selection.Selection;
+import org.gradientsync.internal.sync.RecordedCall.Kind;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -40,7 +43,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** One rank's sync: it runs the program's calls one after the other, on the reducer. */
-final class GradientSyncImpl extends GradientSync implements BucketSync {
+final class GradientSyncImpl extends GradientSync implements BucketSync, CallGroup.Runner {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
   private final Selection selection;
@@ -54,6 +57,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private final DataType wire;
   private final boolean finite;
   private final Map<String, String> alternatives;
+  private final ThreadLocal<List<RecordedCall>> recording = new ThreadLocal<>();
+  private final CallGroups groups;
   private Event order; // between the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
   private Communicator
@@ -76,6 +81,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
+    groups = new CallGroups(group, device);
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
   }
@@ -102,11 +108,84 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     Objects.requireNonNull(op, "op");
-    awaitTurn();
+    beginCall();
     DeviceBuffer given = intercepted(buffer);
-    if (given != null) {
+    if (given == null) {
+      return;
+    }
+    if (isRecording()) {
+      requireOwn(given);
+      op.requireDefinedFor(given.type());
+      record(new RecordedCall(Kind.ALL_REDUCE, null, given, null, op, RankGroup.NO_RANK));
+    } else {
       reduce(given, op);
     }
+  }
+
+  @Override
+  public void grouped(Runnable calls) {
+    Objects.requireNonNull(calls, "calls");
+    if (isRecording()) {
+      calls.run();
+      return;
+    }
+    awaitTurn();
+    List<RecordedCall> recorded = new ArrayList<>();
+    recording.set(recorded);
+    try {
+      calls.run();
+    } finally {
+      recording.remove();
+    }
+    if (!recorded.isEmpty()) {
+      awaitTurn();
+      synchronized (group) {
+        groups.of(recorded).run(this);
+      }
+    }
+  }
+
+  private boolean isRecording() {
+    return recording.get() != null;
+  }
+
+  private void record(RecordedCall call) {
+    recording.get().add(call);
+  }
+
+  /** Begins a call of the program that can be a part of a group. */
+  private void beginCall() {
+    if (isRecording()) {
+      requireOpen();
+      requireNoListener();
+    } else {
+      awaitTurn();
+    }
+  }
+
+  /** Runs a call of a group. */
+  @Override
+  public void run(RecordedCall call) {
+    switch (call.kind()) {
+      case ALL_REDUCE -> reduce(call.in(), call.op());
+      case BROADCAST -> broadcastOwn(call.in(), call.rank());
+      default -> runOwn(call.collective(), call.in(), call.out(), call.op(), call.rank());
+    }
+  }
+
+  /** Reduces packed buffers of a group. */
+  @Override
+  public void reducePacked(DeviceBuffer packed, ReduceOp op) {
+    reduce(packed, op);
+  }
+
+  /** Exchanges the messages of a group. */
+  @Override
+  public void exchange(List<PeerMessage> messages) {
+    for (PeerMessage message : messages) {
+      requireOwn(message.buffer());
+    }
+    reducer.exchange(messages);
   }
 
   private void reduce(DeviceBuffer buffer, ReduceOp op) {
@@ -173,18 +252,20 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
         collective.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
     DeviceBuffer output =
         collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
-    awaitTurn();
+    beginCall();
     DeviceBuffer first = input != null ? input : output;
     DeviceBuffer given = intercepted(first);
-    if (given == first) {
-      runOwn(collective, input, output, op, root);
-    } else if (given != null) {
-      runOwn(
-          collective,
-          oneLess(input, collective.inputBlocks(size())),
-          oneLess(output, collective.outputBlocks(size())),
-          op,
-          root);
+    if (given == null) {
+      return;
+    }
+    boolean whole = given == first;
+    DeviceBuffer from = whole ? input : oneLess(input, collective.inputBlocks(size()));
+    DeviceBuffer to = whole ? output : oneLess(output, collective.outputBlocks(size()));
+    if (isRecording()) {
+      requireArguments(collective, from, to, op);
+      record(new RecordedCall(Kind.COLLECTIVE, collective, from, to, op, root));
+    } else {
+      runOwn(collective, from, to, op, root);
     }
   }
 
@@ -196,16 +277,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
   private void runOwn(
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     synchronized (group) { // so that no other thread closes a buffer after the checks
-      if (in != null) {
-        requireOwn(in);
-      }
-      if (out != null) {
-        requireOwn(out);
-      }
-      if (op != null) {
-        op.requireDefinedFor(in.type());
-      }
-      CollectiveArguments.require(collective, in, out, rank(), size());
+      requireArguments(collective, in, out, op);
       if (finite && op != null) {
         group.found(device.firstNotFinite(in));
       }
@@ -222,6 +294,20 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       order.record(to);
       from.waitFor(order);
     }
+  }
+
+  private void requireArguments(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
+    if (in != null) {
+      requireOwn(in);
+    }
+    if (out != null) {
+      requireOwn(out);
+    }
+    if (op != null) {
+      op.requireDefinedFor(in.type());
+    }
+    CollectiveArguments.require(collective, in, out, rank(), size());
   }
 
   private Event order() {
@@ -246,9 +332,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     if (peer == rank()) {
       throw new IllegalArgumentException("a rank cannot send to itself: peer=" + peer);
     }
-    awaitTurn();
+    beginCall();
     DeviceBuffer given = intercepted(buffer);
     if (given == null) {
+      return;
+    }
+    if (isRecording()) {
+      requireOwn(given);
+      record(new RecordedCall(sends ? Kind.SEND : Kind.RECEIVE, null, given, null, null, peer));
       return;
     }
     synchronized (group) {
@@ -263,9 +354,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
 
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
-    awaitTurn();
+    beginCall();
     DeviceBuffer given = intercepted(buffer);
-    if (given != null) {
+    if (given == null) {
+      return;
+    }
+    if (isRecording()) {
+      requireOwn(given);
+      group.ranks().require(root, "root");
+      record(new RecordedCall(Kind.BROADCAST, null, given, null, null, root));
+    } else {
       broadcastOwn(given, root);
     }
   }
@@ -421,6 +519,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       closed = true;
       Resources.closeAll(
           this::closeParts,
+          groups,
           reducer, // which waits for the work enqueued on the device
           this::report,
           order,
@@ -506,6 +605,10 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
 
   private void awaitThread() {
     requireNoListener();
+    if (isRecording()) {
+      throw new IllegalStateException(
+          "this call cannot be a part of a group: rank=" + rank() + "; make it outside of grouped");
+    }
     CommunicationThread running = thread;
     if (running != null) {
       running.awaitAll();

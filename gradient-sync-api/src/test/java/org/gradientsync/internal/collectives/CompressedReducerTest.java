@@ -35,6 +35,7 @@ import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -89,6 +90,11 @@ class CompressedReducerTest {
     @Override
     public void receive(DeviceBuffer buffer, int peer) {
       real.receive(buffer, peer);
+    }
+
+    @Override
+    public void exchange(List<PeerMessage> messages) {
+      real.exchange(messages);
     }
 
     @Override

@@ -21,8 +21,10 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.MessageRounds;
 import org.gradientsync.internal.collectives.PlanCache;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -189,6 +191,25 @@ final class PeerReducer implements Reducer, DeviceWatch {
   @Override
   public void receive(DeviceBuffer buffer, int peer) {
     throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> messages) {
+    MismatchedCallException failure = null;
+    for (PeerMessage message : MessageRounds.inOneOrder(messages, group.rank())) {
+      try {
+        if (message.sends()) {
+          send(message.buffer(), message.peer());
+        } else {
+          receive(message.buffer(), message.peer());
+        }
+      } catch (MismatchedCallException e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
   }
 
   @Override

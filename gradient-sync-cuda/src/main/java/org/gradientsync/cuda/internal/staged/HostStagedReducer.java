@@ -1,13 +1,17 @@
 package org.gradientsync.cuda.internal.staged;
 
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.collectives.MessageRounds;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -111,6 +115,26 @@ final class HostStagedReducer implements Reducer {
   @Override
   public void receive(DeviceBuffer buffer, int peer) {
     message(buffer, peer, false);
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> messages) {
+    synchronized (group) {
+      MismatchedCallException failure = null;
+      for (List<PeerMessage> round : MessageRounds.of(messages)) {
+        MismatchedCallException mismatch = group.meetForMessages(round);
+        failure = failure == null ? mismatch : failure;
+        try {
+          transfers.exchange(round);
+        } catch (RuntimeException | Error e) {
+          throw broken(e);
+        }
+        group.finished();
+      }
+      if (failure != null) {
+        throw failure;
+      }
+    }
   }
 
   private void message(DeviceBuffer buffer, int peer, boolean sends) {

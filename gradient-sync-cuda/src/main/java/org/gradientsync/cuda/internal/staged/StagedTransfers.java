@@ -1,7 +1,9 @@
 package org.gradientsync.cuda.internal.staged;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
@@ -17,6 +19,7 @@ import org.gradientsync.internal.collectives.CollectivePlans;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -36,6 +39,7 @@ final class StagedTransfers implements AutoCloseable {
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
   private final CollectivePlans<Plan> plans;
+  private final CollectivePlans<DeviceBuffer> wholes; // copies of whole messages
 
   /** Pieces of one buffer, and their places in the staging memory. */
   private static final class Side {
@@ -73,6 +77,7 @@ final class StagedTransfers implements AutoCloseable {
     this.host = host;
     this.inner = inner;
     plans = new CollectivePlans<>(group);
+    wholes = new CollectivePlans<>(group);
   }
 
   void run(Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
@@ -109,6 +114,29 @@ final class StagedTransfers implements AutoCloseable {
     for (int piece = 0; piece < plan.lengths.length; piece++) {
       inner.receive(plan.out.pieces[kind(plan, piece)], peer);
       copyUp(plan, piece);
+    }
+  }
+
+  /** Exchanges messages that match, whole, through memory of the host. */
+  void exchange(List<PeerMessage> messages) {
+    gpu.makeCurrent();
+    List<PeerMessage> onHost = new ArrayList<>();
+    for (PeerMessage message : messages) {
+      DeviceBuffer copy = wholes.get(message.sends(), message.buffer(), null, message.peer());
+      if (copy == null) {
+        copy = host.allocate(message.buffer().type(), message.buffer().count());
+        wholes.put(message.sends(), message.buffer(), null, message.peer(), copy);
+      }
+      if (message.sends()) {
+        ((CudaBuffer) message.buffer()).copyToUnseen(copy.hostMemory());
+      }
+      onHost.add(new PeerMessage(copy, message.peer(), message.sends()));
+    }
+    inner.exchange(onHost);
+    for (int i = 0; i < onHost.size(); i++) {
+      if (!messages.get(i).sends()) {
+        ((CudaBuffer) messages.get(i).buffer()).copyFromUnseen(onHost.get(i).buffer().hostMemory());
+      }
     }
   }
 
@@ -218,6 +246,6 @@ final class StagedTransfers implements AutoCloseable {
   /** The caller closes the inner reducer and the host device afterwards. */
   @Override
   public void close() {
-    Resources.closeAll(gpu::makeCurrent, plans, resources);
+    Resources.closeAll(gpu::makeCurrent, plans, wholes, resources);
   }
 }

@@ -1,0 +1,223 @@
+package org.gradientsync.internal.sync;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
+import org.gradientsync.internal.sync.RecordedCall.Kind;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.Resources;
+
+/**
+ * The calls of one {@link org.gradientsync.GradientSync#grouped}, prepared once and run many times.
+ * Small all-reduces of the same type, operation and stream are packed into one buffer, which is
+ * reduced at once; each element's sum, and so its bits, are the same. Other collectives run one
+ * after the other. Messages run last, all at the same time.
+ */
+final class CallGroup implements AutoCloseable {
+  /** Larger buffers gain little from being packed, and would be copied. */
+  private static final long MAX_PACKED_BYTES = 64 << 10;
+
+  private static final long MAX_PACK_BYTES = 8 << 20;
+
+  private final List<RecordedCall> calls;
+  private final List<Step> steps = new ArrayList<>();
+  private final List<PeerMessage> messages = new ArrayList<>();
+  private final List<AbstractDeviceBuffer> buffers = new ArrayList<>();
+  private final BackendDevice device;
+  private Runnable forget; // or null
+
+  /** How a group's steps are run. */
+  interface Runner {
+    void reducePacked(DeviceBuffer packed, ReduceOp op);
+
+    void run(RecordedCall call);
+
+    void exchange(List<PeerMessage> messages);
+  }
+
+  /** One call, or several packed ones. */
+  private interface Step extends AutoCloseable {
+    void run(Runner runner);
+
+    @Override
+    default void close() {}
+  }
+
+  /** What packed calls have in common. */
+  private record PackKey(DataType type, ReduceOp op, Stream stream) {}
+
+  CallGroup(List<RecordedCall> calls, BackendDevice device) {
+    this.calls = List.copyOf(calls);
+    this.device = device;
+    try {
+      prepare();
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
+    }
+  }
+
+  private void prepare() {
+    for (RecordedCall call : calls) {
+      add(call.in());
+      if (call.out() != call.in()) {
+        add(call.out());
+      }
+    }
+    boolean packs = !anyOverlap();
+    Map<PackKey, List<RecordedCall>> open = new LinkedHashMap<>();
+    for (RecordedCall call : calls) {
+      if (call.isMessage()) {
+        messages.add(new PeerMessage(call.in(), call.rank(), call.kind() == Kind.SEND));
+      } else if (packs
+          && call.kind() == Kind.ALL_REDUCE
+          && call.in().sizeInBytes() <= MAX_PACKED_BYTES) {
+        PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
+        List<RecordedCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
+        pack.add(call);
+        if (bytes(pack) > MAX_PACK_BYTES - MAX_PACKED_BYTES) {
+          addPack(open.remove(key));
+        }
+      } else {
+        steps.add(runner -> runner.run(call));
+      }
+    }
+    open.values().forEach(this::addPack);
+  }
+
+  private void add(DeviceBuffer buffer) {
+    if (buffer != null) {
+      buffers.add((AbstractDeviceBuffer) buffer);
+    }
+  }
+
+  /** Whether two calls use the same elements, so that their order matters. */
+  private boolean anyOverlap() {
+    for (int i = 0; i < buffers.size(); i++) {
+      for (int j = 0; j < i; j++) {
+        if (buffers.get(i).overlaps(buffers.get(j))) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  private static long bytes(List<RecordedCall> pack) {
+    return pack.stream().mapToLong(call -> call.in().sizeInBytes()).sum();
+  }
+
+  private void addPack(List<RecordedCall> pack) {
+    if (pack.size() == 1) {
+      RecordedCall call = pack.get(0);
+      steps.add(runner -> runner.run(call));
+    } else {
+      steps.add(new Pack(pack, device));
+    }
+  }
+
+  /** Whether this was made of the same calls. Allocates nothing. */
+  boolean isOf(List<RecordedCall> others) {
+    if (calls.size() != others.size()) {
+      return false;
+    }
+    for (int i = 0; i < calls.size(); i++) {
+      if (!calls.get(i).isSame(others.get(i))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Sets what to do when one of the buffers is closed. */
+  void onClose(Runnable newForget) {
+    forget = newForget;
+    buffers.forEach(buffer -> buffer.onClose(newForget));
+  }
+
+  void run(Runner runner) {
+    for (Step step : steps) {
+      step.run(runner);
+    }
+    if (!messages.isEmpty()) {
+      runner.exchange(messages);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (forget != null) {
+      buffers.forEach(buffer -> buffer.removeCloseListener(forget));
+    }
+    steps.forEach(Step::close);
+  }
+
+  /** Small buffers that are reduced as one. */
+  private static final class Pack implements Step {
+    private final BackendDevice device;
+    private final ReduceOp op;
+    private final DeviceBuffer memory;
+    private final DeviceBuffer packed; // the same memory, on the buffers' stream
+    private final DeviceBuffer[] parts;
+    private final DeviceBuffer[] places;
+
+    Pack(List<RecordedCall> calls, BackendDevice device) {
+      this.device = device;
+      op = calls.get(0).op();
+      parts = calls.stream().map(RecordedCall::in).toArray(DeviceBuffer[]::new);
+      places = new DeviceBuffer[parts.length];
+      long count = 0;
+      StringBuilder name = new StringBuilder("grouped ");
+      for (DeviceBuffer part : parts) {
+        count += part.count();
+        name.append(count > part.count() ? ", " : "")
+            .append(((AbstractDeviceBuffer) part).describe());
+      }
+      memory = device.allocate(parts[0].type(), count);
+      device.await(memory); // it must be zeroed before another stream writes to it
+      AbstractDeviceBuffer own =
+          (AbstractDeviceBuffer) device.on(device.streamOf(parts[0]), memory);
+      own.named(name.toString());
+      own.elementsNamed(this::nameOf);
+      packed = own;
+      long first = 0;
+      for (int i = 0; i < parts.length; i++) {
+        places[i] = packed.slice(first, parts[i].count());
+        first += parts[i].count();
+      }
+    }
+
+    /** The place of an element in the caller's buffer. */
+    private String nameOf(long element) {
+      long first = 0;
+      for (DeviceBuffer part : parts) {
+        if (element < first + part.count()) {
+          return ((AbstractDeviceBuffer) part).describe()
+              + ", "
+              + ((AbstractDeviceBuffer) part).placeOf(element - first);
+        }
+        first += part.count();
+      }
+      return "";
+    }
+
+    @Override
+    public void run(Runner runner) {
+      device.copyAll(parts, places);
+      runner.reducePacked(packed, op);
+      device.copyAll(places, parts);
+    }
+
+    @Override
+    public void close() {
+      memory.close();
+    }
+  }
+}
