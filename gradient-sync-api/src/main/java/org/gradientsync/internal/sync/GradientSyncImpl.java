@@ -1,6 +1,7 @@
 package org.gradientsync.internal.sync;
 
 import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -311,6 +312,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       requireOwn(buffer);
       reducer.register(buffer);
     }
+  }
+
+  @Override
+  public double mean(double value) {
+    requireOpen();
+    double[] average = {value};
+    programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE);
+    return average[0];
   }
 
   @Override
