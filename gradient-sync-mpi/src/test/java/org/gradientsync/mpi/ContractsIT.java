@@ -48,6 +48,11 @@ class ContractsIT {
   }
 
   @TestFactory
+  List<DynamicNode> shardedBucketsHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(SOME, MpiShardedContract.class, SharedShardedContract.class);
+  }
+
+  @TestFactory
   List<DynamicNode> whoWaitsForEachOtherIsTold() throws IOException, InterruptedException {
     return run(SOME, MpiDeadlockContract.class, SharedDeadlockContract.class);
   }

@@ -175,6 +175,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
     DeviceBuffer output =
         collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
     awaitTurn();
+    runInOrder(collective, input, output, op, root);
+  }
+
+  /** Runs a collective at once: the caller keeps the order of calls. */
+  private void runInOrder(
+      Collective collective, DeviceBuffer input, DeviceBuffer output, ReduceOp op, int root) {
     DeviceBuffer first = input != null ? input : output;
     DeviceBuffer given = intercepted(first);
     if (given == first) {
@@ -532,6 +538,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync {
       checkFinite(given);
       reducer.allReduce(given, ReduceOp.AVERAGE);
     }
+  }
+
+  @Override
+  public void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard) {
+    runInOrder(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void gatherInOrder(DeviceBuffer shard, DeviceBuffer out) {
+    runInOrder(Collective.ALL_GATHER, shard, out, null, RankGroup.NO_RANK);
   }
 
   void intercept(CallInterceptor newInterceptor) {
