@@ -214,6 +214,37 @@ public abstract class GradientBuckets implements AutoCloseable {
    */
   public abstract void update(ShardUpdate update);
 
+  /**
+   * Scales all gradients alike so that their norm is at most a maximum. Call it after {@link
+   * #finish()} and before the update; in sharded buckets, before {@link #update}. The norm is the
+   * square root of the sum of the squares of all averages, in double, and all ranks get the same
+   * bits. If it is more than the maximum, but finite, each gradient is multiplied by max / norm, in
+   * double, and rounded to its type.
+   *
+   * <p>Waits for the averages and computes on the host. On a GPU it copies the gradients to the
+   * host piece by piece, and back if it scales them, which takes much longer than their average.
+   * Another number of ranks, or sharding, may change the last bits of the norm. In sharded buckets
+   * each rank has its shards only, so it is collective.
+   *
+   * @param max the largest norm, more than 0; infinity to get the norm only
+   * @return the norm before scaling; NaN or infinity if it is not finite, and gradients are then
+   *     not scaled
+   * @throws IllegalArgumentException if max is not positive
+   * @throws IllegalStateException in the middle of a step, or within {@link #noSync}
+   */
+  public abstract double clipByGlobalNorm(double max);
+
+  /**
+   * Whether all averages of the step are finite: neither NaN nor infinite. Waits for them. Call it
+   * after {@link #finish()}; a {@link LossScaler} does. All ranks have the same averages and so the
+   * same result, without communication. In sharded buckets each rank has its shards only, so the
+   * ranks exchange one number, and it is collective.
+   *
+   * @return the same on all ranks
+   * @throws IllegalStateException in the middle of a step, or within {@link #noSync}
+   */
+  public abstract boolean isFinite();
+
   /** Ends {@link #noSync} when it is closed. */
   public interface NoSync extends AutoCloseable {
     /** Turns averaging on again. A second call does nothing. */

@@ -48,8 +48,13 @@ class ContractsIT {
   }
 
   @TestFactory
-  List<DynamicNode> shardedBucketsHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(SOME, MpiShardedContract.class, SharedShardedContract.class);
+  List<DynamicNode> shardsAndAveragesHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(
+        SOME,
+        MpiShardedContract.class,
+        MpiAveragesContract.class,
+        SharedShardedContract.class,
+        SharedAveragesContract.class);
   }
 
   @TestFactory

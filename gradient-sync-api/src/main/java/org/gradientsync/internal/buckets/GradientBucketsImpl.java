@@ -34,6 +34,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private final int number; // among the sync's bucket sets
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
+  private final AverageChecks checks;
   private BucketStreams streams;
   private BucketSet set;
   private List<Shard> shards; // or null
@@ -69,6 +70,7 @@ final class GradientBucketsImpl extends GradientBuckets {
               + sync.rank()
               + "; give all ranks as many steps, or build without sharded()");
     }
+    checks = new AverageChecks(sync, options.sharded);
     number = sync.nextBuckets();
     compute = options.compute == null ? sync.backend().stream() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
@@ -298,6 +300,27 @@ final class GradientBucketsImpl extends GradientBuckets {
     } finally {
       finishing = false;
     }
+  }
+
+  @Override
+  public double clipByGlobalNorm(double max) {
+    if (!(max > 0)) {
+      throw new IllegalArgumentException(
+          "max must be positive: max=" + max + ", rank=" + sync.rank());
+    }
+    requireAverages("clipByGlobalNorm");
+    return checks.clip(set, max);
+  }
+
+  @Override
+  public boolean isFinite() {
+    requireAverages("isFinite");
+    return checks.isFinite(set);
+  }
+
+  private void requireAverages(String call) {
+    requireBetweenSteps(call);
+    requireSynchronizing(call);
   }
 
   /** Updates this rank's shard of a bucket, and starts the gather of the bucket's weights. */

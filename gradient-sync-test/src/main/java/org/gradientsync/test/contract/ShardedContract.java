@@ -1,5 +1,8 @@
 package org.gradientsync.test.contract;
 
+import static org.gradientsync.test.contract.Doubles.fill;
+import static org.gradientsync.test.contract.Doubles.read;
+import static org.gradientsync.test.contract.Doubles.write;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -16,10 +19,8 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.Float16;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientBuckets.Missing;
 import org.gradientsync.GradientBuckets.Shard;
@@ -84,37 +85,6 @@ public abstract class ShardedContract {
 
   private static GradientBuckets.Builder small(GradientSync sync) {
     return GradientBuckets.builder(sync, MODEL).firstBucketBytes(4_000).bucketBytes(16_000);
-  }
-
-  // Elements as doubles: exact for every type.
-
-  private static double[] read(DeviceBuffer buffer) {
-    ByteBuffer memory = Numbers.memory(buffer.type(), (int) buffer.count());
-    buffer.copyTo(memory);
-    double[] values = new double[(int) buffer.count()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] =
-          switch (buffer.type()) {
-            case FLOAT16 -> Float16.toFloat(memory.getShort(2 * i));
-            case BFLOAT16 -> BFloat16.toFloat(memory.getShort(2 * i));
-            case FLOAT32 -> memory.getFloat(4 * i);
-            default -> memory.getDouble(8 * i);
-          };
-    }
-    return values;
-  }
-
-  private static void write(DeviceBuffer buffer, double[] values) {
-    ByteBuffer memory = Numbers.memory(buffer.type(), values.length);
-    for (int i = 0; i < values.length; i++) {
-      switch (buffer.type()) {
-        case FLOAT16 -> memory.putShort(2 * i, Float16.fromFloat((float) values[i]));
-        case BFLOAT16 -> memory.putShort(2 * i, BFloat16.fromFloat((float) values[i]));
-        case FLOAT32 -> memory.putFloat(4 * i, (float) values[i]);
-        default -> memory.putDouble(8 * i, values[i]);
-      }
-    }
-    buffer.copyFrom(memory);
   }
 
   /** Adam with its state for one buffer of weights. */
@@ -298,12 +268,6 @@ public abstract class ShardedContract {
             assertTrue(Arrays.stream(seen).allMatch(n -> n > 0), Arrays.toString(seen));
           }
         });
-  }
-
-  private static void fill(DeviceBuffer buffer, double value) {
-    double[] values = new double[(int) buffer.count()];
-    Arrays.fill(values, value);
-    write(buffer, values);
   }
 
   @ParameterizedTest
