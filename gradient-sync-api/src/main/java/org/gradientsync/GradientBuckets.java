@@ -3,6 +3,7 @@ package org.gradientsync;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import java.util.function.ObjIntConsumer;
 
 /**
  * The gradients of a model, packed into buckets. The averages of full buckets overlap with the
@@ -54,6 +55,32 @@ public abstract class GradientBuckets implements AutoCloseable {
     ZERO
   }
 
+  /**
+   * This rank's part of a bucket that was built with {@link Builder#sharded}: elements from {@code
+   * rank * count} on of the bucket, which consists of {@code size * count} elements. Parameters lie
+   * in a bucket one after the other, so a shard may have parts of several, or none; elements
+   * between them are zero. Updates must therefore treat all elements alike.
+   *
+   * @param gradient this rank's gradients; averages after {@link #finish()}. Belongs to the compute
+   *     stream. Do not close it
+   * @param weight this rank's weights, as many, of the same type and in the same order. Belongs to
+   *     the compute stream. Do not close it
+   */
+  public record Shard(DeviceBuffer gradient, DeviceBuffer weight) {}
+
+  /** Updates the weights of one shard. */
+  @FunctionalInterface
+  public interface ShardUpdate {
+    /**
+     * Updates the weights, or enqueues work on the compute stream that does.
+     *
+     * @param gradient the averages
+     * @param weight the weights to change, with the same count
+     * @param shard the index in {@link #shards}, from 0
+     */
+    void update(DeviceBuffer gradient, DeviceBuffer weight, int shard);
+  }
+
   /** For the library, which has the only implementation. */
   protected GradientBuckets() {}
 
@@ -73,13 +100,35 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * The buffer for a parameter's gradient. It belongs to the compute stream, see {@link
    * Builder#computedOn}. After {@link #finish} it holds the average, until the next step overwrites
-   * it.
+   * it; in sharded buckets it then holds averages only where it belongs to this rank's {@link
+   * #shards}.
    *
    * @param parameter the parameter's index in the list, from 0
    * @return a view, which is valid until {@link #rebuild} or {@link #close}; if the caller closes
    *     it earlier, the next call creates another one
    */
   public abstract DeviceBuffer gradient(int parameter);
+
+  /**
+   * The buffer for a parameter's weights, in sharded buckets, at first filled with zeros. It
+   * belongs to the compute stream. Write the first weights into it, or read those of a checkpoint,
+   * and {@link #broadcast} them; later only {@link #finish(ShardUpdate)} and {@link #update} change
+   * it.
+   *
+   * @param parameter the parameter's index in the list, from 0
+   * @return a view with the parameter's type and count, which is valid until {@link #close}; if the
+   *     caller closes it earlier, the next call creates another one
+   * @throws IllegalStateException if not built with {@link Builder#sharded}
+   */
+  public abstract DeviceBuffer weight(int parameter);
+
+  /**
+   * This rank's parts of the buckets, for which it has the optimizer's state, in sharded buckets.
+   *
+   * @return one shard for each bucket, in the order of the buckets; always the same list
+   * @throws IllegalStateException if not built with {@link Builder#sharded}
+   */
+  public abstract List<Shard> shards();
 
   /**
    * The number of parameters.
@@ -135,8 +184,66 @@ public abstract class GradientBuckets implements AutoCloseable {
    *
    * @param averaged called with each parameter's index, in the order of the buckets; work that it
    *     enqueues on the compute stream finds this parameter's average
+   * @throws IllegalStateException as {@link #finish()} does, or if built with {@link
+   *     Builder#sharded}
    */
   public abstract void finish(IntConsumer averaged);
+
+  /**
+   * Ends a step of sharded buckets: the same as {@link #finish()} and {@link #update}, but a
+   * bucket's update waits for this bucket's averages only, and its gather overlaps with the next
+   * updates. Work enqueued later on the compute stream finds the new weights in {@link #weight}.
+   * Within {@link #noSync} it does nothing.
+   *
+   * @param update called with each shard, in the order of the buckets
+   * @throws IllegalStateException as {@link #finish()} does, or if not built with {@link
+   *     Builder#sharded}
+   * @throws GradientSyncException if an average or a gather of this step has failed
+   */
+  public abstract void finish(ShardUpdate update);
+
+  /**
+   * Updates the weights of sharded buckets after {@link #finish()}, where something needs all
+   * averages before the first update. Gathers each bucket's weights on all ranks, while the next
+   * shard is updated. Leave it out to skip the update, on all ranks alike. Collective.
+   *
+   * @param update called with each shard, in the order of the buckets
+   * @throws IllegalStateException if not built with {@link Builder#sharded}, in the middle of a
+   *     step, or within {@link #noSync}
+   * @throws GradientSyncException if a gather has failed
+   */
+  public abstract void update(ShardUpdate update);
+
+  /**
+   * Scales all gradients alike so that their norm is at most a maximum. Call it after {@link
+   * #finish()} and before the update; in sharded buckets, before {@link #update}. The norm is the
+   * square root of the sum of the squares of all averages, in double, and all ranks get the same
+   * bits. If it is more than the maximum, but finite, each gradient is multiplied by max / norm, in
+   * double, and rounded to its type.
+   *
+   * <p>Waits for the averages and computes on the host. On a GPU it copies the gradients to the
+   * host piece by piece, and back if it scales them, which takes much longer than their average.
+   * Another number of ranks, or sharding, may change the last bits of the norm. In sharded buckets
+   * each rank has its shards only, so it is collective.
+   *
+   * @param max the largest norm, more than 0; infinity to get the norm only
+   * @return the norm before scaling; NaN or infinity if it is not finite, and gradients are then
+   *     not scaled
+   * @throws IllegalArgumentException if max is not positive
+   * @throws IllegalStateException in the middle of a step, or within {@link #noSync}
+   */
+  public abstract double clipByGlobalNorm(double max);
+
+  /**
+   * Whether all averages of the step are finite: neither NaN nor infinite. Waits for them. Call it
+   * after {@link #finish()}; a {@link LossScaler} does. All ranks have the same averages and so the
+   * same result, without communication. In sharded buckets each rank has its shards only, so the
+   * ranks exchange one number, and it is collective.
+   *
+   * @return the same on all ranks
+   * @throws IllegalStateException in the middle of a step, or within {@link #noSync}
+   */
+  public abstract boolean isFinite();
 
   /** Ends {@link #noSync} when it is closed. */
   public interface NoSync extends AutoCloseable {
@@ -167,14 +274,52 @@ public abstract class GradientBuckets implements AutoCloseable {
   public abstract void broadcast(List<? extends DeviceBuffer> values, int root);
 
   /**
+   * Gathers a state of the optimizer, such as Adam's first moments, on one rank, to write a
+   * checkpoint that does not depend on the number of ranks. Needs memory for one bucket there.
+   * Collective; in sharded buckets, between steps.
+   *
+   * @param state this rank's state: one buffer of the sync for each of {@link #shards}, with as
+   *     many elements, all of one type
+   * @param root the rank that gets the state, the same on all ranks
+   * @param values called on the root only, for each parameter in the order of the buckets, with the
+   *     parameter's state, a buffer of the parameter's count that is valid during the call, and its
+   *     index
+   * @throws IllegalArgumentException if number or counts of the buffers do not match, or there is
+   *     no such rank
+   * @throws MismatchedCallException if the types of the ranks' buffers differ
+   * @throws IllegalStateException if not built with {@link Builder#sharded}, or in the middle of a
+   *     step
+   */
+  public abstract void gatherState(
+      List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values);
+
+  /**
+   * Gives each rank its part of a state that {@link #gatherState} gathered, with any number of
+   * ranks and any bucket sizes. Collective; in sharded buckets, between steps.
+   *
+   * @param state receives this rank's state: one buffer of the sync for each of {@link #shards},
+   *     with as many elements, of any type; zero where there is no parameter
+   * @param root the rank that has the state, the same on all ranks
+   * @param values called on the root only, for each parameter in the order of the buckets, with a
+   *     buffer of the parameter's count to write its state to, at first zero, and its index
+   * @throws IllegalArgumentException if number or counts of the buffers do not match, or there is
+   *     no such rank
+   * @throws MismatchedCallException if the types of the ranks' buffers differ
+   * @throws IllegalStateException if not built with {@link Builder#sharded}, or in the middle of a
+   *     step
+   */
+  public abstract void scatterState(
+      List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values);
+
+  /**
    * Lays the buckets out anew, in the order in which the gradients became ready on rank 0 in the
    * first step. Gradients lose their values. Collective. Call it after the first step's {@link
    * #finish}, once the averages have been used, and before any rank calls {@link #join}.
    *
    * @return true if the layout has changed; the earlier views are then closed, so call {@link
    *     #gradient} again
-   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, or
-   *     within {@link #noSync}
+   * @throws IllegalStateException if no step has been finished yet, in the middle of a step, within
+   *     {@link #noSync}, or if built with {@link Builder#sharded}
    */
   public abstract boolean rebuild();
 
@@ -246,6 +391,21 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder unevenSteps();
 
     /**
+     * Shards the optimizer: each rank has the optimizer's state for its {@linkplain
+     * GradientBuckets#shards shards} only, 1/size of it, and updates their weights (ZeRO-1). Full
+     * buckets are reduce-scattered during the backward pass instead of averaged, and the ranks
+     * gather the weights after the update. That moves as much as averages do. The weights have the
+     * bits that they have without shards if the update treats all elements alike.
+     *
+     * <p>The buckets then hold the weights, too, see {@link GradientBuckets#weight}, which takes as
+     * much memory as the gradients. Buckets are padded to a multiple of size * 256 bytes. At most
+     * 250 buckets; not with {@link #unevenSteps} or {@link GradientBuckets#rebuild}.
+     *
+     * @return this builder
+     */
+    public abstract Builder sharded();
+
+    /**
      * Sets the compute stream: the one on which gradients are computed and used.
      *
      * @param stream a stream of the sync's device; the device's own if not set
@@ -261,8 +421,8 @@ public abstract class GradientBuckets implements AutoCloseable {
      *     message names the first parameter or the option that does
      * @throws UnavailableException on every rank if a rank has not enough memory, or its compute
      *     stream belongs to another device
-     * @throws IllegalArgumentException on every rank if two parameters have the same name, or if
-     *     there would be more than 500 buckets
+     * @throws IllegalArgumentException on every rank if two parameters have the same name, if there
+     *     would be more than 500 buckets, or if {@link #sharded} does not go with the other options
      */
     public abstract GradientBuckets build();
   }

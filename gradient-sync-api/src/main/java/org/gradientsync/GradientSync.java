@@ -313,6 +313,18 @@ public abstract class GradientSync implements AutoCloseable {
    */
   public abstract void register(DeviceBuffer buffer);
 
+  /**
+   * Averages one number over all ranks, such as a loss or another metric: (v0 + v1 + ...) / n in
+   * rank order, in double. Does not wait for the device. Collective.
+   *
+   * @param value this rank's number; NaN and infinities pass through
+   * @return the average, with the same bits on all ranks
+   * @throws IllegalStateException if this sync is closed
+   * @throws MismatchedCallException on every rank if other ranks make another call
+   * @throws RankLostException if a rank does not join in time
+   */
+  public abstract double mean(double value);
+
   /** Waits until every rank has called it. Does not wait for the device. */
   public abstract void barrier();
 

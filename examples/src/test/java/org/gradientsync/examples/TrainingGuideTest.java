@@ -27,6 +27,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.LossScaler;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Synchronization;
@@ -198,6 +199,53 @@ class TrainingGuideTest {
     }
   }
 
+  static double clipped(Model model, GradientBuckets buckets, float rate) {
+    buckets.finish();
+    double norm = buckets.clipByGlobalNorm(1);
+    for (int layer = 0; layer < buckets.size(); layer++) {
+      model.update(layer, buckets.gradient(layer), rate);
+    }
+    return norm;
+  }
+
+  static void scaled(
+      Model model, GradientBuckets buckets, LossScaler scaler, int batch, float rate) {
+    double scale = scaler.scale(); // of this step
+    pass(model, buckets, batch, (float) scale, false);
+    buckets.finish();
+    if (scaler.step(buckets)) { // the same on all ranks
+      for (int layer = 0; layer < buckets.size(); layer++) {
+        model.update(layer, buckets.gradient(layer), (float) (rate / scale));
+      }
+    }
+  }
+
+  static List<DeviceBuffer> sharded(
+      GradientSync sync, GradientBuckets buckets, int steps, float rate) {
+    List<DeviceBuffer> weights =
+        IntStream.range(0, buckets.size()).mapToObj(buckets::weight).toList();
+    Model model = new MyModel(sync, weights); // writes the first weights
+    buckets.broadcast(weights, 0);
+    List<DeviceBuffer> moments =
+        buckets.shards().stream()
+            .map(shard -> sync.allocate(DataType.FLOAT32, shard.weight().count()))
+            .toList();
+    for (int step = 0; step < steps; step++) {
+      pass(model, buckets, step * sync.size() + sync.rank(), 1, false);
+      buckets.finish((gradient, weight, k) -> update(gradient, weight, moments.get(k), rate));
+    }
+    return moments;
+  }
+
+  static void saveAndRestore(GradientBuckets buckets, List<DeviceBuffer> moments, int rank) {
+    float[][] saved = Arrays.stream(COUNTS).mapToObj(float[]::new).toArray(float[][]::new);
+    float[][] before = moments.stream().map(MyModel::read).toArray(float[][]::new);
+    buckets.gatherState(moments, 0, (values, i) -> values.copyTo(saved[i])); // on rank 0
+    buckets.scatterState(moments, 0, (values, i) -> values.copyFrom(saved[i]));
+    assertArrayEquals(before, moments.stream().map(MyModel::read).toArray(float[][]::new));
+    assertEquals(rank == 0, saved[1][0] != 0);
+  }
+
   static void resume(GradientSync sync, Model model, Path file, int every, int steps)
       throws IOException {
     try (GradientBuckets buckets = GradientBuckets.builder(sync, model.parameters()).build()) {
@@ -240,6 +288,20 @@ class TrainingGuideTest {
 
   // ... to here.
 
+  /** Gradient descent with momentum, which is 0 here. */
+  private static void update(
+      DeviceBuffer gradient, DeviceBuffer weight, DeviceBuffer moment, float rate) {
+    float[] g = MyModel.read(gradient);
+    float[] w = MyModel.read(weight);
+    float[] m = MyModel.read(moment);
+    for (int i = 0; i < w.length; i++) {
+      m[i] = 0 * m[i] + g[i];
+      w[i] -= rate * m[i];
+    }
+    weight.copyFrom(w);
+    moment.copyFrom(m);
+  }
+
   /** Trains with ranks that create their own syncs. */
   static float[] trained(int ranks) {
     Map<Integer, float[]> results = new ConcurrentHashMap<>();
@@ -263,11 +325,14 @@ class TrainingGuideTest {
     private int unreadable = -1;
 
     MyModel(GradientSync sync) {
+      this(sync, Arrays.stream(COUNTS).mapToObj(n -> sync.allocate(DataType.FLOAT32, n)).toList());
+    }
+
+    MyModel(GradientSync sync, List<DeviceBuffer> buffers) {
       int element = 0;
-      for (int count : COUNTS) {
-        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count);
-        float[] start = new float[count];
-        for (int i = 0; i < count; i++) {
+      for (DeviceBuffer buffer : buffers) {
+        float[] start = new float[(int) buffer.count()];
+        for (int i = 0; i < start.length; i++) {
           start[i] = first(element++) + 100 * sync.rank();
         }
         buffer.copyFrom(start);
@@ -582,6 +647,64 @@ class TrainingGuideTest {
               resume(sync, model, file, 2, STEPS);
             });
     assertArrayEquals(expected(STEPS, 2), trained, 0f);
+  }
+
+  @Test
+  void clippedGradientsHaveANormOfOne() {
+    float[] weights =
+        run(
+            2,
+            (sync, model) -> {
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).build()) {
+                buckets.broadcast(model.weights(), 0);
+                pass(model, buckets, sync.rank(), 1, false);
+                assertTrue(clipped(model, buckets, RATE) > 1);
+              }
+            });
+    double sum = 0;
+    for (int i = 0; i < ELEMENTS; i++) {
+      sum += Math.pow(weights[i] - MyModel.first(i), 2);
+    }
+    assertEquals(RATE, Math.sqrt(sum), 1e-3);
+  }
+
+  @Test
+  void scaledLossesTrainTheSame() {
+    float[] weights =
+        run(
+            3,
+            (sync, model) -> {
+              LossScaler scaler = new LossScaler();
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).build()) {
+                buckets.broadcast(model.weights(), 0);
+                for (int step = 0; step < STEPS; step++) {
+                  scaled(model, buckets, scaler, step * 3 + sync.rank(), RATE);
+                }
+              }
+            });
+    assertArrayEquals(expected(STEPS, 3), weights, 0f);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void shardsTrainTheSame(int ranks) {
+    assertArrayEquals(
+        expected(STEPS, ranks),
+        run(
+            ranks,
+            (sync, model) -> {
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).sharded().build()) {
+                List<DeviceBuffer> moments = sharded(sync, buckets, STEPS, RATE);
+                saveAndRestore(buckets, moments, sync.rank());
+                for (int i = 0; i < buckets.size(); i++) {
+                  model.weights().get(i).copyFrom(MyModel.read(buckets.weight(i)));
+                }
+              }
+            }),
+        0f);
   }
 
   @Test

@@ -48,6 +48,16 @@ class ContractsIT {
   }
 
   @TestFactory
+  List<DynamicNode> shardsAndAveragesHoldUnderMpirun() throws IOException, InterruptedException {
+    return run(
+        SOME,
+        MpiShardedContract.class,
+        MpiAveragesContract.class,
+        SharedShardedContract.class,
+        SharedAveragesContract.class);
+  }
+
+  @TestFactory
   List<DynamicNode> whoWaitsForEachOtherIsTold() throws IOException, InterruptedException {
     return run(SOME, MpiDeadlockContract.class, SharedDeadlockContract.class);
   }

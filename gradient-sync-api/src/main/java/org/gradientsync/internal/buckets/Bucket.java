@@ -26,6 +26,9 @@ public final class Bucket implements AutoCloseable {
   /** Recorded on the communication stream after the average. */
   final Event done;
 
+  /** The weights and this rank's block, or null if the gradients are not sharded. */
+  final BucketShard shard;
+
   /** Averages the bucket. Runs when all buckets before this one have been averaged. */
   final Runnable average;
 
@@ -40,7 +43,12 @@ public final class Bucket implements AutoCloseable {
 
   private final Resources resources = new Resources();
 
-  Bucket(BucketSync sync, BucketLayout.Bucket layout, Stream compute, Stream communication) {
+  Bucket(
+      BucketSync sync,
+      BucketLayout.Bucket layout,
+      Stream compute,
+      Stream communication,
+      boolean sharded) {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     try {
@@ -53,6 +61,10 @@ public final class Bucket implements AutoCloseable {
       ready.record(device.stream()); // the allocation has enqueued the zeros there
       compute.waitFor(ready);
       communication.waitFor(ready);
+      shard =
+          sharded
+              ? resources.add(new BucketShard(sync, flat, averaged, compute, communication))
+              : null;
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
@@ -66,7 +78,11 @@ public final class Bucket implements AutoCloseable {
       observation.starts(communication);
     }
     if (averaged.count() > 0) { // true on all ranks or on none
-      sync.averageInOrder(averaged);
+      if (shard == null) {
+        sync.averageInOrder(averaged);
+      } else {
+        shard.reduce(sync, averaged);
+      }
     }
     if (observation != null) {
       observation.ends(communication);

@@ -40,6 +40,10 @@ public final class BucketLayout {
       return at;
     }
 
+    private void padTo(long multiple) {
+      count = (count + multiple - 1) / multiple * multiple;
+    }
+
     private long bytes() {
       return count * type.sizeInBytes();
     }
@@ -59,8 +63,15 @@ public final class BucketLayout {
    * @param firstBytes the size at which the first bucket is full
    * @param bytes the size at which any other bucket is full
    * @param flag whether the first bucket has an additional element for the {@link JoinFlag}
+   * @param shards the number of equal blocks that each bucket consists of, all of them aligned
    */
-  BucketLayout(List<Parameter> parameters, int[] order, long firstBytes, long bytes, boolean flag) {
+  BucketLayout(
+      List<Parameter> parameters,
+      int[] order,
+      long firstBytes,
+      long bytes,
+      boolean flag,
+      int shards) {
     bucketOf = new int[order.length];
     offsetOf = new long[order.length];
     Map<DataType, Bucket> open = new EnumMap<>(DataType.class);
@@ -88,6 +99,9 @@ public final class BucketLayout {
       }
     }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
+    for (Bucket bucket : buckets) {
+      bucket.padTo((long) shards * ALIGNMENT / bucket.type.sizeInBytes());
+    }
   }
 
   /** Whether every gradient has the same bucket and offset in a layout with the same options. */

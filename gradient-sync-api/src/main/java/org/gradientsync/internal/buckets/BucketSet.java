@@ -17,12 +17,14 @@ public final class BucketSet implements AutoCloseable {
 
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
+  private final DeviceBuffer[] weights; // or null
   private final Resources resources = new Resources();
 
   /**
    * Allocates the buckets. Not collective.
    *
    * @param number the number of this set among the sync's bucket sets, from 1
+   * @param sharded whether each rank has weights, and updates its block of them
    */
   BucketSet(
       BucketSync sync,
@@ -30,20 +32,25 @@ public final class BucketSet implements AutoCloseable {
       BucketLayout layout,
       Stream compute,
       BucketStreams streams,
-      int number) {
+      int number,
+      boolean sharded) {
     this.layout = layout;
     this.parameters = parameters;
     buckets = new Bucket[layout.buckets.size()];
     gradients = new DeviceBuffer[parameters.size()];
+    weights = sharded ? new DeviceBuffer[parameters.size()] : null;
     try {
       for (int i = 0; i < buckets.length; i++) {
         Stream stream = streams.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
-        buckets[i] = resources.add(new Bucket(sync, place, compute, stream));
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, sharded));
         name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {
-        gradients[i] = view(i);
+        gradients[i] = view(bucketOf(i).flat, i);
+        if (sharded) {
+          weights[i] = view(bucketOf(i).shard.weights, i);
+        }
       }
       if (layout.flagOffset < 0) {
         flag = null;
@@ -73,19 +80,30 @@ public final class BucketSet implements AutoCloseable {
     BucketLayout places = layout; // so that the lambda does not keep this set's memory alive
     List<Parameter> names = parameters;
     averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, names));
+    if (buckets[bucket].shard != null) {
+      buckets[bucket].shard.gathered.named("weights of " + name);
+    }
   }
 
-  private DeviceBuffer view(int parameter) {
-    long count = parameters.get(parameter).count();
-    return bucketOf(parameter).flat.slice(layout.offsetOf[parameter], count);
+  private DeviceBuffer view(DeviceBuffer bucket, int parameter) {
+    return bucket.slice(layout.offsetOf[parameter], parameters.get(parameter).count());
   }
 
   /** The view of a parameter's gradient: a new one if the caller has closed the last one. */
   DeviceBuffer gradient(int parameter) {
-    if (gradients[parameter].isClosed() && !bucketOf(parameter).flat.isClosed()) {
-      gradients[parameter] = view(parameter);
+    return open(gradients, bucketOf(parameter).flat, parameter);
+  }
+
+  /** The view of a parameter's weights, likewise. Only if sharded. */
+  DeviceBuffer weight(int parameter) {
+    return open(weights, bucketOf(parameter).shard.weights, parameter);
+  }
+
+  private DeviceBuffer open(DeviceBuffer[] views, DeviceBuffer bucket, int parameter) {
+    if (views[parameter].isClosed() && !bucket.isClosed()) {
+      views[parameter] = view(bucket, parameter);
     }
-    return gradients[parameter];
+    return views[parameter];
   }
 
   void beginStep() {

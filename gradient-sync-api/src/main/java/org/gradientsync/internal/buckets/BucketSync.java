@@ -42,6 +42,18 @@ public interface BucketSync {
   /** Averages at once: the caller keeps the order of calls. */
   void averageInOrder(DeviceBuffer buffer);
 
+  /** Averages a buffer and leaves this rank its block, at once: the caller keeps the order. */
+  void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard);
+
+  /** Gathers all ranks' blocks at once: the caller keeps the order of calls. */
+  void gatherInOrder(DeviceBuffer shard, DeviceBuffer out);
+
+  /** Gathers all ranks' blocks on one rank; the others give null for them. Collective. */
+  void gather(DeviceBuffer in, DeviceBuffer out, int root);
+
+  /** Gives each rank its block of one rank's buffer; the others give null for it. Collective. */
+  void scatter(DeviceBuffer in, DeviceBuffer out, int root);
+
   /** Copies one rank's elements to all ranks. Interceptors see one call. Collective. */
   void broadcast(List<? extends DeviceBuffer> buffers, int root);
 }

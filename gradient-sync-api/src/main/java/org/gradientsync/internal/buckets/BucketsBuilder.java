@@ -14,6 +14,7 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   long bytes = 25 << 20;
   boolean overlap = true;
   boolean unevenSteps;
+  boolean sharded;
   GradientBuckets.Missing missing = GradientBuckets.Missing.REFUSE;
   Stream compute;
 
@@ -55,6 +56,12 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   @Override
   public BucketsBuilder unevenSteps() {
     unevenSteps = true;
+    return this;
+  }
+
+  @Override
+  public BucketsBuilder sharded() {
+    sharded = true;
     return this;
   }
 

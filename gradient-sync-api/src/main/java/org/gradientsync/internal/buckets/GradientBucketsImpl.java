@@ -2,9 +2,11 @@ package org.gradientsync.internal.buckets;
 
 import java.nio.IntBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import java.util.function.ObjIntConsumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSyncException;
@@ -32,8 +34,10 @@ final class GradientBucketsImpl extends GradientBuckets {
   private final int number; // among the sync's bucket sets
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
+  private final AverageChecks checks;
   private BucketStreams streams;
   private BucketSet set;
+  private List<Shard> shards; // or null
   private long lastTicket;
   private int started;
   private int noSyncDepth;
@@ -53,12 +57,20 @@ final class GradientBucketsImpl extends GradientBuckets {
     LayoutCheck.requireSame(
         sync.ownCommunicator(),
         parameters,
-        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap"),
+        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
         options.firstBytes,
         options.bytes,
         options.unevenSteps ? 1 : 0,
-        options.overlap ? 1 : 0);
+        options.overlap ? 1 : 0,
+        options.sharded ? 1 : 0);
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
+    if (options.sharded && options.unevenSteps) {
+      throw new IllegalArgumentException(
+          "sharded buckets cannot have uneven steps: rank="
+              + sync.rank()
+              + "; give all ranks as many steps, or build without sharded()");
+    }
+    checks = new AverageChecks(sync, options.sharded);
     number = sync.nextBuckets();
     compute = options.compute == null ? sync.backend().stream() : options.compute;
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
@@ -73,17 +85,23 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private BucketLayout layout() {
     return new BucketLayout(
-        parameters, readiness.order(), options.firstBytes, options.bytes, options.unevenSteps);
+        parameters,
+        readiness.order(),
+        options.firstBytes,
+        options.bytes,
+        options.unevenSteps,
+        options.sharded ? sync.size() : 1);
   }
 
   private void layOut() {
     BucketLayout layout = layout();
-    if (layout.buckets.size() > MAX_BUCKETS) {
+    int most = options.sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
+    if (layout.buckets.size() > most) {
       throw new IllegalArgumentException(
           "too many buckets: buckets="
               + layout.buckets.size()
               + ", most="
-              + MAX_BUCKETS
+              + most
               + ", rank="
               + sync.rank()
               + "; raise bucketBytes");
@@ -93,7 +111,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (streams == null) {
         streams = new BucketStreams(sync.backend(), sync.blocksHost(), compute, options.overlap);
       }
-      set = new BucketSet(sync, parameters, layout, compute, streams, number);
+      set = new BucketSet(sync, parameters, layout, compute, streams, number, options.sharded);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
@@ -101,7 +119,13 @@ final class GradientBucketsImpl extends GradientBuckets {
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
         sync.prepare(bucket.averaged);
+        if (bucket.shard != null) {
+          sync.prepare(bucket.shard.gathered);
+        }
       }
+    }
+    if (options.sharded) {
+      shards = Arrays.stream(set.buckets).map(bucket -> bucket.shard.own).toList();
     }
     beginStep();
   }
@@ -115,6 +139,18 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public DeviceBuffer gradient(int parameter) {
     return set.gradient(requireParameter(parameter));
+  }
+
+  @Override
+  public DeviceBuffer weight(int parameter) {
+    requireSharded("weight");
+    return set.weight(requireParameter(parameter));
+  }
+
+  @Override
+  public List<Shard> shards() {
+    requireSharded("shards");
+    return shards;
   }
 
   @Override
@@ -188,22 +224,49 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public void finish() {
-    finish(nothing);
+    finish(nothing, null);
   }
 
   @Override
   public void finish(IntConsumer averaged) {
     Objects.requireNonNull(averaged, "averaged");
+    requireUsable();
+    if (options.sharded) {
+      throw new IllegalStateException(
+          "no rank has all averages of sharded buckets: rank="
+              + sync.rank()
+              + "; call finish() or finish(ShardUpdate)");
+    }
+    finish(averaged, null);
+  }
+
+  @Override
+  public void finish(ShardUpdate update) {
+    Objects.requireNonNull(update, "update");
+    requireSharded("finish");
+    finish(nothing, update);
+  }
+
+  /**
+   * @param update of the shards, or null
+   */
+  private void finish(IntConsumer averaged, ShardUpdate update) {
     if (!endStep()) {
       return;
     }
     finishing = true;
     try {
-      for (Bucket bucket : set.buckets) {
-        await(bucket);
-        for (int parameter : bucket.parameters) {
+      for (int i = 0; i < set.buckets.length; i++) {
+        await(set.buckets[i]);
+        for (int parameter : set.buckets[i].parameters) {
           averaged.accept(parameter);
         }
+        if (update != null) {
+          updateShard(i, update);
+        }
+      }
+      if (update != null) {
+        awaitWeights();
       }
     } catch (RuntimeException | Error e) {
       broken = e;
@@ -213,6 +276,74 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
+  }
+
+  @Override
+  public void update(ShardUpdate update) {
+    Objects.requireNonNull(update, "update");
+    requireSharded("update");
+    requireBetweenSteps("update");
+    requireSynchronizing("update");
+    if (finishing) {
+      throw new IllegalStateException(
+          "update() within update(): rank=" + sync.rank() + "; it is called once, after finish()");
+    }
+    finishing = true;
+    try {
+      for (int i = 0; i < set.buckets.length; i++) {
+        updateShard(i, update);
+      }
+      awaitWeights();
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    } finally {
+      finishing = false;
+    }
+  }
+
+  @Override
+  public double clipByGlobalNorm(double max) {
+    if (!(max > 0)) {
+      throw new IllegalArgumentException(
+          "max must be positive: max=" + max + ", rank=" + sync.rank());
+    }
+    requireAverages("clipByGlobalNorm");
+    return checks.clip(set, max);
+  }
+
+  @Override
+  public boolean isFinite() {
+    requireAverages("isFinite");
+    return checks.isFinite(set);
+  }
+
+  private void requireAverages(String call) {
+    requireBetweenSteps(call);
+    requireSynchronizing(call);
+  }
+
+  /** Updates this rank's shard of a bucket, and starts the gather of the bucket's weights. */
+  private void updateShard(int bucket, ShardUpdate update) {
+    BucketShard shard = set.buckets[bucket].shard;
+    update.update(shard.own.gradient(), shard.own.weight(), bucket);
+    shard.isUpdated();
+    if (lane != null) {
+      shard.ticket = lane.submit(shard.gather);
+      lastTicket = shard.ticket;
+    } else {
+      sync.awaitTurn();
+      shard.gather.run();
+    }
+  }
+
+  private void awaitWeights() {
+    for (Bucket bucket : set.buckets) {
+      if (lane != null) {
+        awaitLane(bucket.shard.ticket);
+      }
+      bucket.shard.awaitWeights();
+    }
   }
 
   /** Starts the remaining averages. Returns false if there are none, because of noSync(). */
@@ -246,7 +377,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       bucket.observation.awaited(compute);
     }
     if (lane != null) {
-      awaitLane(bucket);
+      awaitLane(bucket.ticket);
     }
     compute.waitFor(bucket.done);
     if (bucket.observation != null) {
@@ -255,9 +386,9 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private void awaitLane(Bucket bucket) {
+  private void awaitLane(long ticket) {
     try {
-      lane.await(bucket.ticket);
+      lane.await(ticket);
     } catch (RuntimeException | Error e) {
       set.forgetObservations(); // the thread has dropped all later buckets
       throw e;
@@ -346,9 +477,31 @@ final class GradientBucketsImpl extends GradientBuckets {
   }
 
   @Override
+  public void gatherState(
+      List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values) {
+    requireSharded("gatherState");
+    requireBetweenSteps("gatherState");
+    new ShardedState(sync, set, state, root).gather(values);
+  }
+
+  @Override
+  public void scatterState(
+      List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values) {
+    requireSharded("scatterState");
+    requireBetweenSteps("scatterState");
+    new ShardedState(sync, set, state, root).scatter(values);
+  }
+
+  @Override
   public boolean rebuild() {
     requireBetweenSteps("rebuild");
     requireSynchronizing("rebuild");
+    if (options.sharded) {
+      throw new IllegalStateException(
+          "sharded buckets keep their layout, because the optimizer's state has it: rank="
+              + sync.rank()
+              + "; list the parameters in the order of the forward pass");
+    }
     if (!readiness.isOrderFixed()) {
       throw new IllegalStateException(
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
@@ -428,6 +581,14 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
+  private void requireSharded(String call) {
+    requireUsable();
+    if (!options.sharded) {
+      throw new IllegalStateException(
+          call + "() of buckets without shards: rank=" + sync.rank() + "; build with sharded()");
+    }
+  }
+
   private void requireSynchronizing(String call) {
     if (noSyncDepth > 0) {
       throw new IllegalStateException(
@@ -447,8 +608,8 @@ final class GradientBucketsImpl extends GradientBuckets {
               + " since then has not been averaged",
           sync.rank());
     }
-    if (lane != null && started > 0) {
-      lane.abandon(lastTicket);
+    if (lane != null) {
+      lane.abandon(lastTicket); // which may be over
     }
     if (set != null) {
       set.forgetObservations();

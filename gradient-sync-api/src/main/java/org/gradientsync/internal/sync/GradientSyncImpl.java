@@ -1,6 +1,7 @@
 package org.gradientsync.internal.sync;
 
 import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashSet;
@@ -253,6 +254,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     DeviceBuffer output =
         collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
     beginCall();
+    runInOrder(collective, input, output, op, root);
+  }
+
+  /** Runs a collective at once: the caller keeps the order of calls. */
+  private void runInOrder(
+      Collective collective, DeviceBuffer input, DeviceBuffer output, ReduceOp op, int root) {
     DeviceBuffer first = input != null ? input : output;
     DeviceBuffer given = intercepted(first);
     if (given == null) {
@@ -409,6 +416,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       requireOwn(buffer);
       reducer.register(buffer);
     }
+  }
+
+  @Override
+  public double mean(double value) {
+    requireOpen();
+    double[] average = {value};
+    programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE);
+    return average[0];
   }
 
   @Override
@@ -626,6 +641,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       checkFinite(given);
       reducer.allReduce(given, ReduceOp.AVERAGE);
     }
+  }
+
+  @Override
+  public void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard) {
+    runInOrder(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void gatherInOrder(DeviceBuffer shard, DeviceBuffer out) {
+    runInOrder(Collective.ALL_GATHER, shard, out, null, RankGroup.NO_RANK);
   }
 
   void intercept(CallInterceptor newInterceptor) {

@@ -25,7 +25,7 @@ class BucketLayoutTest {
 
   private static BucketLayout layout(
       List<Parameter> parameters, int[] order, long firstBytes, long bytes) {
-    return new BucketLayout(parameters, order, firstBytes, bytes, false);
+    return new BucketLayout(parameters, order, firstBytes, bytes, false, 1);
   }
 
   @Test
@@ -97,15 +97,28 @@ class BucketLayoutTest {
   void theFlagIsOneElementMoreInTheFirstBucket() {
     List<Parameter> model = List.of(floats(3), new Parameter("h", DataType.FLOAT16, 200));
     int[] order = {0, 1};
-    BucketLayout without = new BucketLayout(model, order, 1, 1, false);
-    BucketLayout with = new BucketLayout(model, order, 1, 1, true);
+    BucketLayout without = new BucketLayout(model, order, 1, 1, false, 1);
+    BucketLayout with = new BucketLayout(model, order, 1, 1, true, 1);
     assertEquals(64, with.flagOffset);
     assertEquals(128, with.buckets.get(0).count);
     assertEquals(without.buckets.get(1).count, with.buckets.get(1).count);
     assertArrayEquals(without.offsetOf, with.offsetOf);
-    BucketLayout empty = new BucketLayout(List.of(floats(0)), new int[] {0}, 1, 1, true);
+    BucketLayout empty = new BucketLayout(List.of(floats(0)), new int[] {0}, 1, 1, true, 1);
     assertEquals(0, empty.flagOffset);
     assertTrue(empty.buckets.get(0).count >= 1);
+  }
+
+  @Test
+  void bucketsConsistOfAlignedBlocks() {
+    List<Parameter> model =
+        List.of(floats(3), new Parameter("h", DataType.FLOAT16, 600), floats(0), floats(129));
+    int[] order = {0, 1, 2, 3};
+    BucketLayout whole = layout(model, order, 1, 1);
+    BucketLayout blocks = new BucketLayout(model, order, 1, 1, false, 3);
+    assertTrue(blocks.isSameAs(whole)); // the padding is at the end
+    assertEquals(
+        List.of(3 * 64L, 2 * 3 * 128L, 3 * 64L),
+        blocks.buckets.stream().map(bucket -> bucket.count).toList());
   }
 
   @Test
@@ -128,7 +141,7 @@ class BucketLayoutTest {
 
   private static void check(
       List<Parameter> model, int[] order, long firstBytes, long bytes, boolean flag) {
-    BucketLayout layout = new BucketLayout(model, order, firstBytes, bytes, flag);
+    BucketLayout layout = new BucketLayout(model, order, firstBytes, bytes, flag, 1);
     List<Integer> seen = new ArrayList<>();
     int lastFull = -1;
     for (int b = 0; b < layout.buckets.size(); b++) {

@@ -20,6 +20,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.function.IntConsumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -1472,7 +1473,7 @@ public abstract class BucketsContract {
           try (GradientBuckets buckets = builder.build()) { // the rejected values were not kept
             step(sync, buckets, FLOATS, 0);
             assertAverages(sync, buckets, FLOATS, 0);
-            assertThrows(NullPointerException.class, () -> buckets.finish(null));
+            assertThrows(NullPointerException.class, () -> buckets.finish((IntConsumer) null));
           }
         });
   }

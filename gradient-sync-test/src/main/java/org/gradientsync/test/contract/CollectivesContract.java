@@ -489,6 +489,29 @@ public abstract class CollectivesContract {
     assertTrue(text.contains(part), text);
   }
 
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void theMeanIsTakenInRankOrder(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              double[] scales = {1, 0.1, 1e300, -3e-320, 1e17};
+              for (double scale : scales) {
+                double sum = 0;
+                for (int rank = 0; rank < ranks; rank++) {
+                  sum += scale / (rank + 3);
+                }
+                assertEquals(sum / ranks, sync.mean(scale / (sync.rank() + 3)));
+              }
+              assertEquals(
+                  Double.NaN, sync.mean(sync.rank() == ranks - 1 ? Double.NaN : sync.rank()));
+              assertEquals(Double.POSITIVE_INFINITY, sync.mean(Double.POSITIVE_INFINITY));
+              sync.close();
+              assertThrows(IllegalStateException.class, () -> sync.mean(1));
+            });
+  }
+
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalRanks")
   void allocatesNothingWhenWarm(int ranks) {

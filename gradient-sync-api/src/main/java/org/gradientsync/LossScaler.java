@@ -1,0 +1,87 @@
+package org.gradientsync;
+
+/**
+ * Dynamic loss scaling for gradients of 16 bits: multiplies the loss by a factor, so that small
+ * gradients do not become zero, and finds a factor with which large ones do not become infinite.
+ * Steps with gradients that are not finite are skipped on all ranks alike, without an exception.
+ *
+ * <pre>{@code
+ * double scale = scaler.scale(); // of this step
+ * backward(loss * scale);        // and ready() for each gradient
+ * buckets.finish();
+ * if (scaler.step(buckets)) {
+ *   update(rate / scale);        // gradients have the factor scale
+ * }
+ * }</pre>
+ *
+ * <p>Each rank has its own scaler, made with the same arguments. Its state is the same on all
+ * ranks, because the averages are. Do not use it with {@link GradientSync.Builder#requireFinite},
+ * which throws instead. Not thread-safe.
+ */
+public final class LossScaler {
+  private static final double LEAST = Float.MIN_NORMAL;
+  private static final double MOST = 0x1p127;
+
+  private final int goodSteps;
+  private double scale;
+  private int good; // steps since the scale has changed
+
+  /** Begins with a scale of 65536, which 2000 good steps in a row double. */
+  public LossScaler() {
+    this(65_536, 2_000);
+  }
+
+  /**
+   * Creates a scaler.
+   *
+   * @param scale the first scale, more than 0 and finite; with a power of two, scaling does not
+   *     round. To continue from a checkpoint, the scale that was saved
+   * @param goodSteps the number of good steps in a row that double the scale, 1 or more
+   * @throws IllegalArgumentException if an argument is out of range
+   */
+  public LossScaler(double scale, int goodSteps) {
+    if (!(scale > 0 && scale < Double.POSITIVE_INFINITY)) {
+      throw new IllegalArgumentException("scale must be positive and finite: scale=" + scale);
+    }
+    if (goodSteps < 1) {
+      throw new IllegalArgumentException("goodSteps must be 1 or more: goodSteps=" + goodSteps);
+    }
+    this.scale = scale;
+    this.goodSteps = goodSteps;
+  }
+
+  /**
+   * The factor for the loss of the next step.
+   *
+   * @return within the range of normal floats, unless the constructor was given another scale
+   */
+  public double scale() {
+    return scale;
+  }
+
+  /**
+   * Decides whether to make the update of a step, and adapts the scale to it: halves it if an
+   * average is not finite, and doubles it after enough good steps in a row. Call it once in each
+   * step, after {@link GradientBuckets#finish()}. Does not change gradients. Communicates only if
+   * buckets are {@linkplain GradientBuckets.Builder#sharded sharded}, see {@link
+   * GradientBuckets#isFinite}.
+   *
+   * @param buckets all buckets of the model, in the same order on all ranks
+   * @return whether all averages are finite, the same on all ranks; if not, leave the update out
+   * @throws IllegalStateException as {@link GradientBuckets#isFinite} does
+   */
+  public boolean step(GradientBuckets... buckets) {
+    for (GradientBuckets each : buckets) {
+      if (!each.isFinite()) { // on all ranks
+        good = 0;
+        scale = Math.max(scale / 2, Math.min(scale, LEAST));
+        return false;
+      }
+    }
+    if (++good == goodSteps) {
+      good = 0;
+      scale = Math.min(scale * 2, Math.max(scale, MOST));
+    }
+    return true;
+  }
+}

@@ -1,0 +1,15 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.test.contract.AveragesContract;
+import org.gradientsync.test.contract.RankRunner;
+
+/**
+ * Runs the contract of averages with shared memory. {@link ContractsIT} runs it in each rank of an
+ * mpirun job.
+ */
+class SharedAveragesContract extends AveragesContract {
+  @Override
+  protected RankRunner runner() {
+    return new MpiRunner("shared");
+  }
+}

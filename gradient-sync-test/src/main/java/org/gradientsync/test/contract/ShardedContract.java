@@ -1,0 +1,510 @@
+package org.gradientsync.test.contract;
+
+import static org.gradientsync.test.contract.Doubles.fill;
+import static org.gradientsync.test.contract.Doubles.read;
+import static org.gradientsync.test.contract.Doubles.write;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientBuckets.Missing;
+import org.gradientsync.GradientBuckets.Shard;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.Parameter;
+import org.gradientsync.local.LocalRanks.RankTask;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Tests buckets whose optimizer is sharded, with every reducer. */
+@TestInstance(Lifecycle.PER_CLASS)
+@Timeout(240)
+@SuppressWarnings("try") // only the end of noSync matters
+public abstract class ShardedContract {
+  /** All types, odd counts, an empty parameter, and ones that fill a bucket alone. */
+  private static final List<Parameter> MODEL =
+      List.of(
+          new Parameter("embedding", DataType.FLOAT32, 5_001),
+          new Parameter("norm", DataType.FLOAT32, 1),
+          new Parameter("low", DataType.BFLOAT16, 2_003),
+          new Parameter("none", DataType.FLOAT64, 0),
+          new Parameter("scale", DataType.FLOAT64, 777),
+          new Parameter("half", DataType.FLOAT16, 333),
+          new Parameter("weight", DataType.FLOAT32, 4_099),
+          new Parameter("bias", DataType.FLOAT32, 64),
+          new Parameter("head", DataType.FLOAT32, 1_500));
+
+  private static final double RATE = 0.01;
+
+  /**
+   * Supplies the ranks that the tests run on.
+   *
+   * @return the runner of the backend under test, with its reducer chosen
+   */
+  protected abstract RankRunner runner();
+
+  Stream<Integer> sizes() {
+    return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  Stream<Integer> several() {
+    return sizes().filter(n -> n > 1);
+  }
+
+  Stream<Arguments> sizesAndOverlap() {
+    return sizes().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
+  }
+
+  private void run(int ranks, RankTask task) {
+    run(ranks, UnaryOperator.identity(), task);
+  }
+
+  private void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+    runner().run(ranks, b -> options.apply(b.timeout(Duration.ofSeconds(20))), task);
+  }
+
+  private static GradientBuckets.Builder small(GradientSync sync) {
+    return GradientBuckets.builder(sync, MODEL).firstBucketBytes(4_000).bucketBytes(16_000);
+  }
+
+  /** Adam with its state for one buffer of weights. */
+  private static final class Adam {
+    final DeviceBuffer first;
+    final DeviceBuffer second;
+
+    Adam(GradientSync sync, long count) {
+      first = sync.allocate(DataType.FLOAT64, count);
+      second = sync.allocate(DataType.FLOAT64, count);
+    }
+
+    void update(DeviceBuffer gradient, DeviceBuffer weight) {
+      double[] g = read(gradient);
+      double[] w = read(weight);
+      double[] m = read(first);
+      double[] v = read(second);
+      for (int i = 0; i < w.length; i++) {
+        m[i] = 0.9 * m[i] + 0.1 * g[i];
+        v[i] = 0.99 * v[i] + 0.01 * g[i] * g[i];
+        w[i] -= RATE * m[i] / (Math.sqrt(v[i]) + 1e-8);
+      }
+      write(weight, w);
+      write(first, m);
+      write(second, v);
+    }
+  }
+
+  private static List<Adam> optimizers(GradientSync sync, GradientBuckets buckets) {
+    return buckets.shards().stream().map(s -> new Adam(sync, s.weight().count())).toList();
+  }
+
+  private static double number(int rank, int parameter, int index, int step) {
+    return ((rank * 31 + parameter * 17 + index * 7 + step * 13) % 101 - 50) / 37.0;
+  }
+
+  private static double[] start(int parameter) {
+    return numbers(5, parameter, 77);
+  }
+
+  private static double[] numbers(int rank, int parameter, int step) {
+    return IntStream.range(0, (int) MODEL.get(parameter).count())
+        .mapToDouble(i -> number(rank, parameter, i, step))
+        .toArray();
+  }
+
+  private static List<DeviceBuffer> weights(GradientBuckets buckets) {
+    return IntStream.range(0, buckets.size()).mapToObj(buckets::weight).toList();
+  }
+
+  /** Writes the first weights on rank 0, and broadcasts them. */
+  private static void begin(GradientSync sync, GradientBuckets buckets) {
+    for (int i = 0; i < MODEL.size() && sync.rank() == 0; i++) {
+      write(buckets.weight(i), start(i));
+    }
+    buckets.broadcast(weights(buckets), 0);
+  }
+
+  private static void backward(GradientBuckets buckets, int rank, int step) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      write(buckets.gradient(i), numbers(rank, i, step));
+      buckets.ready(i);
+    }
+  }
+
+  /** Trains with buckets that are not sharded, whose bits are tested elsewhere. */
+  private static ByteBuffer[] unsharded(GradientSync sync, int steps) {
+    List<DeviceBuffer> weights = new ArrayList<>();
+    List<Adam> adams = new ArrayList<>();
+    for (Parameter parameter : MODEL) {
+      weights.add(sync.allocate(parameter.type(), parameter.count()));
+      write(weights.get(weights.size() - 1), start(weights.size() - 1));
+      adams.add(new Adam(sync, parameter.count()));
+    }
+    try (GradientBuckets buckets = small(sync).build()) {
+      for (int step = 0; step < steps; step++) {
+        backward(buckets, sync.rank(), step);
+        buckets.finish(i -> adams.get(i).update(buckets.gradient(i), weights.get(i)));
+      }
+    }
+    return bits(weights);
+  }
+
+  private static ByteBuffer[] bits(List<DeviceBuffer> buffers) {
+    return buffers.stream()
+        .map(
+            buffer -> {
+              ByteBuffer memory = Numbers.memory(buffer.type(), (int) buffer.count());
+              buffer.copyTo(memory);
+              return memory;
+            })
+        .toArray(ByteBuffer[]::new);
+  }
+
+  private static void assertWeights(ByteBuffer[] expected, GradientBuckets buckets, String what) {
+    ByteBuffer[] actual = bits(weights(buckets));
+    for (int i = 0; i < expected.length; i++) {
+      assertEquals(-1, expected[i].mismatch(actual[i]), what + ", " + MODEL.get(i));
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void trainsToTheBitsOfUnshardedTraining(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          ByteBuffer[] expected = unsharded(sync, 5);
+          try (GradientBuckets buckets = small(sync).sharded().overlap(overlap).build()) {
+            assertEquals(buckets.bucketCount(), buckets.shards().size());
+            assertSame(buckets.shards(), buckets.shards());
+            for (int i = 0; i < MODEL.size(); i++) {
+              assertEquals(MODEL.get(i).type(), buckets.weight(i).type());
+              assertArrayEquals(new double[(int) MODEL.get(i).count()], read(buckets.weight(i)));
+            }
+            begin(sync, buckets);
+            List<Adam> adams = optimizers(sync, buckets);
+            for (int step = 0; step < 5; step++) {
+              backward(buckets, sync.rank(), step);
+              if (step % 2 == 0) {
+                buckets.finish((gradient, weight, k) -> adams.get(k).update(gradient, weight));
+              } else { // the same in two calls
+                buckets.finish();
+                buckets.update((gradient, weight, k) -> adams.get(k).update(gradient, weight));
+              }
+            }
+            assertWeights(expected, buckets, "sharded");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("several")
+  void trainsToTheSameBitsWithACompressedWire(int ranks) {
+    run(
+        ranks,
+        builder -> builder.wire(DataType.BFLOAT16),
+        sync -> {
+          ByteBuffer[] expected = unsharded(sync, 3);
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            begin(sync, buckets);
+            List<Adam> adams = optimizers(sync, buckets);
+            for (int step = 0; step < 3; step++) {
+              backward(buckets, sync.rank(), step);
+              buckets.finish((gradient, weight, k) -> adams.get(k).update(gradient, weight));
+            }
+            assertWeights(expected, buckets, "compressed");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void shardsDivideEachBucketEvenly(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            long[] elements = new long[buckets.bucketCount()];
+            for (int i = 0; i < MODEL.size(); i++) {
+              elements[buckets.bucketOf(i)] += MODEL.get(i).count();
+              fill(buckets.weight(i), sync.rank() + 1);
+            }
+            List<Shard> shards = buckets.shards();
+            for (int k = 0; k < elements.length; k++) {
+              long count = shards.get(k).weight().count();
+              assertEquals(count, shards.get(k).gradient().count());
+              assertTrue(count * ranks >= elements[k], "count=" + count);
+              assertEquals(0, count * shards.get(k).weight().type().sizeInBytes() % 256);
+            }
+            for (int i = MODEL.size() - 1; i >= 0; i--) {
+              buckets.ready(i);
+            }
+            buckets.finish((gradient, weight, k) -> {});
+            double[] seen = new double[ranks];
+            for (int i = 0; i < MODEL.size(); i++) {
+              for (double value : read(buckets.weight(i))) {
+                seen[(int) value - 1]++; // the rank whose weight it is
+              }
+            }
+            assertTrue(Arrays.stream(seen).allMatch(n -> n > 0), Arrays.toString(seen));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void accumulatesAndTakesMissingGradientsAsZero(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets =
+              small(sync).sharded().overlap(overlap).missing(Missing.ZERO).build()) {
+            try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+              fill(buckets.gradient(0), 8);
+              buckets.ready(0);
+              buckets.finish(
+                  (gradient, weight, k) -> {
+                    throw new AssertionError("no update within noSync()");
+                  });
+              assertThrows(IllegalStateException.class, () -> buckets.update((g, w, k) -> {}));
+            }
+            fill(buckets.gradient(2), 4); // and parameter 0 is kept
+            buckets.ready(2);
+            fill(buckets.gradient(8), Double.NaN); // and not ready: zero
+            buckets.finish((gradient, weight, k) -> write(weight, read(gradient)));
+            for (int i = 0; i < MODEL.size(); i++) {
+              double[] expected = new double[(int) MODEL.get(i).count()];
+              Arrays.fill(expected, i == 0 ? 8 : i == 2 ? 4 : 0);
+              assertArrayEquals(expected, read(buckets.weight(i)), "parameter " + i);
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void anUpdateThatIsLeftOutChangesNothing(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          ByteBuffer[] expected = unsharded(sync, 2);
+          try (GradientBuckets buckets = small(sync).sharded().overlap(overlap).build()) {
+            begin(sync, buckets);
+            List<Adam> adams = optimizers(sync, buckets);
+            for (int step = -1; step < 2; step++) {
+              backward(buckets, sync.rank(), step);
+              buckets.finish();
+              if (step >= 0) {
+                buckets.update((gradient, weight, k) -> adams.get(k).update(gradient, weight));
+              }
+            }
+            assertWeights(expected, buckets, "left out");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void stateIsGatheredByParameterAndScatteredToOtherBuckets(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          int root = ranks - 1;
+          double[][] saved = new double[MODEL.size()][];
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            begin(sync, buckets);
+            List<DeviceBuffer> state = buckets.shards().stream().map(Shard::weight).toList();
+            buckets.gatherState(
+                state, root, (v, i) -> assertArrayEquals(read(buckets.weight(i)), read(v)));
+            List<DeviceBuffer> wide = new ArrayList<>();
+            for (DeviceBuffer weight : state) { // what a state of float64 beside the weights is
+              wide.add(sync.allocate(DataType.FLOAT64, weight.count()));
+              write(wide.get(wide.size() - 1), read(weight));
+            }
+            buckets.gatherState(wide, root, (values, i) -> saved[i] = read(values));
+            for (int i = 0; i < MODEL.size(); i++) {
+              assertArrayEquals(sync.rank() == root ? read(buckets.weight(i)) : null, saved[i]);
+            }
+          }
+          try (GradientBuckets other =
+              GradientBuckets.builder(sync, MODEL).firstBucketBytes(1).sharded().build()) {
+            List<DeviceBuffer> wide = new ArrayList<>();
+            for (Shard shard : other.shards()) {
+              wide.add(sync.allocate(DataType.FLOAT64, shard.weight().count()));
+              fill(wide.get(wide.size() - 1), 99);
+            }
+            other.scatterState(wide, root, (values, i) -> write(values, saved[i]));
+            for (int i = MODEL.size() - 1; i >= 0; i--) {
+              other.ready(i);
+            }
+            other.finish((gradient, weight, k) -> write(weight, read(wide.get(k))));
+            begin(sync, other); // the same as what was scattered?
+            ByteBuffer[] expected = bits(weights(other));
+            other.update((gradient, weight, k) -> write(weight, read(wide.get(k))));
+            assertWeights(expected, other, "scattered");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void refusesWhatShardsCannotDo(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          refused(
+              IllegalArgumentException.class,
+              () -> small(sync).sharded().unevenSteps().build(),
+              "sharded buckets cannot have uneven steps");
+          try (GradientBuckets plain = small(sync).build()) {
+            String without = "of buckets without shards: rank=" + sync.rank();
+            refused(IllegalStateException.class, () -> plain.weight(0), "weight() " + without);
+            refused(IllegalStateException.class, plain::shards, without);
+            refused(IllegalStateException.class, () -> plain.finish((g, w, k) -> {}), without);
+            refused(IllegalStateException.class, () -> plain.update((g, w, k) -> {}), without);
+            refused(
+                IllegalStateException.class,
+                () -> plain.gatherState(List.of(), 0, (v, i) -> {}),
+                without);
+          }
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            refused(
+                IllegalStateException.class,
+                () -> buckets.finish(i -> {}),
+                "no rank has all averages");
+            assertThrows(IndexOutOfBoundsException.class, () -> buckets.weight(MODEL.size()));
+            refused(
+                IllegalArgumentException.class,
+                () -> buckets.scatterState(List.of(), 0, (v, i) -> {}),
+                "not a state of the shards: index=0, is=none, count=");
+            backward(buckets, sync.rank(), 0);
+            refused(
+                IllegalStateException.class,
+                () -> buckets.update((g, w, k) -> {}),
+                "update() in the middle of a step");
+            buckets.finish();
+            refused(IllegalStateException.class, buckets::rebuild, "keep their layout");
+            refused(IllegalStateException.class, () -> buckets.join(() -> {}), "uneven");
+            buckets.update(
+                (gradient, weight, k) ->
+                    refused(
+                        IllegalStateException.class,
+                        () -> buckets.update((g, w, i) -> {}),
+                        "update() within update()"));
+            IllegalStateException mine = new IllegalStateException("mine");
+            backward(buckets, sync.rank(), 1);
+            assertSame(
+                mine,
+                assertThrows(
+                    IllegalStateException.class,
+                    () ->
+                        buckets.finish(
+                            (gradient, weight, k) -> {
+                              if (k == buckets.bucketCount() - 1) {
+                                throw mine;
+                              }
+                            })));
+            assertSame(mine, assertThrows(IllegalStateException.class, buckets::finish).getCause());
+            sync.barrier(); // waits for the gathers, which other ranks take part in
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("several")
+  void ranksThatDisagreeOnShardsThrow(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          GradientBuckets.Builder builder = small(sync);
+          refused(
+              MismatchedCallException.class,
+              () -> (sync.rank() == 0 ? builder.sharded() : builder).build(),
+              "sharded=" + (sync.rank() == 0 ? "1" : "0"));
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("several")
+  void gradientsThatAreNotFiniteAreNamed(int ranks) {
+    run(
+        ranks,
+        builder -> builder.requireFinite(true),
+        sync -> {
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            backward(buckets, sync.rank(), 0);
+            buckets.finish();
+            refused(
+                NotFiniteException.class,
+                () -> {
+                  for (int i = MODEL.size() - 1; i >= 0; i--) {
+                    fill(buckets.gradient(i), i == 6 && sync.rank() == 1 ? Double.NaN : 1);
+                    buckets.ready(i);
+                  }
+                  buckets.finish((gradient, weight, k) -> read(weight));
+                },
+                "rank 1");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void allocatesNothingWhenWarm(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          ThreadMXBean bean = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+          GradientBuckets.ShardUpdate nothing = (gradient, weight, k) -> {};
+          try (GradientBuckets buckets = small(sync).sharded().overlap(overlap).build()) {
+            for (int step = 0; step < 50; step++) {
+              emptyStep(buckets, nothing);
+            }
+            bean.getCurrentThreadAllocatedBytes(); // loads classes
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 5; round++) { // the JIT may still be compiling
+              long before = bean.getCurrentThreadAllocatedBytes();
+              for (int step = 0; step < 200; step++) {
+                emptyStep(buckets, nothing);
+              }
+              least = Math.min(least, bean.getCurrentThreadAllocatedBytes() - before);
+            }
+            assertTrue(least < 2_000, "bytes in 200 steps: " + least);
+            sync.barrier();
+          }
+        });
+  }
+
+  private static void emptyStep(GradientBuckets buckets, GradientBuckets.ShardUpdate update) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      buckets.ready(i);
+    }
+    buckets.finish(update);
+  }
+
+  private static void refused(Class<? extends Exception> type, Runnable call, String... parts) {
+    String text = assertThrows(type, call::run).getMessage();
+    for (String part : parts) {
+      assertTrue(text.contains(part), text);
+    }
+  }
+}
