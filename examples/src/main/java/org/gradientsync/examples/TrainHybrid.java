@@ -318,8 +318,17 @@ public class TrainHybrid extends Example {
   /** Prints the result. Collective. */
   private int verdict(
       GradientSync sync, HybridSettings settings, double[] losses, boolean sameWeights) {
-    if (!sameWeights || !isFinite(losses) || !checks(settings)) {
-      return printVerdict(sync, sameWeights, isFinite(losses));
+    if (!sameWeights) {
+      print(sync, "[FAIL] Ranks of a data group have different weights.");
+      return WRONG;
+    }
+    if (!isFinite(losses)) {
+      print(sync, "[FAIL] The training has diverged: try a smaller --rate.");
+      return WRONG;
+    }
+    if (!checks(settings)) {
+      print(sync, "[PASS] All ranks of each data group have identical weights.");
+      return RIGHT;
     }
     stage(sync, "training on one rank");
     double difference = sync.rank() == 0 ? largestDifference(settings, losses) : 0;
