@@ -197,12 +197,17 @@ public class TrainHybrid extends Example {
     HybridSettings settings =
         new HybridSettings(
             grid, new Model(layers, width, seed), batch, microBatches, accumulate, rate, recompute);
-    try (HybridTraining training = new HybridTraining(sync, settings)) {
+    try (HybridTraining training = training(sync, settings)) {
       printHeader(sync, settings, training);
       double[] losses = train(sync, training, settings);
       boolean same = everywhere(sync, training.hasSameWeights());
       return verdict(sync, settings, losses, same);
     }
+  }
+
+  /** Creates this rank's part of the training. Collective. */
+  HybridTraining training(GradientSync sync, HybridSettings settings) {
+    return new HybridTraining(sync, settings);
   }
 
   /** Returns the data ranks that use all ranks, or 0 if there is no such number. */

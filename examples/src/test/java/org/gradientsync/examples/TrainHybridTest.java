@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.gradientsync.GradientSync;
+import org.gradientsync.examples.hybrid.HybridSettings;
+import org.gradientsync.examples.hybrid.HybridTraining;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -96,6 +99,25 @@ class TrainHybridTest {
     Run.of(new TrainHybrid(), "--local=2", "--data=2", "--steps=2", "--no-check")
         .exits(0)
         .prints("[PASS] All ranks of each data group have identical weights.");
+  }
+
+  @Test
+  void anotherTrainingFails() {
+    TrainHybrid faster =
+        new TrainHybrid() {
+          @Override
+          HybridTraining training(GradientSync sync, HybridSettings s) {
+            double rate = s.rate() * 1.01;
+            return super.training(
+                sync,
+                new HybridSettings(
+                    s.grid(), s.model(), s.batch(), s.microBatches(), s.accumulate(), rate, false));
+          }
+        };
+    Run.of(faster, "--local=4", "--tensor=2", "--steps=4")
+        .exits(1)
+        .complains("wrong loss: step=1, ")
+        .printsLike("\\[FAIL] The losses differ from those of one rank; relative difference: .*");
   }
 
   @Test

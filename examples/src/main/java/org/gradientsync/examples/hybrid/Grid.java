@@ -14,7 +14,11 @@ import java.util.stream.IntStream;
  * @param data how many copies of the model train on rows of their own
  */
 public record Grid(int tensor, int pipeline, int data) {
-  /** Returns the number of ranks; it may exceed what fits in an int. */
+  /**
+   * Counts the ranks.
+   *
+   * @return a number that may exceed what fits in an int
+   */
   public long ranks() {
     return (long) tensor * pipeline * data;
   }
@@ -35,7 +39,12 @@ public record Grid(int tensor, int pipeline, int data) {
     return rank / (tensor * data);
   }
 
-  /** Lists the ranks of a stage, those of each tensor group in brackets. */
+  /**
+   * Lists the ranks of a stage.
+   *
+   * @param stage from 0
+   * @return for example {@code [0 1] [2 3]}, each tensor group in brackets
+   */
   public String ranksOf(int stage) {
     return IntStream.range(0, data)
         .mapToObj(

@@ -19,7 +19,11 @@ public record HybridSettings(
     int accumulate,
     double rate,
     boolean recompute) {
-  /** Returns the rows of a micro-batch. */
+  /**
+   * Computes the size of a micro-batch.
+   *
+   * @return its number of rows
+   */
   public int rows() {
     return batch / (grid.data() * microBatches);
   }

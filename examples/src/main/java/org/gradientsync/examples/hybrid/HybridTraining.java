@@ -97,7 +97,11 @@ public final class HybridTraining implements AutoCloseable {
     gradients = stage.backward(microBatch, gradients, added);
   }
 
-  /** Returns the reducers of this rank's groups. */
+  /**
+   * Lists the reducers of this rank's groups.
+   *
+   * @return text for users
+   */
   public String reducers() {
     return "tensor "
         + groups.tensor().reducer()
@@ -108,8 +112,10 @@ public final class HybridTraining implements AutoCloseable {
   }
 
   /**
-   * Returns whether this rank's weights have the same bits as those of the ranks that should have
-   * the same. Collective.
+   * Compares the bits of weights with those of other ranks. Collective.
+   *
+   * @return whether all weights are the same in this rank's data group, and those that are not
+   *     divided are the same in its tensor group
    */
   public boolean hasSameWeights() {
     return hasSame(groups.data(), stage.weights()) & hasSame(groups.tensor(), stage.replicated());
@@ -126,10 +132,11 @@ public final class HybridTraining implements AutoCloseable {
   }
 
   /**
-   * Returns the most memory of activations on a rank, in bytes.
+   * Computes the memory for activations on the rank that needs the most.
    *
    * @param settings what is trained
    * @param recompute with or without recomputing
+   * @return the most bytes at any time
    */
   public static long activationBytes(HybridSettings settings, boolean recompute) {
     return ActivationMemory.mostBytes(settings, recompute);

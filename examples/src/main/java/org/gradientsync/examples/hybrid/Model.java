@@ -25,12 +25,17 @@ public record Model(int layers, int width, long seed) {
    *
    * @param stage from 0
    * @param stages the number of stages
+   * @return for example {@code 0 to 3}
    */
   public String layersOf(int stage, int stages) {
     return 2 * firstPair(stage, stages) + " to " + (2 * firstPair(stage + 1, stages) - 1);
   }
 
-  /** Returns the number of weights and biases. */
+  /**
+   * Counts weights and biases.
+   *
+   * @return their number
+   */
   public long parameters() {
     return (long) layers * width * (width + 1);
   }
