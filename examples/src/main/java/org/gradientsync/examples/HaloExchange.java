@@ -1,28 +1,22 @@
 package org.gradientsync.examples;
 
-import java.nio.DoubleBuffer;
 import java.util.Arrays;
-import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
-import org.gradientsync.cuda.CudaDevice;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Spreads heat around a ring. Every rank has a piece of the ring, with a ghost cell at each end
- * that holds its neighbor's outermost cell.
+ * Spreads heat around a ring. Every rank has a piece of the ring in its device's memory, with a
+ * ghost cell at each end that holds its neighbor's outermost cell.
  */
 @Command(
     name = "halo-exchange",
     description = "Computes how heat spreads around a ring that is divided over the ranks.")
 public class HaloExchange extends Example {
-  private static final double DIFFUSIVITY = 0.25;
-
   /** Limits the ring, because rank 0 gathers it into one array. */
   private static final int MOST_CELLS = 1_000_000;
-
-  private static final int TO_THE_RIGHT = 1;
-  private static final int TO_THE_LEFT = 2;
 
   @Option(
       names = "--cells",
@@ -59,28 +53,9 @@ public class HaloExchange extends Example {
     int total = cells * sync.size();
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Cells: %d, steps: %d", total, steps);
-    if (sync.device() instanceof CudaDevice) {
-      print(sync, "The GPUs (%s) are idle: the cells are in host memory.", sync.device().name());
-    }
-
-    double[] now = new double[cells + 2]; // the first and the last one are ghost cells
-    double[] next = new double[cells + 2];
-    for (int i = 0; i < cells; i++) {
-      now[i + 1] = initialHeat(sync.rank() * cells + i, total);
-    }
-    for (int step = 0; step < steps; step++) {
-      stage(sync, "spreading heat, step " + step + " of " + steps);
-      exchangeGhosts(sync.communicator(), now);
-      diffuse(now, next);
-      double[] before = now;
-      now = next;
-      next = before;
-    }
-
+    print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
     boolean root = sync.rank() == 0;
-    double[] ring = root ? new double[total] : null;
-    sync.communicator()
-        .gather(DoubleBuffer.wrap(now, 1, cells), root ? DoubleBuffer.wrap(ring) : null, 0);
+    double[] ring = spread(sync, total);
     stage(sync, "computing the same on one rank");
     boolean right = everywhere(sync, !root || isLikeSerial(ring));
     if (root) {
@@ -95,39 +70,71 @@ public class HaloExchange extends Example {
     return right ? RIGHT : WRONG;
   }
 
+  /** Makes all steps, and returns the ring on rank 0, null elsewhere. */
+  private double[] spread(GradientSync sync, int total) {
+    try (HeatStep heat = HeatStep.on(sync.device());
+        HeatPiece one = new HeatPiece(sync, cells);
+        HeatPiece other = new HeatPiece(sync, cells)) {
+      double[] start = new double[cells];
+      Arrays.setAll(start, i -> initialHeat(sync.rank() * cells + i, total));
+      one.cells().copyFrom(start);
+      HeatPiece now = one;
+      HeatPiece next = other;
+      for (int step = 0; step < steps; step++) {
+        stage(sync, "spreading heat, step " + step + " of " + steps);
+        exchangeGhosts(sync, now);
+        heat.compute(now, next);
+        HeatPiece before = now;
+        now = next;
+        next = before;
+      }
+      return gather(sync, now.cells(), total);
+    }
+  }
+
+  private static double[] gather(GradientSync sync, DeviceBuffer cells, int total) {
+    if (sync.rank() != 0) {
+      sync.gather(cells, null, 0);
+      return null;
+    }
+    try (DeviceBuffer ring = sync.allocate(DataType.FLOAT64, total)) {
+      sync.gather(cells, ring, 0);
+      double[] values = new double[total];
+      ring.copyTo(values);
+      return values;
+    }
+  }
+
   /**
    * Exchanges the ghost cells. This is the communication, separate from the computation. All ranks
    * send to the right, then to the left. A single rank is its own neighbor.
    */
-  void exchangeGhosts(Communicator communicator, double[] piece) {
-    int left = (communicator.rank() + communicator.size() - 1) % communicator.size();
-    int right = (communicator.rank() + 1) % communicator.size();
-    communicator.sendReceive(
-        DoubleBuffer.wrap(piece, cells, 1),
-        right,
-        DoubleBuffer.wrap(piece, 0, 1),
-        left,
-        TO_THE_RIGHT);
-    communicator.sendReceive(
-        DoubleBuffer.wrap(piece, 1, 1),
-        left,
-        DoubleBuffer.wrap(piece, cells + 1, 1),
-        right,
-        TO_THE_LEFT);
+  void exchangeGhosts(GradientSync sync, HeatPiece piece) {
+    int left = (sync.rank() + sync.size() - 1) % sync.size();
+    int right = (sync.rank() + 1) % sync.size();
+    shift(sync, piece.last(), right, piece.leftGhost(), left);
+    shift(sync, piece.first(), left, piece.rightGhost(), right);
   }
 
   /**
-   * Computes one step of a piece with its ghost cells. This is the computation, separate from the
-   * communication.
+   * Sends a cell to one neighbor and receives one from the other. A send may wait for its receive,
+   * so if all ranks of the ring sent first, all would wait. Even ranks send first and odd ranks
+   * receive first. With an odd number of ranks two neighbors are even, and one of them waits until
+   * the other has sent.
    */
-  void diffuse(double[] now, double[] next) {
-    for (int i = 1; i <= cells; i++) {
-      next[i] = spread(now[i - 1], now[i], now[i + 1]);
+  private static void shift(
+      GradientSync sync, DeviceBuffer sent, int to, DeviceBuffer received, int from) {
+    if (to == sync.rank()) {
+      double[] cell = new double[1];
+      sent.copyTo(cell);
+      received.copyFrom(cell);
+    } else if (sync.rank() % 2 == 0) {
+      sync.send(sent, to);
+      sync.receive(received, from);
+    } else {
+      sync.receive(received, from);
+      sync.send(sent, to);
     }
-  }
-
-  private static double spread(double left, double own, double right) {
-    return own + DIFFUSIVITY * (left - 2 * own + right);
   }
 
   /** Returns an asymmetric peak, so that mixing up left and right shows. */
@@ -145,7 +152,8 @@ public class HaloExchange extends Example {
       double[] before = now;
       double[] after = new double[total];
       for (int i = 0; i < total; i++) {
-        after[i] = spread(before[(i + total - 1) % total], before[i], before[(i + 1) % total]);
+        double left = before[(i + total - 1) % total];
+        after[i] = HeatStep.spread(left, before[i], before[(i + 1) % total]);
       }
       now = after;
     }

@@ -31,6 +31,7 @@ class ExampleTest {
         MatrixMultiply::new,
         LinearRegression::new,
         TrainMlp::new,
+        TrainHybrid::new,
         HaloExchange::new,
         DeviceSelection::new,
         AllReducePerf::new);

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -142,9 +143,34 @@ class ExamplesOnGpu {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void heatSpreadsInGpuMemory(int ranks) {
+    for (int cells : new int[] {1, 2, 1000}) {
+      Run.of(new HaloExchange(), "--local=" + ranks, CUDA, "--cells=" + cells, "--steps=50")
+          .exits(0)
+          .prints("[PASS] All cells are bit-equal to the serial computation.")
+          .printsLike("Reducer: [-a-z]+, device: " + Pattern.quote(GPUS.get(0).name()));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2,1,1", "1,2,1", "2,2,2"})
+  void hybridTrainingExchangesInGpuMemory(int tensor, int pipeline, int data) {
+    Run.of(
+            new TrainHybrid(),
+            "--local=" + tensor * pipeline * data,
+            "--tensor=" + tensor,
+            "--pipeline=" + pipeline,
+            CUDA,
+            "--steps=6")
+        .exits(0)
+        .prints("Layers are computed on the CPU. All exchanges are in GPU memory.")
+        .printsLike("\\[PASS] The losses of all steps equal those of one rank; .*");
+  }
+
   @Test
   void theOthersRunWithRanksOnGpus() {
-    Run.of(new HaloExchange(), "--local=2", CUDA).exits(0).printsLike("The GPUs .* are idle: .*");
     Run.of(new LinearRegression(), "--local=2", CUDA)
         .exits(0)
         .prints("[PASS] All ranks have identical weights.");

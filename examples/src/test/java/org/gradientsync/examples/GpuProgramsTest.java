@@ -71,7 +71,7 @@ class GpuProgramsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"gradient", "mlp", "monte_carlo", "multiply", "square_and_shift"})
+  @ValueSource(strings = {"gradient", "heat", "mlp", "monte_carlo", "multiply", "square_and_shift"})
   void thePtxIsForAllGpusAndFusesNothing(String name) {
     assertTrue(Kernels.ptx(name).contains(".target sm_75"));
     assertFalse(Kernels.ptx(name).contains("fma.rn"), "Java does not fuse; bits are compared");

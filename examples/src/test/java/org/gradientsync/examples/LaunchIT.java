@@ -28,6 +28,7 @@ class LaunchIT {
         "matrix-multiply",
         "linear-regression",
         "train-mlp",
+        "train-hybrid",
         "halo-exchange"
       })
   void everyProgramRunsEmbedded(String program) throws Exception {

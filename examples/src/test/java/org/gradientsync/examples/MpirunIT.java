@@ -158,6 +158,29 @@ class MpirunIT {
             "[PASS] All cells are bit-equal to the serial computation.");
   }
 
+  @ParameterizedTest
+  @CsvSource({"2,2,1", "1,2,2", "2,1,2"})
+  void trainHybrid(int tensor, int pipeline, int data) throws Exception {
+    String[] options = {"--tensor=" + tensor, "--pipeline=" + pipeline, "--steps=4"};
+    Run run = Script.underMpirun(4, "train-hybrid").run(folder, options).exits(0);
+    run.prints(
+        "Ranks: 4, launcher mpi",
+        String.format(
+            "Grid: %d tensor x %d pipeline x %d data; tensor groups in brackets",
+            tensor, pipeline, data));
+    run.printsLike("\\[PASS] The losses of all steps equal those of one rank; .*");
+    Run threads = Run.of(new TrainHybrid(), "--local=4", options[0], options[1], options[2]);
+    assertEquals(losses(threads), losses(run), "the same ranks as threads have taken other steps");
+  }
+
+  @Test
+  void trainHybridWithAnotherNumberOfRanksIsBadUse() throws Exception {
+    Script.underMpirun(3, "train-hybrid")
+        .run(folder, "--tensor=2")
+        .exits(2)
+        .complains("train-hybrid: --tensor, --pipeline and --data must multiply to the number");
+  }
+
   @Test
   void allReducePerfMeasuresEveryReducer() throws Exception {
     Run run =

@@ -29,6 +29,7 @@ class OptionsFuzzTest {
           MatrixMultiply::new,
           MonteCarloPi::new,
           PartitionedKernel::new,
+          TrainHybrid::new,
           TrainMlp::new);
 
   @FuzzTest

@@ -66,6 +66,18 @@ class TrainingGuideTest {
     long load(Path file) throws IOException; // how many steps were done
   }
 
+  record Groups(GradientSync tensor, GradientSync data, GradientSync pipeline) {
+    static Groups of(GradientSync sync, int tensorRanks, int dataRanks) {
+      int tensor = sync.rank() % tensorRanks; // neighbors, because they exchange the most
+      int data = sync.rank() / tensorRanks % dataRanks;
+      int stage = sync.rank() / (tensorRanks * dataRanks);
+      return new Groups(
+          sync.split(stage * dataRanks + data, tensor),
+          sync.split(stage * tensorRanks + tensor, data),
+          sync.split(data * tensorRanks + tensor, stage));
+    }
+  }
+
   static void trainAlone(Model model, DeviceBuffer[] gradients, int steps, float rate) {
     for (int step = 0; step < steps; step++) {
       model.forward(step);
@@ -555,6 +567,21 @@ class TrainingGuideTest {
               trainAlone(model, gradients, STEPS, RATE);
             });
     assertArrayEquals(expected(STEPS, 1), alone, 0f);
+  }
+
+  @Test
+  void groupsAreDividedAsThePageSays() {
+    LocalRanks.run(
+        12,
+        sync -> {
+          Groups groups = Groups.of(sync, 2, 3);
+          assertEquals(2, groups.tensor().size());
+          assertEquals(3, groups.data().size());
+          assertEquals(2, groups.pipeline().size());
+          int rank =
+              (groups.pipeline().rank() * 3 + groups.data().rank()) * 2 + groups.tensor().rank();
+          assertEquals(sync.rank(), rank);
+        });
   }
 
   @ParameterizedTest
