@@ -254,12 +254,17 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     DeviceBuffer output =
         collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
     beginCall();
-    runInOrder(collective, input, output, op, root);
+    make(collective, input, output, op, root, isRecording());
   }
 
-  /** Runs a collective at once: the caller keeps the order of calls. */
-  private void runInOrder(
-      Collective collective, DeviceBuffer input, DeviceBuffer output, ReduceOp op, int root) {
+  /** Makes a call that the interceptor sees: records it for a group, or runs it. */
+  private void make(
+      Collective collective,
+      DeviceBuffer input,
+      DeviceBuffer output,
+      ReduceOp op,
+      int root,
+      boolean records) {
     DeviceBuffer first = input != null ? input : output;
     DeviceBuffer given = intercepted(first);
     if (given == null) {
@@ -268,7 +273,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     boolean whole = given == first;
     DeviceBuffer from = whole ? input : oneLess(input, collective.inputBlocks(size()));
     DeviceBuffer to = whole ? output : oneLess(output, collective.outputBlocks(size()));
-    if (isRecording()) {
+    if (records) {
       requireArguments(collective, from, to, op);
       record(new RecordedCall(Kind.COLLECTIVE, collective, from, to, op, root));
     } else {
@@ -645,12 +650,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
 
   @Override
   public void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard) {
-    runInOrder(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE, RankGroup.NO_RANK);
+    make(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE, RankGroup.NO_RANK, false);
   }
 
   @Override
   public void gatherInOrder(DeviceBuffer shard, DeviceBuffer out) {
-    runInOrder(Collective.ALL_GATHER, shard, out, null, RankGroup.NO_RANK);
+    make(Collective.ALL_GATHER, shard, out, null, RankGroup.NO_RANK, false);
   }
 
   void intercept(CallInterceptor newInterceptor) {
