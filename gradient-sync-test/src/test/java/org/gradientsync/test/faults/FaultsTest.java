@@ -455,6 +455,47 @@ class FaultsTest {
   }
 
   @Test
+  void collectivesInPlaceMismatch() {
+    for (int call = 1; call <= 8; call += 2) {
+      faults.onRank(2).atCall(call).mismatch();
+    }
+    LocalRanks.run(
+        3,
+        faults::install,
+        sync -> {
+          try (DeviceBuffer all = sync.allocate(DataType.FLOAT32, 9);
+              DeviceBuffer own = all.slice(3L * sync.rank(), 3)) {
+            List<Runnable> calls =
+                List.of(
+                    () -> sync.reduceScatter(all, own, ReduceOp.AVERAGE),
+                    () -> sync.allGather(own, all),
+                    () -> sync.gather(own, sync.rank() == 2 ? all : null, 2),
+                    () -> sync.scatter(sync.rank() == 2 ? all : null, own, 2));
+            for (Runnable call : calls) {
+              assertThrows(MismatchedCallException.class, call::run);
+              call.run();
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2}) // the gradients, the weights
+  void shardedBucketsMismatch(int call) {
+    faults.onRank(1).atCall(call).mismatch();
+    run(
+        2,
+        (sync, buffer) -> {
+          List<Parameter> model = List.of(new Parameter("w", DataType.FLOAT32, 100));
+          try (GradientBuckets buckets = GradientBuckets.builder(sync, model).sharded().build()) {
+            buckets.ready(0);
+            assertThrows(
+                MismatchedCallException.class, () -> buckets.finish((gradient, weight, k) -> {}));
+          }
+        });
+  }
+
+  @Test
   void collectivesOfACommunicatorMismatchEachOnItsOwn() {
     int count = collectives().size();
     for (int call = 1; call <= 2 * count; call += 2) {
