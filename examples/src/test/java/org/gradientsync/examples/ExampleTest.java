@@ -33,7 +33,8 @@ class ExampleTest {
         TrainMlp::new,
         HaloExchange::new,
         DeviceSelection::new,
-        AllReducePerf::new);
+        AllReducePerf::new,
+        CollectivesPerf::new);
   }
 
   @ParameterizedTest
