@@ -77,8 +77,9 @@ final class CompareWithOpenMpi {
     return bytes >= 1 << 24 ? 15 : bytes >= 1 << 18 ? 400 : 4000;
   }
 
+  /** Short calls need more of them until the JIT compiler has done its work. */
   private static int warmUps(int bytes) {
-    return bytes >= 1 << 24 ? 5 : rounds(bytes);
+    return bytes >= 1 << 24 ? 5 : bytes >= 1 << 18 ? rounds(bytes) : 5 * rounds(bytes);
   }
 
   private static void compareAverage(GradientSync sync, int bytes) throws MPIException {
