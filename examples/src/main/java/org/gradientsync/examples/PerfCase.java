@@ -1,7 +1,5 @@
 package org.gradientsync.examples;
 
-import java.nio.DoubleBuffer;
-import java.nio.LongBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -12,17 +10,11 @@ import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
 
-/**
- * A reducer at one size, as {@link AllReducePerf} measures it: single reductions, or a CUDA graph
- * of several. All methods are collective.
- */
-class PerfCase implements AutoCloseable {
+/** An all-reduce at one size: single reductions, or a CUDA graph of several. */
+class PerfCase extends TimedCase {
   /** The number of reductions in a graph. */
   static final int IN_GRAPH = 10;
 
-  private static final int HOST_CALLS = 100; // few enough to fit into a GPU's queue
-
-  private final GradientSync sync;
   private final ReduceOp op;
   private final PerfNumbers numbers;
   private final DeviceBuffer memory;
@@ -30,7 +22,7 @@ class PerfCase implements AutoCloseable {
   private final DeviceBuffer gradients;
   private final DeviceBuffer byTurns; // the same memory on the other stream, or null
   private final DeviceBuffer[] source; // as the device's reduce takes it; null if in place
-  private final PerfClock clock;
+  private final boolean asGraph;
   private CudaGraph graph;
   private boolean odd;
 
@@ -39,6 +31,7 @@ class PerfCase implements AutoCloseable {
    *
    * @param wire the type in which FLOAT32 elements travel, or null
    * @param beside whether to leave room for other work on a GPU
+   * @param asGraph whether {@link #capture} captures
    */
   PerfCase(
       GradientSync sync,
@@ -47,9 +40,11 @@ class PerfCase implements AutoCloseable {
       DataType wire,
       long count,
       boolean inPlace,
-      boolean beside) {
-    this.sync = sync;
+      boolean beside,
+      boolean asGraph) {
+    super(sync);
     this.op = op;
+    this.asGraph = asGraph;
     numbers = new PerfNumbers(type, op, sync.size(), wire);
     BackendDevice device = (BackendDevice) sync.device();
     memory = sync.allocate(type, count);
@@ -61,7 +56,7 @@ class PerfCase implements AutoCloseable {
     gradients = beside ? device.on(streams[0], memory) : memory;
     byTurns = beside ? device.on(streams[1], memory) : null;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
-    clock = PerfClock.of(gradients);
+    use(PerfClock.of(gradients));
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
   }
 
@@ -73,15 +68,10 @@ class PerfCase implements AutoCloseable {
     sync.allReduce(gradients, op);
   }
 
-  /**
-   * Warms up as {@link #hostCost} calls: alternating between the streams if it overlaps in place.
-   */
-  void warmUp(int times) {
-    Runnable reduction = takesTurns() ? this::reduceByTurns : this::reduce;
-    for (int i = 0; i < times; i++) {
-      reduction.run();
-    }
-    await();
+  /** As {@link #hostCall}: alternating between the streams if it overlaps in place. */
+  @Override
+  Runnable warmUpCall() {
+    return takesTurns() ? this::reduceByTurns : this::reduce;
   }
 
   private boolean takesTurns() {
@@ -93,15 +83,20 @@ class PerfCase implements AutoCloseable {
     sync.allReduce(odd ? byTurns : gradients, op);
   }
 
-  private void await() {
-    clock.await();
+  @Override
+  void await() {
+    super.await();
     for (Stream stream : streams) {
       stream.await();
     }
   }
 
   /** From now on runs a graph in each call. The buffers must have been reduced before. */
+  @Override
   void capture() {
+    if (!asGraph) {
+      return;
+    }
     CudaStream stream = ((CudaBuffer) gradients).stream();
     sync.barrier();
     stream.beginCapture();
@@ -119,10 +114,11 @@ class PerfCase implements AutoCloseable {
     }
     graph = stream.endCapture();
     call();
-    clock.await();
+    super.await();
   }
 
-  private void call() {
+  @Override
+  void call() {
     if (graph == null) {
       reduce();
     } else {
@@ -130,69 +126,39 @@ class PerfCase implements AutoCloseable {
     }
   }
 
-  private int reductionsPerCall() {
+  @Override
+  int inOneCall() {
     return graph == null ? 1 : IN_GRAPH;
   }
 
-  private int calls(int reductions) {
-    return (reductions + reductionsPerCall() - 1) / reductionsPerCall();
-  }
-
-  /** Makes reductions in a row, and returns the microseconds for each: the mean over the ranks. */
-  double round(int reductions) {
-    int calls = calls(reductions);
-    clock.await();
-    sync.barrier();
-    double time =
-        clock.microseconds(
-            () -> {
-              for (int i = 0; i < calls; i++) {
-                call();
-              }
-            });
-    return mean(time / calls / reductionsPerCall());
-  }
-
   /**
-   * Returns what a reduction costs the calling thread, without waiting for a GPU; means over the
-   * ranks. Overlapping calls in place that are not in a graph alternate between two streams, as
-   * those of gradient buckets do.
+   * Overlapping calls in place that are not in a graph alternate between two streams, as those of
+   * gradient buckets do.
    */
-  HostCost hostCost(int reductions) {
-    int calls = Math.min(HOST_CALLS, calls(reductions));
-    Runnable call = takesTurns() && graph == null ? this::reduceByTurns : this::call;
-    await();
-    sync.barrier();
-    HostCost own = HostCost.of(calls, call).dividedBy(reductionsPerCall());
-    await();
-    return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
+  @Override
+  Runnable hostCall() {
+    return takesTurns() && graph == null ? this::reduceByTurns : this::call;
   }
 
-  /** Reduces new numbers, and counts the wrong elements on all ranks. */
-  long wrong() {
-    clock.await();
+  @Override
+  void refill() {
     if (source == null) {
       numbers.fill(gradients, sync.rank());
     }
-    call();
-    long[] wrong = {numbers.wrong(gradients, source == null ? reductionsPerCall() : 1)};
-    sync.communicator().allReduce(LongBuffer.wrap(wrong), ReduceOp.SUM);
-    return wrong[0];
   }
 
-  private double mean(double own) {
-    double[] sum = {own};
-    sync.communicator().allReduce(DoubleBuffer.wrap(sum), ReduceOp.SUM);
-    return sum[0] / sync.size();
+  @Override
+  long wrongHere() {
+    return numbers.wrong(gradients, source == null ? inOneCall() : 1);
   }
 
   @Override
   public void close() {
-    clock.await();
+    super.await();
     if (graph != null) {
       graph.close();
     }
-    clock.close();
+    super.close();
     if (source != null) {
       source[0].close();
     }

@@ -39,6 +39,7 @@ public final class PerfJson {
 
   private static Map<String, Object> members(PerfResult result) {
     Map<String, Object> members = new LinkedHashMap<>();
+    members.put("collective", result.collective().toString());
     members.put("reducer", result.reducer());
     members.put("bytes", result.bytes());
     members.put("count", result.count());

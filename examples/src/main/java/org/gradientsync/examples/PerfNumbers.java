@@ -1,5 +1,6 @@
 package org.gradientsync.examples;
 
+import java.util.function.LongUnaryOperator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -56,12 +57,21 @@ final class PerfNumbers {
    *     the previous result
    */
   long wrong(DeviceBuffer buffer, int times) {
+    return wrong(buffer, index -> reduced(index, times));
+  }
+
+  /**
+   * Counts the elements whose bits differ from what is expected.
+   *
+   * @param expected the bits of an element, by its index
+   */
+  long wrong(DeviceBuffer buffer, LongUnaryOperator expected) {
     long wrong = 0;
     for (long first = 0; first < buffer.count(); first += Elements.MOST) {
       int count = Elements.count(buffer, first);
       elements.copyFrom(buffer, first, count);
       for (int i = 0; i < count; i++) {
-        wrong += elements.get(i) == reduced(first + i, times) ? 0 : 1;
+        wrong += elements.get(i) == expected.applyAsLong(first + i) ? 0 : 1;
       }
     }
     return wrong;

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
@@ -21,20 +22,34 @@ final class PerfPlot {
 
   private PerfPlot() {}
 
-  /** Draws the results. There must be at least one. */
-  static void write(Path file, String title, List<PerfResult> results) throws IOException {
-    Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, results));
+  /**
+   * Draws the results. There must be at least one.
+   *
+   * @param line the name of the line to which a result belongs
+   */
+  static void write(
+      Path file, String title, List<PerfResult> results, Function<PerfResult, String> line)
+      throws IOException {
+    Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, results, line));
   }
 
-  static void paint(Graphics2D graphics, String title, List<PerfResult> results) {
-    chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, results)
+  private static void paint(
+      Graphics2D graphics,
+      String title,
+      List<PerfResult> results,
+      Function<PerfResult, String> line) {
+    chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, results, line)
         .paint(graphics, WIDTH, HEIGHT);
     graphics.translate(0, HEIGHT);
-    chart("", "time (us)", PerfResult::microseconds, results).paint(graphics, WIDTH, HEIGHT);
+    chart("", "time (us)", PerfResult::microseconds, results, line).paint(graphics, WIDTH, HEIGHT);
   }
 
   private static XYChart chart(
-      String title, String unit, ToDoubleFunction<PerfResult> value, List<PerfResult> results) {
+      String title,
+      String unit,
+      ToDoubleFunction<PerfResult> value,
+      List<PerfResult> results,
+      Function<PerfResult, String> lineOf) {
     XYChart chart =
         new XYChartBuilder()
             .width(WIDTH)
@@ -52,8 +67,7 @@ final class PerfPlot {
     Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
     for (PerfResult result : results) {
       if (value.applyAsDouble(result) > 0) { // a single rank has no bus bandwidth
-        String name = result.reducer() + ", " + result.placement();
-        lines.computeIfAbsent(name, key -> new ArrayList<>()).add(result);
+        lines.computeIfAbsent(lineOf.apply(result), key -> new ArrayList<>()).add(result);
       }
     }
     lines.forEach(

@@ -5,11 +5,14 @@ import java.util.List;
 /**
  * The measurements at one size.
  *
- * @param rounds the microseconds of one average in each round, means over the ranks
+ * @param bytes the size of the larger buffer
+ * @param count the elements of a part, where the larger buffer has several
+ * @param rounds the microseconds of one call in each round, means over the ranks
  * @param wrong the number of wrong elements on all ranks, or null without a check
  * @param host null if not measured
  */
 record PerfResult(
+    PerfCollective collective,
     String reducer,
     boolean inPlace,
     long bytes,
@@ -23,16 +26,16 @@ record PerfResult(
     return rounds.stream().sorted().toList().get(rounds.size() / 2);
   }
 
-  /** Returns the size of the buffer divided by the time, in GB/s. */
+  /** Returns the size divided by the time, in GB/s. */
   double algorithmBandwidth() {
     return bytes / microseconds() / 1e3;
   }
 
   /**
-   * Returns the bytes that cross each rank's link in each direction, divided by the time, in GB/s.
+   * Returns the bytes that cross the busiest link in one direction, divided by the time, in GB/s.
    */
   double busBandwidth() {
-    return algorithmBandwidth() * 2 * (ranks - 1) / ranks;
+    return algorithmBandwidth() * collective.busFactor(ranks);
   }
 
   String placement() {

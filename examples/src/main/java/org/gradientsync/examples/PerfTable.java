@@ -6,8 +6,8 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
- * Formats lines like all_reduce_perf of NVIDIA's nccl-tests, with its names of types and
- * operations, for scripts that parse them.
+ * Formats lines like the programs of NVIDIA's nccl-tests, with its names of types and operations,
+ * for scripts that parse them.
  */
 final class PerfTable {
   private PerfTable() {}
@@ -34,15 +34,22 @@ final class PerfTable {
    * Returns a line of numbers.
    *
    * @param outOfPlace null if not measured
+   * @param inPlace null if not measured
    */
   static String row(DataType type, ReduceOp op, PerfResult outOfPlace, PerfResult inPlace) {
+    PerfResult any = inPlace != null ? inPlace : outOfPlace;
     return line(
-            "%12d  %12d  %8s  %6s  %6d", inPlace.bytes(), inPlace.count(), name(type), name(op), -1)
+            "%12d  %12d  %8s  %6s  %6d",
+            any.bytes(),
+            any.count(),
+            name(type),
+            name(any.collective(), op),
+            any.collective().root())
         + numbers(outOfPlace)
         + numbers(inPlace);
   }
 
-  /** Returns the summary that all_reduce_perf prints at the end of a table. */
+  /** Returns the summary that nccl-tests prints at the end of a table. */
   static List<String> footer(List<PerfResult> results) {
     long wrong = results.stream().filter(r -> r.wrong() != null && r.wrong() > 0).count();
     double mean = results.stream().mapToDouble(PerfResult::busBandwidth).average().orElse(0);
@@ -83,7 +90,10 @@ final class PerfTable {
     };
   }
 
-  private static String name(ReduceOp op) {
+  private static String name(PerfCollective collective, ReduceOp op) {
+    if (!collective.reduces()) {
+      return "none";
+    }
     return op == ReduceOp.AVERAGE ? "avg" : op.name().toLowerCase(Locale.ROOT);
   }
 

@@ -107,6 +107,11 @@ public abstract class Program implements Callable<Integer> {
     return Set.of();
   }
 
+  /** Returns the program's name. */
+  final String name() {
+    return spec.name();
+  }
+
   final Stream<OptionSpec> options() {
     return spec.options().stream();
   }

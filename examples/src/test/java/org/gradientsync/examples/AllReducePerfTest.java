@@ -105,9 +105,10 @@ class AllReducePerfTest {
     AllReducePerf lazy =
         new AllReducePerf() {
           @Override
-          PerfCase prepare(GradientSync sync, long count, boolean inPlace) {
+          TimedCase prepare(
+              GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
             return new PerfCase(
-                sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false) {
+                sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false, false) {
               @Override
               void reduce() {
                 // every rank keeps its own numbers
@@ -172,7 +173,7 @@ class AllReducePerfTest {
             "{\"program\": \"allreduce-perf\", \"date\": \"20",
             "\"ranks\": 2, ",
             "\"device\": \"host memory\", \"java\": \"",
-            "\"graph\": false, \"type\": \"FLOAT32\", \"op\": \"AVERAGE\", \"wire\": \"FLOAT32\", \"beside\": false, \"results\": [",
+            "\"type\": \"FLOAT32\", \"op\": \"AVERAGE\", \"graph\": false, \"wire\": \"FLOAT32\", \"beside\": false, \"results\": [",
             "\"reducer\": \"local\", \"bytes\": 16384, \"count\": 4096, \"placement\": \"in-place\"",
             "\"wrong\": 0, \"hostNanos\": ")) {
       assertTrue(text.contains(part), () -> part + " is not in " + text);

@@ -34,7 +34,8 @@ class ExampleTest {
         TrainHybrid::new,
         HaloExchange::new,
         DeviceSelection::new,
-        AllReducePerf::new);
+        AllReducePerf::new,
+        CollectivesPerf::new);
   }
 
   @ParameterizedTest

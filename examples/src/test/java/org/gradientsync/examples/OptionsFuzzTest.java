@@ -21,6 +21,7 @@ class OptionsFuzzTest {
   private static final List<Supplier<Program>> PROGRAMS =
       List.of(
           AllReducePerf::new,
+          CollectivesPerf::new,
           DeviceSelection::new,
           GradientAverage::new,
           HaloExchange::new,

@@ -50,6 +50,11 @@ final class NodeBuffers {
       return buffers[peer];
     }
 
+    /** All ranks' buffers; null where a rank has announced none. */
+    HostBuffer[] all() {
+      return buffers;
+    }
+
     /** Whether the ranks have announced the same places in the current call. */
     boolean isValid() {
       boolean valid = true;

@@ -26,6 +26,9 @@ import org.gradientsync.spi.Resources;
  * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
  * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
  * system was full), all ranks reduce it by messages.
+ *
+ * <p>Collectives with an input and an output read the other ranks' inputs in the same way. Small
+ * inputs travel with the calls.
  */
 public final class SharedMemoryReducer implements Reducer {
   private final String name;
@@ -35,7 +38,8 @@ public final class SharedMemoryReducer implements Reducer {
   private final NodeMemory node;
   private final MessageReducer messages;
   private final PlanCache<Plan> plans;
-  private final CollectivePlans<SharedTransferPlan> transfers;
+  private final CollectivePlans<Transfer> transfers;
+  private final CollectivePlans<CarriedTransfer> carried;
   private final NodeBuffers buffers;
 
   /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
@@ -56,6 +60,15 @@ public final class SharedMemoryReducer implements Reducer {
     }
   }
 
+  /** What to read from the ranks' inputs, valid while those stay in place. */
+  private record Transfer(NodeBuffers.Mapped inputs, SharedTransferPlan plan)
+      implements AutoCloseable {
+    @Override
+    public void close() {
+      inputs.close();
+    }
+  }
+
   SharedMemoryReducer(
       String name,
       ProcessGroup group,
@@ -70,6 +83,7 @@ public final class SharedMemoryReducer implements Reducer {
     this.messages = new MessageReducer(name, group, device);
     this.plans = new PlanCache<>(group, plan -> plan.whole.close());
     this.transfers = new CollectivePlans<>(group);
+    this.carried = new CollectivePlans<>(group);
     this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
   }
 
@@ -116,7 +130,14 @@ public final class SharedMemoryReducer implements Reducer {
   @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     synchronized (group) {
+      CarriedTransfer small = carried(collective, (HostBuffer) in, (HostBuffer) out, root);
+      rendezvous.carry(small);
       group.meetFor(collective, in, out, op, root);
+      if (small != null) {
+        run(small, op);
+        group.finished();
+        return;
+      }
       if (collective.blockCount(in, out, group.size()) == 0) {
         group.finished();
         return;
@@ -127,7 +148,7 @@ public final class SharedMemoryReducer implements Reducer {
         return;
       }
       try {
-        transfer(collective, (HostBuffer) in, (HostBuffer) out, root).run(op);
+        transfer(collective, (HostBuffer) in, (HostBuffer) out, root).plan().run(op);
         finishReading();
         group.finished();
       } catch (RankLostException e) {
@@ -138,6 +159,30 @@ public final class SharedMemoryReducer implements Reducer {
     }
   }
 
+  private void run(CarriedTransfer small, ReduceOp op) {
+    try {
+      small.run(rendezvous.slot(), op);
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
+    }
+  }
+
+  /** Null if the inputs are too large or empty, or there are no other ranks. */
+  private CarriedTransfer carried(Collective collective, HostBuffer in, HostBuffer out, int root) {
+    int size = group.size();
+    if (size == 1
+        || collective.blockCount(in, out, size) == 0
+        || !CarriedTransfer.fits(collective, in, out, size)) {
+      return null;
+    }
+    CarriedTransfer plan = carried.get(collective, in, out, root);
+    if (plan == null) {
+      plan = new CarriedTransfer(device, rendezvous, collective, in, out, group.rank(), size, root);
+      carried.put(collective, in, out, root, plan);
+    }
+    return plan;
+  }
+
   private boolean anyPrivateInput(Collective collective, int root) {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
@@ -146,22 +191,24 @@ public final class SharedMemoryReducer implements Reducer {
     return any;
   }
 
-  private SharedTransferPlan transfer(
-      Collective collective, HostBuffer in, HostBuffer out, int root) {
-    SharedTransferPlan plan = transfers.get(collective, in, out, root);
-    if (plan != null && plan.isValid()) {
-      return plan;
+  private Transfer transfer(Collective collective, HostBuffer in, HostBuffer out, int root) {
+    Transfer transfer = transfers.get(collective, in, out, root);
+    if (transfer != null && transfer.inputs().isValid()) {
+      return transfer;
     }
-    if (plan != null) {
+    if (transfer != null) {
       transfers.forget(collective, in, out, root);
     }
     int size = group.size();
     HostBuffer any = in != null ? in : out;
     long count = collective.blockCount(in, out, size) * collective.inputBlocks(size);
     NodeBuffers.Mapped inputs = buffers.map(in, any.type(), count, size);
-    plan = new SharedTransferPlan(device, inputs, collective, out, group.rank(), size, root);
-    transfers.put(collective, in, out, root, plan);
-    return plan;
+    transfer =
+        new Transfer(
+            inputs,
+            new SharedTransferPlan(device, inputs.all(), collective, out, group.rank(), root));
+    transfers.put(collective, in, out, root, transfer);
+    return transfer;
   }
 
   @Override
@@ -262,7 +309,7 @@ public final class SharedMemoryReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, messages);
+      Resources.closeAll(plans, transfers, carried, messages);
     }
   }
 }

@@ -1,41 +1,38 @@
 package org.gradientsync.internal.collectives;
 
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.Collective;
 
 /**
- * What one rank reads from the other ranks' inputs in a collective over shared memory: blocks to
- * copy, or blocks to reduce.
+ * What one rank reads from the ranks' inputs in a collective over shared memory: blocks to copy, or
+ * blocks to reduce.
  */
-final class SharedTransferPlan implements AutoCloseable {
+final class SharedTransferPlan {
   private final HostDevice device;
-  private final NodeBuffers.Mapped inputs;
   private final boolean reduces;
   private final int rank;
-  private final DeviceBuffer[] sources; // by rank; null where nothing is read
-  private final DeviceBuffer[] targets; // by rank; for a reduction, all in the first one
+  private final HostBuffer[] sources; // by rank; null where nothing is read
+  private final HostBuffer[] targets; // by rank; for a reduction, all in the first one
 
   /**
-   * @param inputs the ranks' inputs, mapped
+   * @param inputs the inputs by rank
    * @param out this rank's output, or null
    */
   SharedTransferPlan(
       HostDevice device,
-      NodeBuffers.Mapped inputs,
+      HostBuffer[] inputs,
       Collective collective,
       HostBuffer out,
       int rank,
-      int size,
       int root) {
     this.device = device;
-    this.inputs = inputs;
     this.rank = rank;
     reduces = collective.reduces();
-    sources = new DeviceBuffer[size];
-    targets = new DeviceBuffer[size];
+    int size = inputs.length;
+    sources = new HostBuffer[size];
+    targets = new HostBuffer[size];
     if (out == null) {
       return;
     }
@@ -44,19 +41,15 @@ final class SharedTransferPlan implements AutoCloseable {
       if (!collective.hasInput(peer, root)) {
         continue;
       }
-      HostBuffer input = inputs.of(peer);
-      sources[peer] = input.slice(collective.inputBlocks(size) > 1 ? rank * count : 0, count);
-      targets[peer] = out.slice(collective.outputBlocks(size) > 1 ? peer * count : 0, count);
-      boolean inPlace =
-          peer == rank && ((HostBuffer) sources[peer]).overlaps((HostBuffer) targets[peer]);
+      long first = collective.inputBlocks(size) > 1 ? rank * count : 0;
+      sources[peer] = (HostBuffer) inputs[peer].slice(first, count);
+      targets[peer] =
+          (HostBuffer) out.slice(collective.outputBlocks(size) > 1 ? peer * count : 0, count);
+      boolean inPlace = peer == rank && sources[peer].overlaps(targets[peer]);
       if (inPlace && !reduces) {
         sources[peer] = null;
       }
     }
-  }
-
-  boolean isValid() {
-    return inputs.isValid();
   }
 
   /** Reads from all ranks, each rank from another one first. */
@@ -73,10 +66,5 @@ final class SharedTransferPlan implements AutoCloseable {
         device.copy(sources[peer], targets[peer]);
       }
     }
-  }
-
-  @Override
-  public void close() {
-    inputs.close();
   }
 }

@@ -13,7 +13,8 @@ import org.gradientsync.spi.Message;
  * of its own: the call that it has reached, the call whose shard it has reduced, and the call that
  * it has finished. Counters hold call numbers and only grow, so they are never reset. A rank
  * alternates between two slots for what it asks for. It reaches call k + 2 only after all others
- * have reached k + 1, and so have read its slot of call k.
+ * have reached k + 1, and so have read its slot of call k. The same holds for a small payload that
+ * travels with the call.
  */
 public final class SharedMemoryRendezvous implements Rendezvous {
   /** The counter of the call that a rank has reached. */
@@ -29,13 +30,29 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int LINE = Counter.LINE;
   private static final int CALLS = 4 * LINE;
 
+  private static final int PAYLOADS = CALLS + 2 * LINE;
+
+  /** The number of slots between which a rank alternates. */
+  public static final int SLOTS = 2;
+
+  /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
+  public static final int PAYLOAD_BYTES = 4096;
+
   /** The size of a rank's part of the memory. */
-  public static final int BYTES = CALLS + 2 * LINE;
+  public static final int BYTES = PAYLOADS + SLOTS * PAYLOAD_BYTES;
+
+  /** What travels with a rank's call. */
+  public interface Payload {
+    /** Writes it to this rank's {@link #payload} of a slot. */
+    void write(int slot);
+  }
 
   private final int rank;
   private final NodeMemory node;
   private final ByteBuffer[][] calls;
   private final Counter[][] counters;
+  private final ByteBuffer[][] payloads;
+  private Payload next; // for the next call, or null
   private long current;
 
   /**
@@ -46,12 +63,14 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     node = memory;
-    calls = new ByteBuffer[size][2];
+    calls = new ByteBuffer[size][SLOTS];
+    payloads = new ByteBuffer[size][SLOTS];
     counters = new Counter[size][ABANDONED + 1];
     for (int peer = 0; peer < size; peer++) {
-      for (int i = 0; i < 2; i++) {
+      for (int i = 0; i < SLOTS; i++) {
         calls[peer][i] =
             memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
+        payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }
       for (int counter = 0; counter <= ABANDONED; counter++) {
         counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
@@ -67,7 +86,26 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   @Override
   public void arrive(long sequence) {
     current = sequence;
+    if (next != null) {
+      next.write(slot());
+      next = null;
+    }
     set(ARRIVED);
+  }
+
+  /** Sets what travels with this rank's next call; null for nothing. */
+  public void carry(Payload payload) {
+    next = payload;
+  }
+
+  /** The slot of the current call. */
+  public int slot() {
+    return (int) (current & 1);
+  }
+
+  /** The memory for what travels with a rank's call, valid as {@link #call}. */
+  public ByteBuffer payload(int peer, int slot) {
+    return payloads[peer][slot];
   }
 
   /**
@@ -95,7 +133,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   @Override
   public ByteBuffer call(int peer) {
-    return calls[peer][(int) (current & 1)];
+    return calls[peer][slot()];
   }
 
   @Override

@@ -1,0 +1,83 @@
+package org.gradientsync.internal.collectives;
+
+import java.nio.ByteOrder;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.host.HostBuffer;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.SharedMemoryRendezvous;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.Resources;
+
+/**
+ * A collective whose inputs are so small that they travel with the calls of the rendezvous. No rank
+ * reads another one's buffers, so none waits at the end until the others have read its own.
+ */
+final class CarriedTransfer implements SharedMemoryRendezvous.Payload, AutoCloseable {
+  private final HostBuffer in; // or null
+  private final int rank;
+  private final HostBuffer[][] inputs; // by slot and rank: what the calls carry
+  private final SharedTransferPlan[] plans; // by slot
+
+  /**
+   * @param in this rank's input, or null
+   * @param out this rank's output, or null
+   */
+  CarriedTransfer(
+      HostDevice device,
+      SharedMemoryRendezvous rendezvous,
+      Collective collective,
+      HostBuffer in,
+      HostBuffer out,
+      int rank,
+      int size,
+      int root) {
+    this.in = in;
+    this.rank = rank;
+    DataType type = (in != null ? in : out).type();
+    int bytes = (int) bytes(collective, in, out, size);
+    inputs = new HostBuffer[SharedMemoryRendezvous.SLOTS][size];
+    plans = new SharedTransferPlan[inputs.length];
+    for (int slot = 0; slot < inputs.length; slot++) {
+      for (int peer = 0; peer < size; peer++) {
+        inputs[slot][peer] =
+            (HostBuffer)
+                device.wrap(
+                    type,
+                    rendezvous.payload(peer, slot).slice(0, bytes).order(ByteOrder.nativeOrder()));
+      }
+      HostBuffer[] read = inputs[slot].clone();
+      read[rank] = in; // which may be in place
+      plans[slot] = new SharedTransferPlan(device, read, collective, out, rank, root);
+    }
+  }
+
+  /** Whether the inputs fit; the same on all ranks whose calls match. */
+  static boolean fits(Collective collective, HostBuffer in, HostBuffer out, int size) {
+    return bytes(collective, in, out, size) <= SharedMemoryRendezvous.PAYLOAD_BYTES;
+  }
+
+  private static long bytes(Collective collective, HostBuffer in, HostBuffer out, int size) {
+    long count = collective.blockCount(in, out, size) * collective.inputBlocks(size);
+    return count * (in != null ? in : out).type().sizeInBytes();
+  }
+
+  @Override
+  public void write(int slot) {
+    if (in != null) {
+      inputs[slot][rank].copyRange(0, in, in.count());
+    }
+  }
+
+  /** Runs after the rendezvous. */
+  void run(int slot, ReduceOp op) {
+    plans[slot].run(op);
+  }
+
+  @Override
+  public void close() {
+    for (HostBuffer[] slot : inputs) {
+      Resources.closeAll(slot);
+    }
+  }
+}
