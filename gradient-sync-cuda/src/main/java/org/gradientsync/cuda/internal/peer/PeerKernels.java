@@ -15,7 +15,8 @@ import org.gradientsync.spi.Resources;
 
 /**
  * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
- * floating-point formats have a second one, with the check for NaN and infinities.
+ * floating-point formats have a second one, with the check for NaN and infinities. The kernels of
+ * {@code pull.cuh} and {@code message.cu} are in modules of their own.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;

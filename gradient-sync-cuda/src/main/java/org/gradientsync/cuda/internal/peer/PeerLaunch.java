@@ -7,7 +7,7 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.internal.host.HostBuffers;
 
-/** A prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
+/** A prepared launch of a kernel that has {@code Arguments} of protocol.cuh. */
 final class PeerLaunch {
   // The offsets in Arguments of protocol.cuh.
   private static final int MAILBOXES = 0;

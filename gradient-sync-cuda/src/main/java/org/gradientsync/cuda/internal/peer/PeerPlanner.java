@@ -113,8 +113,7 @@ final class PeerPlanner implements AutoCloseable {
       long count,
       ReduceOp op,
       int root) {
-    PeerFormat format =
-        op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire); // converts in pulling
+    PeerFormat format = op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
     CUfunction function = kernels.pull(format, op);
     long bytes = count * type.sizeInBytes();
     int perSm = kernels.perSm(function, PULL_THREADS);
