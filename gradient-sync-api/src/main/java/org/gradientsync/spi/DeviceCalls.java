@@ -18,6 +18,23 @@ public interface DeviceCalls {
   void enqueued(DeviceBuffer buffer, ReduceOp op, int root);
 
   /**
+   * Records a collective with an input and an output that has been enqueued.
+   *
+   * @param collective the collective
+   * @param buffer this rank's input or output
+   * @param count the number of elements of a block
+   * @param op the reduction, or null
+   * @param root the root, or {@link RankGroup#NO_RANK}
+   */
+  void enqueued(Collective collective, DeviceBuffer buffer, long count, ReduceOp op, int root);
+
+  /**
+   * Records that the message for which this rank has met another one has been enqueued. Does not
+   * count, because other ranks take no part.
+   */
+  void enqueuedMessage();
+
+  /**
    * The last call, if it was enqueued and may not be done yet.
    *
    * @return the call's number, for {@link #done}; otherwise 0

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.DeviceCalls;
 
 /**
@@ -57,6 +58,28 @@ public final class Calls implements DeviceCalls {
         op,
         op == null ? root : Call.NO_ROOT,
         (AbstractDeviceBuffer) buffer);
+    log.enqueued();
+  }
+
+  @Override
+  public void enqueued(
+      Collective collective, DeviceBuffer buffer, long count, ReduceOp op, int root) {
+    if (enqueued >= 0) {
+      enqueued++;
+    }
+    begin(
+        enqueued,
+        Call.Kind.of(collective),
+        Call.element(buffer.type()),
+        count,
+        op,
+        collective.hasRoot() ? root : Call.NO_ROOT,
+        (AbstractDeviceBuffer) buffer);
+    log.enqueued();
+  }
+
+  @Override
+  public void enqueuedMessage() {
     log.enqueued();
   }
 

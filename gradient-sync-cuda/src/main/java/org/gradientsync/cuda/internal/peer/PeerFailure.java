@@ -33,22 +33,36 @@ final class PeerFailure {
     if (tag == PeerTag.GAVE_UP) {
       return "gave up, call=" + report.call();
     }
-    String name = names.of(PeerTag.registration(tag));
+    if (PeerTag.isMessage(tag)) {
+      return PeerTag.sends(tag)
+          ? "send(to=" + PeerTag.peer(tag) + ")"
+          : "receive(from=" + PeerTag.peer(tag) + ")";
+    }
+    int registration = PeerTag.registration(tag);
+    return call(tag) + ", registration=" + registration + ", call=" + report.call();
+  }
+
+  private String call(int tag) {
+    int registration = PeerTag.registration(tag);
+    if (PeerTag.isCollective(tag)) {
+      return names.ofCollective(registration);
+    }
+    String name = names.of(registration);
     String operation = PeerTag.operation(tag);
-    return (operation.equals("broadcast")
-            ? "broadcast(" + name
-            : "allReduce(" + name + ", " + operation)
-        + "), registration="
-        + PeerTag.registration(tag)
-        + ", call="
-        + report.call();
+    return operation.equals("broadcast")
+        ? "broadcast(" + name + ")"
+        : "allReduce(" + name + ", " + operation + ")";
   }
 
   /** Names the ranks that did not join or gave up, and how long this rank waited. */
   String cause() {
     List<Integer> gaveUp = new ArrayList<>();
     List<Integer> missing = new ArrayList<>();
+    int own = report.tagOf(group.rank());
     for (int peer = 0; peer < group.size(); peer++) {
+      if (PeerTag.isMessage(own) && peer != PeerTag.peer(own)) {
+        continue; // takes no part
+      }
       if (report.tagOf(peer) == PeerTag.GAVE_UP) {
         gaveUp.add(peer);
       } else if (report.callOf(peer) < report.call()) {
@@ -71,7 +85,7 @@ final class PeerFailure {
         .append(" ms, timeout=")
         .append(group.timeouts().timeout())
         .append(", on the GPU in ")
-        .append(describe(report.tagOf(group.rank())))
+        .append(describe(own))
         .toString();
   }
 

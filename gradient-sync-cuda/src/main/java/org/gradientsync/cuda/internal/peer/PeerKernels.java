@@ -15,7 +15,8 @@ import org.gradientsync.spi.Resources;
 
 /**
  * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
- * floating-point formats have a second one, with the check for NaN and infinities.
+ * floating-point formats have a second one, with the check for NaN and infinities. The kernels of
+ * {@code pull.cuh} and {@code message.cu} are in modules of their own.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
@@ -37,8 +38,7 @@ public final class PeerKernels implements AutoCloseable {
       PeerAlgorithm algorithm, PeerFormat format, ReduceOp op, boolean checkFinite) {
     String name = nameOf(algorithm, format, op);
     String module = moduleOf(format, checkFinite);
-    return functions.computeIfAbsent(
-        module + " " + name, key -> gpu.api().function(module(module), name));
+    return named(module, name);
   }
 
   /** A kernel's name in peer.cuh. */
@@ -67,6 +67,27 @@ public final class PeerKernels implements AutoCloseable {
         .toList();
   }
 
+  /** The kernel of a collective that copies, or of one that reduces. */
+  CUfunction pull(PeerFormat format, ReduceOp op) {
+    return op == null
+        ? named("pull_copy", "pull_copy")
+        : named("pull_" + format.text(), pullNameOf(format, op));
+  }
+
+  /** The name of the kernel of a collective that reduces. */
+  static String pullNameOf(PeerFormat format, ReduceOp op) {
+    return "pull_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
+  }
+
+  CUfunction message(boolean sends) {
+    return named("message", sends ? "message_send" : "message_receive");
+  }
+
+  private CUfunction named(String module, String name) {
+    return functions.computeIfAbsent(
+        module + " " + name, key -> gpu.api().function(module(module), name));
+  }
+
   private CUmodule module(String name) {
     return modules.computeIfAbsent(name, n -> KernelImages.load(gpu.api(), gpu.ordinal(), n));
   }
@@ -86,7 +107,12 @@ public final class PeerKernels implements AutoCloseable {
    * has no room yet.
    */
   int perSm(CUfunction function, PeerAlgorithm algorithm) {
-    return gpu.api().blocksPerSm(function, algorithm.threads);
+    return perSm(function, algorithm.threads);
+  }
+
+  /** As above, for a kernel with a number of threads. Loads the kernel. */
+  int perSm(CUfunction function, int threads) {
+    return gpu.api().blocksPerSm(function, threads);
   }
 
   int sms() {

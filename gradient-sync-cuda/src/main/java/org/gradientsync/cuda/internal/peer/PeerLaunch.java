@@ -7,7 +7,7 @@ import jcuda.driver.CUstream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.internal.host.HostBuffers;
 
-/** A prepared launch of a kernel of {@code peer.cuh}, with its arguments. */
+/** A prepared launch of a kernel that has {@code Arguments} of protocol.cuh. */
 final class PeerLaunch {
   // The offsets in Arguments of protocol.cuh.
   private static final int MAILBOXES = 0;
@@ -36,20 +36,29 @@ final class PeerLaunch {
   private final Pointer arguments;
 
   PeerLaunch(CudaApi api, CUfunction function, PeerAlgorithm algorithm, int blocks) {
+    this(api, function, algorithm.threads, blocks);
+  }
+
+  PeerLaunch(CudaApi api, CUfunction function, int threads, int blocks) {
     this.api = api;
     this.function = function;
     grid = new int[] {blocks, 1, 1};
-    block = new int[] {algorithm.threads, 1, 1};
+    block = new int[] {threads, 1, 1};
     arguments = api.arguments(memory, new int[] {0});
   }
 
   PeerLaunch mailboxes(PeerMailbox mailbox, PeerAlgorithm algorithm, int rank, int ranks) {
+    PeerLayout layout = mailbox.layout();
+    return mailboxes(mailbox, layout.offset(algorithm), layout.stride(algorithm), rank, ranks);
+  }
+
+  /** As above, for a given part of the mailboxes. */
+  PeerLaunch mailboxes(PeerMailbox mailbox, long offset, long stride, int rank, int ranks) {
     for (int peer = 0; peer < ranks; peer++) {
       memory.putLong(MAILBOXES + peer * Long.BYTES, mailbox.of(peer));
-      memory.putLong(
-          STAGING + peer * Long.BYTES, mailbox.of(peer) + mailbox.layout().offset(algorithm));
+      memory.putLong(STAGING + peer * Long.BYTES, mailbox.of(peer) + offset);
     }
-    memory.putLong(STRIDE, mailbox.layout().stride(algorithm));
+    memory.putLong(STRIDE, stride);
     memory.putInt(RANK, rank);
     memory.putInt(RANKS, ranks);
     return this;
@@ -67,6 +76,25 @@ final class PeerLaunch {
     memory.putLong(COUNT, count);
     memory.putInt(ALIGNED, aligned);
     return this;
+  }
+
+  /**
+   * Sets where a collective's output is, in the place of this rank's staging.
+   *
+   * @param address 0 if this rank has none
+   * @param stride the bytes from one rank's block in it to the next
+   */
+  PeerLaunch output(int rank, long address, long stride) {
+    memory.putLong(STAGING + rank * Long.BYTES, address);
+    memory.putLong(STRIDE, stride);
+    return this;
+  }
+
+  /** Sets this rank's elements of a message, and the blocks that carry it. Allocates nothing. */
+  void message(int rank, long address, long bytes, int blocks) {
+    memory.putLong(BUFFERS + rank * Long.BYTES, address);
+    memory.putLong(COUNT, bytes);
+    grid[0] = blocks;
   }
 
   PeerLaunch waiting(PeerReport report, long timeoutNanos) {

@@ -16,6 +16,11 @@ final class PeerLayout {
   /** A round is what a warp handles at once: 28 vectors of data in 4 lines of 128 bytes. */
   static final int ROUND_VECTORS = 28;
 
+  /** The blocks that carry a message, and the chunks that each may have under way. */
+  static final int MESSAGE_BLOCKS = 16;
+
+  static final int MESSAGE_SLOTS = 4;
+
   private static final int ROUND_BYTES = ROUND_VECTORS * VECTOR;
   private static final int ROUND_STRIDE = 32; // with the flags
   private static final int SLOTS = 4;
@@ -25,6 +30,9 @@ final class PeerLayout {
   private static final long TWO_SHOT_BYTES = 8 << 20; // one buffer
   private static final long STREAM_BYTES = 128 << 20; // the staging
   private static final long CACHED_BYTES = 48 << 20; // a little less than an H200's L2 cache
+
+  private static final long MESSAGE_COUNTS = 4L * MESSAGE_BLOCKS * MAX_RANKS * Long.BYTES;
+  private static final long MESSAGE_BYTES = 4 << 20; // the chunks of all senders
 
   private final int ranks;
   private final long oneShotRounds;
@@ -38,7 +46,34 @@ final class PeerLayout {
 
   /** The size of a mailbox. */
   long bytes() {
-    return ranks == 1 ? HEAD : offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
+    return ranks == 1 ? HEAD : messageOffset() + MESSAGE_COUNTS + MESSAGE_BYTES;
+  }
+
+  /** The offset of the part for messages. */
+  long messageOffset() {
+    return offset(PeerAlgorithm.STREAM) + STREAM_BYTES;
+  }
+
+  /** The number of vectors of a message's chunk. */
+  long messageChunk() {
+    return MESSAGE_BYTES / VECTOR / MESSAGE_BLOCKS / MESSAGE_SLOTS / ranks;
+  }
+
+  /** The number of a message's blocks that have work. */
+  int messageBlocks(long bytes) {
+    long chunk = messageChunk() * VECTOR;
+    return (int) Math.min(MESSAGE_BLOCKS, (bytes + chunk - 1) / chunk);
+  }
+
+  /**
+   * The number of blocks to read blocks of a collective's inputs, at most {@code most}.
+   *
+   * @param bytes the size of what a rank reads from another
+   * @param threads the threads of a block
+   */
+  static int pullBlocks(long bytes, int threads, int most) {
+    long each = threads * 2L * VECTOR;
+    return (int) Math.max(1, Math.min((bytes + each - 1) / each, Math.min(most, MAX_BLOCKS)));
   }
 
   /** The offset of an algorithm's staging in the mailbox. */

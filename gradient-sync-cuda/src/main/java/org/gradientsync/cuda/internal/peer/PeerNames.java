@@ -19,8 +19,26 @@ final class PeerNames {
         }
       };
 
+  private final Map<Integer, String> collectives =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Integer, String> eldest) {
+          return size() > REMEMBERED;
+        }
+      };
+
   synchronized void add(int registration, AbstractDeviceBuffer buffer) {
     buffers.put(registration, buffer);
+  }
+
+  /** Remembers the text of a collective, which has a registration of its own. */
+  synchronized void addCollective(int registration, String text) {
+    collectives.put(registration, text);
+  }
+
+  /** Describes a collective for the table of the ranks' calls. */
+  synchronized String ofCollective(int registration) {
+    return collectives.getOrDefault(registration, "a collective");
   }
 
   /** Describes a buffer for the table of the ranks' calls. */

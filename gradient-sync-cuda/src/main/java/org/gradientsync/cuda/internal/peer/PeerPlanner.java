@@ -5,12 +5,17 @@ import java.util.List;
 import jcuda.driver.CUfunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Resources;
 
 /** Chooses the algorithm for a buffer by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
+  /** As the kernels of pull.cuh and message.cu are bound to. */
+  static final int PULL_THREADS = 512;
+
   private final Gpu gpu;
   private final PeerMailbox mailbox;
   private final PeerReport report;
@@ -89,6 +94,59 @@ final class PeerPlanner implements AutoCloseable {
 
   private boolean checksFinite(DataType type) {
     return found != 0 && type.isFloatingPoint();
+  }
+
+  /**
+   * The plan of a collective.
+   *
+   * @param number its registration
+   * @param inputs each rank's input, as mapped here; of ranks without one, any number
+   * @param count the number of elements of a block
+   */
+  PeerPlan collective(
+      Collective collective,
+      int number,
+      boolean overlapped,
+      long[] inputs,
+      CudaBuffer out,
+      DataType type,
+      long count,
+      ReduceOp op,
+      int root) {
+    PeerFormat format = op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
+    CUfunction function = kernels.pull(format, op);
+    long bytes = count * type.sizeInBytes();
+    int perSm = kernels.perSm(function, PULL_THREADS);
+    int most = tuning.mostPullBlocks(perSm, kernels.sms(), overlapped);
+    long[] blocks = new long[ranks];
+    for (int peer = 0; out != null && peer < ranks; peer++) {
+      if (collective.hasInput(peer, root)) {
+        blocks[peer] = inputs[peer] + (collective.inputBlocks(ranks) > 1 ? rank * bytes : 0);
+      }
+    }
+    PeerLaunch launch =
+        new PeerLaunch(
+                gpu.api(), function, PULL_THREADS, PeerLayout.pullBlocks(bytes, PULL_THREADS, most))
+            .mailboxes(mailbox, 0, 0, rank, ranks)
+            .output(
+                rank,
+                out == null ? 0 : out.address(),
+                collective.outputBlocks(ranks) > 1 ? bytes : 0)
+            .elements(blocks, op == null ? bytes : count)
+            .waiting(report, timeoutNanos)
+            .call(PeerTag.ofCollective(number), op == null ? 0 : op.ordinal(), 0, 1);
+    return new PeerPlan(gpu, capture, launch);
+  }
+
+  /** A launch for messages to or from another rank. Loads the kernel. */
+  PeerLaunch message(int peer, boolean sends) {
+    CUfunction function = kernels.message(sends);
+    kernels.perSm(function, PULL_THREADS);
+    PeerLayout layout = mailbox.layout();
+    return new PeerLaunch(gpu.api(), function, PULL_THREADS, 1)
+        .mailboxes(mailbox, layout.messageOffset(), layout.messageChunk(), rank, ranks)
+        .waiting(report, timeoutNanos)
+        .call(PeerTag.ofMessage(peer, sends), 0, peer, 1);
   }
 
   /** The launch that notifies the other ranks' kernels that this rank departs. */

@@ -2,8 +2,11 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.nio.LongBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -20,6 +23,7 @@ import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.CollectivePlans;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.MessageRounds;
 import org.gradientsync.internal.collectives.PlanCache;
@@ -40,6 +44,11 @@ import org.slf4j.LoggerFactory;
 final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
 
+  private static final String REGISTER =
+      "register the buffer before, and broadcast outside of graphs";
+  private static final String RUN_BEFORE = "make the same call once before";
+  private static final String NO_MESSAGES = "send and receive outside of graphs";
+
   private static final AtomicLong CREATED = new AtomicLong();
   private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
@@ -54,6 +63,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerPlanner planner;
   private final PeerBudget.Share share;
   private final PlanCache<PeerRegistration> registrations;
+  private final CollectivePlans<PeerCollective> collectives;
+
+  /** Apart, so that the ranks forget the others in the same order. */
+  private final CollectivePlans<PeerCollective> oneSided;
+
+  private final PeerMessages messages; // or null
   private final PeerNames names = new PeerNames();
   private final PeerFailure failure;
   private final PeerOrder order;
@@ -63,7 +78,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerFinite finite; // or null
 
   /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
-  private final List<PeerRegistration> captured = new ArrayList<>();
+  private final List<AutoCloseable> captured = new ArrayList<>();
 
   /** The lock order: a thread that locks two syncs locks the older one first. */
   private final long age = CREATED.incrementAndGet();
@@ -97,7 +112,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.planner = planner;
     this.share = share;
     registrations = new PlanCache<>(group, this::end);
+    collectives = new CollectivePlans<>(group);
+    oneSided = new CollectivePlans<>(group);
     depart = group.size() > 1 ? planner.depart() : null;
+    messages =
+        group.size() > 1
+            ? new PeerMessages(planner, mailbox.layout(), group.rank(), group.size())
+            : null;
     order = new PeerOrder(gpu);
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
@@ -135,7 +156,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       group.requireUsable();
       PeerRegistration registration = registrations.get(own);
       if (registration == null) {
-        requireNoCapture(own);
+        requireNoCapture(own, REGISTER);
         group.meetForAllReduce(own, op);
         group.finished();
         if (nothingToDo(own)) {
@@ -159,13 +180,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private void broadcast(CudaBuffer own, int root) {
     synchronized (group) {
       check();
-      requireNoCapture(own);
+      requireNoCapture(own, REGISTER);
       group.meetForBroadcast(own, root);
       group.finished();
       if (nothingToDo(own)) {
         return;
       }
-      if (needsRegistration(registrations.get(own))) {
+      if (needsRegistration(numberOf(registrations.get(own)))) {
         registrations.forget(own);
         register(own);
       }
@@ -180,17 +201,90 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    throw new UnsupportedOperationException();
+    try {
+      run(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
+    } catch (CudaException e) {
+      throw broken(e);
+    }
+  }
+
+  private void run(Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
+    synchronized (group) {
+      check();
+      group.requireUsable();
+      CudaBuffer own = out != null ? out : in;
+      PeerCollective call =
+          plans(collective).get(PeerCollective.kind(collective, op), in, out, root);
+      // Only a rendezvous announces values that are not finite.
+      boolean meets = PeerCollective.isOneSided(collective) || finite != null && op != null;
+      if (call == null || meets && !own.stream().isCapturing()) {
+        requireNoCapture(own, RUN_BEFORE);
+        call = meet(collective, in, out, op, root);
+      }
+      if (call != null) {
+        enqueue(call);
+      }
+    }
+  }
+
+  private CollectivePlans<PeerCollective> plans(Collective collective) {
+    return PeerCollective.isOneSided(collective) ? oneSided : collectives;
+  }
+
+  /** Meets the other ranks. Returns null if nothing is left to do. */
+  private PeerCollective meet(
+      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
+    group.meetFor(collective, in, out, op, root);
+    group.finished();
+    if (collective.blockCount(in, out, group.size()) == 0) {
+      return null;
+    }
+    if (group.size() == 1) {
+      if (in.address() != out.address()) {
+        device.copy(in, out);
+      }
+      return null;
+    }
+    CollectivePlans<PeerCollective> plans = plans(collective);
+    Object kind = PeerCollective.kind(collective, op);
+    PeerCollective known = plans.get(kind, in, out, root);
+    if (needsRegistration(known == null ? 0 : known.number)) {
+      plans.forget(kind, in, out, root);
+      prepare(() -> plans.put(kind, in, out, root, register(collective, in, out, op, root)));
+    }
+    return plans.get(kind, in, out, root);
   }
 
   @Override
   public void send(DeviceBuffer buffer, int peer) {
-    throw new UnsupportedOperationException();
+    message((CudaBuffer) buffer, peer, true);
   }
 
   @Override
   public void receive(DeviceBuffer buffer, int peer) {
-    throw new UnsupportedOperationException();
+    message((CudaBuffer) buffer, peer, false);
+  }
+
+  private void message(CudaBuffer buffer, int peer, boolean sends) {
+    synchronized (group) {
+      try {
+        check();
+        requireNoCapture(buffer, NO_MESSAGES);
+        group.meetForMessage(buffer, peer, sends);
+        if (buffer.count() == 0) {
+          group.finished();
+          return;
+        }
+        GpuStream stream = DriverAccess.stream(buffer.stream());
+        gpu.makeCurrent();
+        group.deviceCalls().enqueuedMessage();
+        order.follow(stream);
+        messages.enqueue(buffer, peer, sends, stream.handle());
+        lastCall = group.deviceCalls().pending();
+      } catch (CudaException e) {
+        throw broken(e);
+      }
+    }
   }
 
   @Override
@@ -218,10 +312,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
     synchronized (group) {
       try {
         check();
-        requireNoCapture(own);
+        requireNoCapture(own, REGISTER);
         group.meetForRegistration(own);
         group.finished();
-        if (!nothingToDo(own) && needsRegistration(registrations.get(own))) {
+        if (!nothingToDo(own) && needsRegistration(numberOf(registrations.get(own)))) {
           registrations.forget(own);
           register(own);
         }
@@ -295,14 +389,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /** Throws during capture: a rendezvous of the hosts cannot become part of a graph. */
-  private void requireNoCapture(CudaBuffer buffer) {
+  private void requireNoCapture(CudaBuffer buffer, String remedy) {
     if (buffer.stream().isCapturing()) {
       throw new IllegalStateException(
           "the stream is being captured: buffer="
               + buffer
               + ", rank="
               + group.rank()
-              + "; register the buffer before, and broadcast outside of graphs");
+              + "; "
+              + remedy);
     }
   }
 
@@ -310,9 +405,16 @@ final class PeerReducer implements Reducer, DeviceWatch {
     return group.size() == 1 || buffer.count() == 0;
   }
 
-  /** Whether the ranks' buffers are not registered together. All ranks get the same answer. */
-  private boolean needsRegistration(PeerRegistration registration) {
-    long number = registration == null ? 0 : registration.number;
+  private static long numberOf(PeerRegistration registration) {
+    return registration == null ? 0 : registration.number;
+  }
+
+  /**
+   * Whether the ranks' buffers are not registered together. All ranks get the same answer.
+   *
+   * @param number of this rank's registration, or 0
+   */
+  private boolean needsRegistration(long number) {
     long[] numbers = {number, -number};
     communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
     return numbers[0] == 0 || numbers[0] != -numbers[1];
@@ -324,18 +426,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private PeerRegistration register(CudaBuffer own, boolean map) {
-    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
-    communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
-    memory.sharing().met(gpu.memory()); // before the next rendezvous, at the end
-    lastNumber = (int) number[0] + 1;
-    if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
-      throw new GradientSyncException(
-          "too many buffers have been registered, rank="
-              + group.rank()
-              + ", limit="
-              + PeerTag.MAX_REGISTRATIONS
-              + "; reuse buffers, or create a new sync");
-    }
+    boolean overlapped = agreeOnNumber(own);
     PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
     long[] addresses = new long[group.size()];
     addresses[group.rank()] = own.address();
@@ -347,8 +438,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           .keepUntil(gpu.api().allocationOf(own.address()), unmapFlags.isUnmapped(lastNumber));
     }
     PeerRegistration registration =
-        new PeerRegistration(
-            lastNumber, own.type(), own.count(), number[1] == 0, addresses, mapped);
+        new PeerRegistration(lastNumber, own.type(), own.count(), overlapped, addresses, mapped);
     // Load kernels before any rank may run one: loading can block on a running kernel, which waits
     // for the other ranks.
     String reason = "";
@@ -370,6 +460,107 @@ final class PeerReducer implements Reducer, DeviceWatch {
     return registration;
   }
 
+  /**
+   * Sets {@link #lastNumber} to a number that is new on all ranks.
+   *
+   * @return whether the streams of all ranks leave most of the GPU to other work
+   */
+  private boolean agreeOnNumber(CudaBuffer own) {
+    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
+    communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
+    memory.sharing().met(gpu.memory()); // before the agreement that ends each registration
+    lastNumber = (int) number[0] + 1;
+    if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
+      throw new GradientSyncException(
+          "too many buffers have been registered, rank="
+              + group.rank()
+              + ", limit="
+              + PeerTag.MAX_REGISTRATIONS
+              + "; reuse buffers, or create a new sync");
+    }
+    return number[1] == 0;
+  }
+
+  private PeerCollective register(
+      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
+    CudaBuffer own = out != null ? out : in;
+    boolean overlapped = agreeOnNumber(own);
+    // Ranks without an input take part with memory that the others have mapped already.
+    long none = mailbox.of(group.rank());
+    CudaBuffer copy = null;
+    PeerMemory.Mapped[] mapped = memory.share(in == null ? none : in.address());
+    if (mapped == null) {
+      copy = in == null ? null : device.allocate(in.type(), in.count(), own.stream());
+      mapped = memory.share(copy == null ? none : copy.address());
+    }
+    long count = collective.blockCount(in, out, group.size());
+    PeerCollective call =
+        new PeerCollective(
+            collective, lastNumber, in, out, op, root, count, mapped, copy, this::end);
+    String reason = "";
+    try {
+      if (mapped == null) {
+        reason = "a rank cannot map another rank's GPU memory";
+      } else {
+        keepUntilUnmapped(copy != null ? copy : in);
+        long[] inputs = Arrays.stream(mapped).mapToLong(PeerMemory.Mapped::address).toArray();
+        call.plan =
+            planner.collective(
+                collective, lastNumber, overlapped, inputs, out, own.type(), count, op, root);
+      }
+    } catch (CudaException e) {
+      reason = e.getMessage();
+    }
+    try {
+      Agreement.requireAll(communicator, reason); // all have loaded their kernels
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> release(call));
+      throw e;
+    }
+    names.addCollective(
+        lastNumber, PeerCollective.describe(collective, in != null ? in : out, count, op, root));
+    return call;
+  }
+
+  private void keepUntilUnmapped(CudaBuffer shared) {
+    if (shared != null) {
+      gpu.memory()
+          .keepUntil(gpu.api().allocationOf(shared.address()), unmapFlags.isUnmapped(lastNumber));
+    }
+  }
+
+  /** Enqueues a collective. Allocates nothing, unless the stream is being captured. */
+  private void enqueue(PeerCollective call) {
+    GpuStream stream = DriverAccess.stream(call.ordering().stream());
+    CUstream handle = stream.handle();
+    gpu.makeCurrent();
+    if (gpu.api().isCapturing(handle)) {
+      copyInput(call);
+      call.plan.enqueueEach(handle);
+      call.captured = true;
+      addReplay(stream, new Captured(call));
+      return;
+    }
+    count(call);
+    order.follow(stream);
+    copyInput(call);
+    call.plan.enqueue(handle);
+    lastCall = group.deviceCalls().pending();
+  }
+
+  private void copyInput(PeerCollective call) {
+    if (call.copy != null) {
+      device.copy(call.in, call.copy);
+    }
+  }
+
+  private void addReplay(GpuStream stream, Captured replay) {
+    if (!stream.atReplay(replay)) {
+      group.deviceCalls().stopCounting();
+      progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+    }
+  }
+
   /** Enqueues a call. Allocates nothing, unless the stream is being captured. */
   private void enqueue(
       PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
@@ -379,10 +570,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     if (gpu.api().isCapturing(handle)) {
       plan.enqueueEach(handle);
       registration.captured = true;
-      if (!stream.atReplay(new Captured(buffer, op))) {
-        group.deviceCalls().stopCounting();
-        progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
-      }
+      addReplay(stream, new Captured(buffer, op));
       return;
     }
     count(buffer, op, root);
@@ -393,12 +581,17 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   /** A call in a graph that the caller has captured. */
   private final class Captured implements GpuStream.Replay {
-    private final CudaBuffer buffer;
-    private final ReduceOp op;
+    private final List<CudaBuffer> buffers;
+    private final Runnable counting;
 
     Captured(CudaBuffer buffer, ReduceOp op) {
-      this.buffer = buffer;
-      this.op = op;
+      buffers = List.of(buffer);
+      counting = () -> count(buffer, op, RankGroup.NO_RANK);
+    }
+
+    Captured(PeerCollective call) {
+      buffers = Stream.of(call.in, call.out).filter(Objects::nonNull).toList();
+      counting = () -> count(call);
     }
 
     @Override
@@ -413,14 +606,16 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void check() {
-      buffer.requireOpen();
+      for (int i = 0; i < buffers.size(); i++) {
+        buffers.get(i).requireOpen();
+      }
       PeerReducer.this.check();
       group.requireUsable();
     }
 
     @Override
     public void replays(GpuStream stream) {
-      count(buffer, op, RankGroup.NO_RANK);
+      counting.run();
       order.follow(stream);
     }
 
@@ -437,6 +632,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   private void count(CudaBuffer buffer, ReduceOp op, int root) {
     group.deviceCalls().enqueued(buffer, op, root);
+    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+  }
+
+  private void count(PeerCollective call) {
+    group.deviceCalls().enqueued(call.collective, call.ordering(), call.count, call.op, call.root);
     progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 
@@ -504,11 +704,28 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private void end(PeerRegistration registration) {
-    if (registration.captured && !closing) {
-      captured.add(registration);
+    end(registration.captured, () -> release(registration));
+  }
+
+  private void end(PeerCollective call) {
+    end(call.captured, () -> release(call));
+  }
+
+  private void end(boolean isCaptured, AutoCloseable release) {
+    if (isCaptured && !closing) {
+      captured.add(release);
     } else {
-      Resources.closeAll(this::awaitCalls, () -> release(registration));
+      Resources.closeAll(this::awaitCalls, release);
     }
+  }
+
+  private void release(PeerCollective call) {
+    PeerMemory.Mapped[] mapped = call.mapped;
+    Resources.closeAll(
+        call.plan,
+        mapped == null ? null : () -> memory.unmap(mapped),
+        () -> unmapFlags.setUnmapped(call.number),
+        call.copy);
   }
 
   private void release(PeerRegistration registration) {
@@ -543,9 +760,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
           this::awaitCalls,
           this::depart,
           registrations,
-          () ->
-              Resources.closeAll(
-                  captured.stream().<AutoCloseable>map(r -> () -> release(r)).toList()),
+          collectives,
+          oneSided,
+          () -> Resources.closeAll(captured),
           planner,
           order,
           memory,

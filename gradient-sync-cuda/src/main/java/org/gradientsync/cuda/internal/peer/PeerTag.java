@@ -15,6 +15,12 @@ final class PeerTag {
   /** The tag of a rank that has given up or departed. */
   static final int GAVE_UP = MASK;
 
+  /** The operation number of a collective with an input and an output. */
+  private static final int COLLECTIVE = 5;
+
+  /** The operation number of a message. Only reports contain it. */
+  private static final int MESSAGE = 6;
+
   /** The operation number of a broadcast. */
   static final int BROADCAST = 7;
 
@@ -33,12 +39,43 @@ final class PeerTag {
     return registration << OP_BITS | BROADCAST;
   }
 
+  /** The registration is of one collective with its operation and root. */
+  static int ofCollective(int registration) {
+    return registration << OP_BITS | COLLECTIVE;
+  }
+
+  static int ofMessage(int peer, boolean sends) {
+    return (peer << 1 | (sends ? 1 : 0)) << OP_BITS | MESSAGE;
+  }
+
+  static boolean isCollective(int tag) {
+    return code(tag) == COLLECTIVE;
+  }
+
+  static boolean isMessage(int tag) {
+    return code(tag) == MESSAGE;
+  }
+
+  /** The other rank of a message. */
+  static int peer(int tag) {
+    return tag >>> OP_BITS + 1;
+  }
+
+  /** Whether this rank sends the message. */
+  static boolean sends(int tag) {
+    return (tag >>> OP_BITS & 1) == 1;
+  }
+
+  private static int code(int tag) {
+    return tag & (1 << OP_BITS) - 1;
+  }
+
   static int registration(int tag) {
     return tag >>> OP_BITS;
   }
 
   static String operation(int tag) {
-    int op = tag & (1 << OP_BITS) - 1;
+    int op = code(tag);
     return op < ReduceOp.values().length ? ReduceOp.values()[op].name() : "broadcast";
   }
 }

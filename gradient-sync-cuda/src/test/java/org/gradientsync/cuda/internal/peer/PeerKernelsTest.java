@@ -23,6 +23,8 @@ class PeerKernelsTest {
     Map<String, TreeSet<String>> used = new TreeMap<>();
     used.put("peer_depart", new TreeSet<>(List.of("depart")));
     used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
+    used.put("message", new TreeSet<>(List.of("message_send", "message_receive")));
+    used.put("pull_copy", new TreeSet<>(List.of("pull_copy")));
     TreeSet<String> reduce = new TreeSet<>();
     List<PeerFormat> formats = new ArrayList<>();
     for (DataType type : DataType.values()) {
@@ -41,6 +43,10 @@ class PeerKernelsTest {
     used.put("reduce", reduce);
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
+        if (op.isDefinedFor(format.type()) && (op.adds() || !format.isNarrowed())) {
+          used.computeIfAbsent("pull_" + format.text(), module -> new TreeSet<>())
+              .add(PeerKernels.pullNameOf(format, op));
+        }
         for (boolean checkFinite : new boolean[] {false, true}) {
           for (PeerAlgorithm algorithm : PeerKernels.algorithms(format, op, checkFinite)) {
             used.computeIfAbsent(

@@ -379,6 +379,42 @@ class PeerLayoutTest {
     }
   }
 
+  @ParameterizedTest
+  @MethodSource("severalRanks")
+  void messagesFitBehindTheStaging(int ranks) {
+    PeerLayout layout = new PeerLayout(ranks);
+    String source = source("message.cu");
+    assertTrue(source.contains("MESSAGE_BLOCKS = " + PeerLayout.MESSAGE_BLOCKS + ";"));
+    assertTrue(source.contains("MESSAGE_SLOTS = " + PeerLayout.MESSAGE_SLOTS + ";"));
+    long counts = 4L * PeerLayout.MESSAGE_BLOCKS * PeerLayout.MAX_RANKS * Long.BYTES;
+    long chunks = (long) ranks * PeerLayout.MESSAGE_BLOCKS * PeerLayout.MESSAGE_SLOTS;
+    assertEquals(0, layout.messageOffset() % PeerLayout.VECTOR);
+    assertTrue(
+        layout.messageOffset()
+            >= layout.offset(PeerAlgorithm.STREAM) + used(layout, PeerAlgorithm.STREAM, ranks));
+    assertTrue(
+        layout.messageOffset() + counts + chunks * layout.messageChunk() * PeerLayout.VECTOR
+            <= layout.bytes());
+    long chunk = layout.messageChunk() * PeerLayout.VECTOR;
+    assertTrue(chunk >= 4096);
+    assertEquals(1, layout.messageBlocks(1));
+    assertEquals(1, layout.messageBlocks(chunk));
+    assertEquals(2, layout.messageBlocks(chunk + 1));
+    assertEquals(PeerLayout.MESSAGE_BLOCKS, layout.messageBlocks(1L << 40));
+  }
+
+  @Test
+  void collectivesTakeBlocksThatHaveWork() {
+    assertEquals(1, PeerLayout.pullBlocks(2, 512, 264));
+    assertEquals(1, PeerLayout.pullBlocks(16384, 512, 264));
+    assertEquals(2, PeerLayout.pullBlocks(16386, 512, 264));
+    assertEquals(264, PeerLayout.pullBlocks(1L << 40, 512, 264));
+    assertEquals(PeerLayout.MAX_BLOCKS, PeerLayout.pullBlocks(1L << 40, 512, 1000));
+    for (String kernel : new String[] {"pull.cuh", "message.cu"}) {
+      assertTrue(source(kernel).contains("__launch_bounds__(" + PeerPlanner.PULL_THREADS));
+    }
+  }
+
   @Test
   void oneRankHasNoStaging() {
     assertEquals(head(), new PeerLayout(1).bytes());

@@ -23,11 +23,30 @@ class PeerTagTest {
         assertEquals(registration, PeerTag.registration(tag));
         assertEquals(op.name(), PeerTag.operation(tag));
       }
+      int collective = PeerTag.ofCollective(registration);
+      assertTrue(tags.add(collective), registration + " collective");
+      assertEquals(collective, collective & PeerTag.MASK);
+      assertEquals(registration, PeerTag.registration(collective));
+      assertTrue(PeerTag.isCollective(collective) && !PeerTag.isMessage(collective));
       int tag = PeerTag.ofBroadcast(registration);
+      assertTrue(!PeerTag.isCollective(tag) && !PeerTag.isMessage(tag));
       assertTrue(tags.add(tag), registration + " broadcast");
       assertEquals(tag, tag & PeerTag.MASK);
       assertEquals(registration, PeerTag.registration(tag));
       assertEquals("broadcast", PeerTag.operation(tag));
+    }
+  }
+
+  @Test
+  void messagesKnowTheOtherRank() {
+    for (int peer = 0; peer < PeerLayout.MAX_RANKS; peer++) {
+      for (boolean sends : new boolean[] {false, true}) {
+        int tag = PeerTag.ofMessage(peer, sends);
+        assertEquals(peer, PeerTag.peer(tag));
+        assertEquals(sends, PeerTag.sends(tag));
+        assertTrue(PeerTag.isMessage(tag) && !PeerTag.isCollective(tag));
+        assertEquals(tag, tag & PeerTag.MASK);
+      }
     }
   }
 

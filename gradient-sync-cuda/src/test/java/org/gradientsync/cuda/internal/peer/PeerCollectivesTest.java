@@ -1,0 +1,280 @@
+package org.gradientsync.cuda.internal.peer;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.times;
+import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.when;
+
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaException;
+import org.gradientsync.cuda.internal.driver.DeferredFrees;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests the host's side of collectives and messages. The GPUs are fakes. */
+@Timeout(60)
+class PeerCollectivesTest {
+  private static final int FAILURE = 8;
+  private static final int CALL = 16;
+  private static final int HEADERS = 40;
+  private static final int NONE = RankGroup.NO_RANK;
+
+  private interface Body {
+    void run(Rank rank, Reducer reducer, CudaBuffer all, CudaBuffer part) throws Exception;
+  }
+
+  /** Runs ranks that have a buffer of a block for each rank, and one of a block. */
+  private static void run(int ranks, Body body) {
+    PeerRanks.run(
+        ranks,
+        rank -> {
+          Map<String, Integer> before = rank.gpu().holds();
+          Reducer reducer =
+              new PeerReducerProvider().create(rank.context("dev.peer.tuning", "off"));
+          CudaBuffer all = rank.device().allocate(DataType.FLOAT32, 10L * ranks);
+          CudaBuffer part = rank.device().allocate(DataType.FLOAT32, 10);
+          rank.gpu().launched.clear();
+          try {
+            body.run(rank, reducer, all, part);
+          } finally {
+            reducer.close();
+            all.close();
+            part.close();
+          }
+          rank.everybody().barrier();
+          DeferredFrees.free(rank.gpu().api, DriverAccess.gpu(rank.device()).context());
+          assertEquals(before, rank.gpu().holds());
+        });
+  }
+
+  private static int graphs(Rank rank) {
+    return Collections.frequency(rank.gpu().launched, "graph");
+  }
+
+  private static void report(Rank rank, long failure, int[] tags) {
+    ByteBuffer report = rank.gpu().report();
+    for (int peer = 0; peer < tags.length; peer++) {
+      report.putLong(HEADERS + 8 * peer, (tags[peer] == 0 ? 0 : 9L << PeerTag.BITS) | tags[peer]);
+    }
+    report.putLong(CALL, 9);
+    report.putLong(FAILURE, failure);
+  }
+
+  @Test
+  void theFirstCallMeetsAndLaterOnesAreOneLaunch() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
+          reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+          long met = rank.group().deviceCalls().met();
+          if (rank.rank() == 0) {
+            for (int i = 0; i < 4; i++) {
+              reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
+              reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+            }
+            assertEquals(met, rank.group().deviceCalls().met());
+            assertEquals(10, rank.group().deviceCalls().count());
+            assertTrue(
+                rank.group().deviceCalls().current().startsWith("allGather(FLOAT32[10])"),
+                rank.group().deviceCalls().current());
+          }
+          assertEquals(rank.rank() == 0 ? 10 : 2, graphs(rank));
+        });
+  }
+
+  @Test
+  void callsThatDifferAreNamed() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
+          reducer.run(Collective.REDUCE, all, rank.rank() == 1 ? all : null, ReduceOp.MAX, 1);
+          report(
+              rank,
+              PeerReport.MISMATCH,
+              new int[] {PeerTag.ofCollective(1), PeerTag.ofCollective(2)});
+          MismatchedCallException e =
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+          assertEquals(
+              "the ranks' calls do not match, rank="
+                  + rank.rank()
+                  + ":\n  rank 0: reduceScatter(FLOAT32[10], SUM), registration=1, call=9"
+                  + "\n  rank 1: reduce(FLOAT32[20], MAX, root=1), registration=2, call=9",
+              e.getMessage());
+          assertEquals(2, graphs(rank));
+        });
+  }
+
+  @Test
+  void firstCallsThatDifferAreFoundOnTheHost() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          assertThrows(
+              MismatchedCallException.class,
+              () -> {
+                if (rank.rank() == 0) {
+                  reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+                } else {
+                  reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
+                }
+              });
+          assertEquals(0, graphs(rank));
+          reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+          assertEquals(1, graphs(rank));
+        });
+  }
+
+  @Test
+  void theRootMayComeWithOtherBuffers() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          boolean isRoot = rank.rank() == 0;
+          CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 20);
+          for (int i = 0; i < 3; i++) {
+            reducer.run(Collective.GATHER, part, isRoot ? all : null, null, 0);
+            reducer.run(Collective.GATHER, part, isRoot ? other : null, null, 0);
+            reducer.run(Collective.SCATTER, isRoot ? all : null, part, null, 0);
+          }
+          assertEquals(9, graphs(rank));
+          other.close();
+        });
+  }
+
+  @Test
+  void emptyBlocksAndSingleRanksEnqueueNoKernel() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          CudaBuffer none = rank.device().allocate(DataType.FLOAT32, 0);
+          reducer.run(Collective.ALL_TO_ALL, none, none, null, NONE);
+          if (rank.rank() == 0) {
+            reducer.send(none, 1);
+          } else {
+            reducer.receive(none, 0);
+          }
+          assertEquals(List.of(), rank.gpu().launched);
+          none.close();
+        });
+    run(
+        1,
+        (rank, reducer, all, part) -> {
+          reducer.run(Collective.ALL_GATHER, all, part, null, NONE);
+          reducer.run(Collective.REDUCE, all, all, ReduceOp.SUM, 0);
+          assertEquals(List.of(), rank.gpu().launched);
+          verify(rank.gpu().api, times(1)).copy(any(), any(), anyLong(), any());
+        });
+  }
+
+  @Test
+  void inputsThatCannotBeMappedAreCopied() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          if (rank.rank() == 1) {
+            doThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1))
+                .doReturn(new byte[64])
+                .when(rank.gpu().api)
+                .exportMemory(anyLong());
+          }
+          long before = rank.gpu().allocatedBytes();
+          for (int i = 0; i < 3; i++) {
+            reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+          }
+          assertEquals(40, rank.gpu().allocatedBytes() - before);
+          verify(rank.gpu().api, times(3)).copy(any(), any(), anyLong(), any());
+          assertEquals(3, graphs(rank));
+        });
+  }
+
+  @Test
+  void whatIsCapturedIsLaunchedAsAKernel() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          reducer.run(Collective.ALL_TO_ALL, all, all, null, NONE);
+          rank.gpu().launched.clear();
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          reducer.run(Collective.ALL_TO_ALL, all, all, null, NONE);
+          assertEquals(List.of("pull_copy"), rank.gpu().launched);
+          IllegalStateException e =
+              assertThrows(
+                  IllegalStateException.class,
+                  () -> reducer.run(Collective.ALL_GATHER, part, all, null, NONE));
+          assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
+          e = assertThrows(IllegalStateException.class, () -> reducer.send(part, 1));
+          assertTrue(e.getMessage().endsWith("; send and receive outside of graphs"));
+          when(rank.gpu().api.isCapturing(any())).thenReturn(false);
+        });
+  }
+
+  @Test
+  void aMessageIsOneKernelOnEachOfTwoRanks() {
+    run(
+        3,
+        (rank, reducer, all, part) -> {
+          for (int i = 0; i < 2; i++) {
+            if (rank.rank() == 0) {
+              reducer.send(part, 2);
+            } else if (rank.rank() == 2) {
+              reducer.receive(part, 0);
+            }
+          }
+          assertEquals(
+              List.of(
+                      List.of("message_send", "message_send"),
+                      List.<String>of(),
+                      List.of("message_receive", "message_receive"))
+                  .get(rank.rank()),
+              rank.gpu().launched);
+          assertEquals(0, rank.group().deviceCalls().count());
+          if (rank.rank() != 1) {
+            assertTrue(rank.group().deviceCalls().pending() > 0);
+            part.stream().await();
+          }
+          assertEquals(0, rank.group().deviceCalls().pending());
+          reducer.broadcast(part, 0);
+        });
+  }
+
+  @Test
+  void aMessageThatDoesNotComeIsNamed() {
+    run(
+        3,
+        (rank, reducer, all, part) -> {
+          boolean sends = rank.rank() == 0;
+          int[] tags = new int[3];
+          tags[rank.rank()] = PeerTag.ofMessage(sends ? 1 : 0, sends);
+          report(rank, PeerReport.TIMED_OUT, tags);
+          RankLostException e =
+              assertThrows(RankLostException.class, () -> reducer.broadcast(part, 0));
+          String text = e.getMessage();
+          assertTrue(text.startsWith("timed out: rank " + (sends ? 1 : 0) + " (thread="), text);
+          assertTrue(text.contains(") did not join in time"), text);
+          assertTrue(text.contains("on the GPU in " + (sends ? "send(to=1)" : "receive(from=0)")));
+          assertTrue(rank.group().isBroken());
+        });
+  }
+}
