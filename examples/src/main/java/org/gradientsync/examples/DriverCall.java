@@ -1,7 +1,7 @@
 package org.gradientsync.examples;
 
 import jcuda.driver.CUresult;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 
 /** Turns the driver's error codes into exceptions. */
 public final class DriverCall {
@@ -16,7 +16,7 @@ public final class DriverCall {
    */
   public static void check(int result, String call, String what) {
     if (result != CUresult.CUDA_SUCCESS) {
-      throw new CudaException(
+      throw new DeviceException(
           call + " failed: " + CUresult.stringFor(result) + " (" + result + "), " + what, result);
     }
   }

@@ -6,6 +6,7 @@ import java.util.Objects;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -154,7 +155,7 @@ public final class CudaDevice implements BackendDevice {
    * @param count the number of elements, 0 or more
    * @param on a stream of this GPU
    * @return a buffer that the caller closes
-   * @throws CudaException if there is not enough memory; the message gives the requested and the
+   * @throws DeviceException if there is not enough memory; the message gives the requested and the
    *     free bytes
    */
   public CudaBuffer allocate(DataType type, long count, CudaStream on) {

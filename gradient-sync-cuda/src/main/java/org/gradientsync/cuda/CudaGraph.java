@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.List;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;
@@ -77,7 +78,7 @@ public final class CudaGraph implements AutoCloseable {
       for (GpuStream.Replay replay : replays) {
         replay.launched();
       }
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       RuntimeException failure = e;
       for (GpuStream.Replay replay : replays) {
         RuntimeException reported = replay.failed(e);

@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import java.util.List;
 import jcuda.driver.CUgraph;
+import org.gradientsync.DeviceException;
 import org.gradientsync.Event;
 import org.gradientsync.Stream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -59,7 +60,7 @@ public final class CudaStream implements Stream {
    * threads must not use these streams, but are not restricted otherwise.
    *
    * @throws IllegalStateException if this stream is already being captured
-   * @throws CudaException if the driver cannot capture this stream
+   * @throws DeviceException if the driver cannot capture this stream
    */
   public void beginCapture() {
     if (isCapturing()) {
@@ -74,7 +75,7 @@ public final class CudaStream implements Stream {
    *
    * @return a graph that the caller closes
    * @throws IllegalStateException if this stream is not being captured, or nothing was enqueued
-   * @throws CudaException if the capture has failed, because of a call that CUDA cannot capture
+   * @throws DeviceException if the capture has failed, because of a call that CUDA cannot capture
    */
   public CudaGraph endCapture() {
     if (!isCapturing()) {
@@ -100,8 +101,8 @@ public final class CudaStream implements Stream {
   private CUgraph captured() {
     try {
       return device.gpu().api().endCapture(stream.handle());
-    } catch (CudaException e) {
-      throw new CudaException(
+    } catch (DeviceException e) {
+      throw new DeviceException(
           e.getMessage()
               + ", device="
               + device

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
@@ -92,9 +93,9 @@ class CudaBufferOnGpu extends DeviceBufferContract {
   @Test
   void saysHowMuchMemoryThereIsWhenItIsNotEnough() {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
-      CudaException e =
+      DeviceException e =
           assertThrows(
-              CudaException.class, () -> device.allocate(DataType.FLOAT64, 1L << 40).close());
+              DeviceException.class, () -> device.allocate(DataType.FLOAT64, 1L << 40).close());
       assertTrue(e.getMessage().contains("bytes=" + (8L << 40)), e.getMessage());
       assertTrue(e.getMessage().contains("free="), e.getMessage());
       assertEquals(CudaApi.OUT_OF_MEMORY, e.code());
@@ -121,9 +122,9 @@ class CudaBufferOnGpu extends DeviceBufferContract {
   void ptxThatDoesNotLoadComesWithTheDriversLog() {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
       device.makeCurrent();
-      CudaException e =
+      DeviceException e =
           assertThrows(
-              CudaException.class,
+              DeviceException.class,
               () -> CudaLibrary.api().loadModule(".version 7.8\n.target sm_75\nnonsense"));
       assertTrue(e.getMessage().contains("log="), e.getMessage());
       assertTrue(

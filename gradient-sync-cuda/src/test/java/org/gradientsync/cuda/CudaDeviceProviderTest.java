@@ -11,6 +11,7 @@ import static org.mockito.Mockito.when;
 
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -27,7 +28,7 @@ class CudaDeviceProviderTest {
   @Test
   void noGpuIsOneClearLine() {
     when(api.deviceCount())
-        .thenThrow(new CudaException("cuDeviceGetCount failed", CudaApi.NO_DEVICE));
+        .thenThrow(new DeviceException("cuDeviceGetCount failed", CudaApi.NO_DEVICE));
     assertTrue(unusable().contains("there is no NVIDIA GPU"));
   }
 
@@ -74,10 +75,10 @@ class CudaDeviceProviderTest {
   void outOfMemoryNamesWhatWasAskedAndWhatIsFree() {
     CudaDevice device = new CudaDevice(api, 0);
     when(api.allocate(anyLong()))
-        .thenThrow(new CudaException("cuMemAlloc failed, bytes=40", CudaApi.OUT_OF_MEMORY));
+        .thenThrow(new DeviceException("cuMemAlloc failed, bytes=40", CudaApi.OUT_OF_MEMORY));
     when(api.memoryInfo()).thenReturn(new long[] {7, 100});
-    CudaException e =
-        assertThrows(CudaException.class, () -> device.allocate(DataType.FLOAT32, 10));
+    DeviceException e =
+        assertThrows(DeviceException.class, () -> device.allocate(DataType.FLOAT32, 10));
     assertTrue(e.getMessage().contains("bytes=40, free=7, total=100"), e.getMessage());
   }
 

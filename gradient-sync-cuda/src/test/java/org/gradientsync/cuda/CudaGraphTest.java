@@ -15,6 +15,7 @@ import static org.mockito.Mockito.when;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.junit.jupiter.api.Test;
 
@@ -78,9 +79,9 @@ class CudaGraphTest {
   @Test
   void aFailedCaptureSaysWhatIsAllowed() {
     when(api.endCapture(handle))
-        .thenThrow(new CudaException("cuStreamEndCapture failed: X (901)", INVALIDATED));
+        .thenThrow(new DeviceException("cuStreamEndCapture failed: X (901)", INVALIDATED));
     stream.beginCapture();
-    CudaException e = assertThrows(CudaException.class, stream::endCapture);
+    DeviceException e = assertThrows(DeviceException.class, stream::endCapture);
     assertEquals(INVALIDATED, e.code());
     assertTrue(
         e.getMessage().startsWith("cuStreamEndCapture failed: X (901), device="), e.getMessage());
@@ -100,9 +101,9 @@ class CudaGraphTest {
 
   @Test
   void aGraphThatCannotBeMadeReadyIsGivenBack() {
-    when(api.instantiate(noted)).thenThrow(new CudaException("cuGraphInstantiate failed", 2));
+    when(api.instantiate(noted)).thenThrow(new DeviceException("cuGraphInstantiate failed", 2));
     stream.beginCapture();
-    assertThrows(CudaException.class, stream::endCapture);
+    assertThrows(DeviceException.class, stream::endCapture);
     verify(api, times(1)).destroyGraph(noted);
   }
 

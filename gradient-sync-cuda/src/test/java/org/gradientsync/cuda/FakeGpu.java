@@ -26,6 +26,7 @@ import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /**
@@ -182,7 +183,7 @@ public final class FakeGpu {
   private synchronized long allocationOf(long address) {
     Map.Entry<Long, Long> entry = allocations.floorEntry(address);
     if (entry == null || entry.getKey() + entry.getValue() <= address) {
-      throw new CudaException("cuMemGetAddressRange failed: X (1)", INVALID_VALUE);
+      throw new DeviceException("cuMemGetAddressRange failed: X (1)", INVALID_VALUE);
     }
     return entry.getKey();
   }

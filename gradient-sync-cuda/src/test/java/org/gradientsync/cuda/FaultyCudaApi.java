@@ -12,6 +12,7 @@ import java.util.TreeSet;
 import java.util.stream.IntStream;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUresult;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
@@ -195,7 +196,7 @@ final class FaultyCudaApi {
       } else if (name.equals("endCapture")) { // a failed endCapture ends the capture, too
         ((CudaApi) target).destroyGraph((CUgraph) invoke(target, method, arguments));
       }
-      throw new CudaException(name + " failed: " + text(code), code);
+      throw new DeviceException(name + " failed: " + text(code), code);
     }
     return invoke(target, method, arguments);
   }

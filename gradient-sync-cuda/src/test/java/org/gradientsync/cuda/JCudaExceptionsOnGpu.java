@@ -15,6 +15,7 @@ import jcuda.jcublas.cublasHandle;
 import jcuda.nvrtc.JNvrtc;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.compute.CudaBlas;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
@@ -67,8 +68,8 @@ class JCudaExceptionsOnGpu {
   @Test
   void anErrorKeepsItsCode() {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
-      CudaException e =
-          assertThrows(CudaException.class, () -> device.allocate(DataType.FLOAT64, MUCH));
+      DeviceException e =
+          assertThrows(DeviceException.class, () -> device.allocate(DataType.FLOAT64, MUCH));
       assertEquals(CudaApi.OUT_OF_MEMORY, e.code());
       assertTrue(e.getMessage().contains("free="), e.getMessage());
       assertThrows(
@@ -83,9 +84,10 @@ class JCudaExceptionsOnGpu {
     Assumptions.assumeTrue(compiler.usable(), compiler.reason());
     JNvrtc.setExceptionsEnabled(true);
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
-      CudaException e =
+      DeviceException e =
           assertThrows(
-              CudaException.class, () -> CudaModule.compile(device, "__global__ void f() { x; }"));
+              DeviceException.class,
+              () -> CudaModule.compile(device, "__global__ void f() { x; }"));
       assertTrue(e.getMessage().contains("\"x\" is undefined"), e.getMessage());
     } finally {
       JNvrtc.setExceptionsEnabled(false);
@@ -100,9 +102,9 @@ class JCudaExceptionsOnGpu {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
       device.makeCurrent();
       cublasHandle handle = api.create();
-      CudaException e =
+      DeviceException e =
           assertThrows(
-              CudaException.class,
+              DeviceException.class,
               () ->
                   api.multiply( // the rows overlap
                       handle, DataType.FLOAT32, false, false, 4, 4, 4, 1, 0, 1, 0, 1, 0, 0, 1));

@@ -24,6 +24,7 @@ import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.compute.CudaBlas;
 import org.gradientsync.cuda.compute.TestBlas;
 import org.gradientsync.cuda.internal.driver.BlasApi;
@@ -245,7 +246,7 @@ public final class SimulatedGpu implements AutoCloseable {
     if (REFUSED.contains(method.getName())
         && captureMode.get() != CudaApi.ANY_CALL
         && capturing.values().stream().anyMatch(graph -> graph.thread == Thread.currentThread())) {
-      throw new CudaException(method.getName() + " failed: the thread captures", 900);
+      throw new DeviceException(method.getName() + " failed: the thread captures", 900);
     }
     switch (method.getName()) {
       case "equals":
@@ -478,7 +479,7 @@ public final class SimulatedGpu implements AutoCloseable {
           || lda < (transposeA ? k : m)
           || ldb < (transposeB ? n : k)
           || ldc < m) {
-        throw new CudaException("cublasSgemm failed: CUBLAS_STATUS_INVALID_VALUE (7)", 7);
+        throw new DeviceException("cublasSgemm failed: CUBLAS_STATUS_INVALID_VALUE (7)", 7);
       }
       enqueue(
           current,

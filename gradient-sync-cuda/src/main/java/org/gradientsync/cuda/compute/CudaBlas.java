@@ -6,10 +6,10 @@ import java.util.Objects;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.BlasApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -196,7 +196,7 @@ public final class CudaBlas implements AutoCloseable {
    *     than c or is neither FLOAT32 nor FLOAT64, if a buffer or the stream belongs to another GPU,
    *     or if c overlaps a or b
    * @throws IllegalStateException if this, the stream or a buffer is closed
-   * @throws CudaException if cuBLAS reports an error
+   * @throws DeviceException if cuBLAS reports an error
    */
   public synchronized void multiply(
       CudaStream stream,

@@ -3,8 +3,8 @@ package org.gradientsync.cuda.compute;
 import java.util.List;
 import java.util.Objects;
 import jcuda.driver.CUfunction;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -66,7 +66,7 @@ public final class CudaKernel {
    * @throws IllegalArgumentException if the number or type of the arguments does not match the
    *     kernel's parameters, or the stream or a buffer belongs to another GPU
    * @throws IllegalStateException if the module, the stream or a buffer is closed
-   * @throws CudaException if the driver rejects the launch
+   * @throws DeviceException if the driver rejects the launch
    */
   public void launch(CudaStream stream, Grid grid, Object... arguments) {
     Gpu gpu = module.gpu();

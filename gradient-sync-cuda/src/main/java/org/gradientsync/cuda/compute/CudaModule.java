@@ -6,9 +6,9 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import jcuda.driver.CUmodule;
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -56,7 +56,7 @@ public final class CudaModule implements AutoCloseable {
    * @param ptx the output of {@code nvcc -ptx} or another compiler; the driver compiles it for this
    *     GPU
    * @return a module that the caller closes
-   * @throws CudaException if the driver cannot load it; the message contains the driver's log
+   * @throws DeviceException if the driver cannot load it; the message contains the driver's log
    */
   public static CudaModule load(CudaDevice device, String ptx) {
     Objects.requireNonNull(device, "device");
@@ -71,7 +71,7 @@ public final class CudaModule implements AutoCloseable {
    * @param cudaSource CUDA C++; declare kernels {@code extern "C"} to find them by their names
    * @param options options of NVRTC; without {@code --gpu-architecture} it compiles for this GPU
    * @return a module that the caller closes
-   * @throws CudaException if the source does not compile; the message contains the compiler's log
+   * @throws DeviceException if the source does not compile; the message contains the compiler's log
    * @throws UnavailableException if NVRTC cannot be loaded; see {@link #compilerAvailability()}
    */
   public static CudaModule compile(CudaDevice device, String cudaSource, String... options) {
@@ -101,13 +101,13 @@ public final class CudaModule implements AutoCloseable {
    *
    * @param name the name in the PTX, which is the function's name if it is {@code extern "C"}
    * @return the kernel, valid until this module is closed
-   * @throws CudaException if there is no kernel of that name; the message lists the kernels
+   * @throws DeviceException if there is no kernel of that name; the message lists the kernels
    */
   public synchronized CudaKernel kernel(String name) {
     requireOpen();
     List<KernelParameter> parameters = kernels.get(name);
     if (parameters == null) {
-      throw new CudaException(
+      throw new DeviceException(
           "no such kernel: CUDA_ERROR_NOT_FOUND ("
               + NOT_FOUND
               + "), name="

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import jcuda.nvrtc.JNvrtc;
 import jcuda.nvrtc.nvrtcProgram;
 import jcuda.nvrtc.nvrtcResult;
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.NativeFolder;
 import org.gradientsync.cuda.internal.driver.ReturnCode;
 
@@ -89,7 +89,7 @@ final class Nvrtc {
 
   private static void check(int result, String call, String detail) {
     if (result != nvrtcResult.NVRTC_SUCCESS) {
-      throw new CudaException(
+      throw new DeviceException(
           call + " failed: " + nvrtcResult.stringFor(result) + " (" + result + ")" + detail,
           result);
     }

@@ -2,8 +2,8 @@ package org.gradientsync.cuda.compute;
 
 import java.util.Objects;
 import jcuda.driver.CUfunction;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -137,7 +137,7 @@ public final class PreparedLaunch {
    * @param stream a stream of the kernel's GPU
    * @throws IllegalArgumentException if the stream belongs to another GPU
    * @throws IllegalStateException if the module, the stream or a buffer is closed
-   * @throws CudaException if the driver rejects the launch
+   * @throws DeviceException if the driver rejects the launch
    */
   public void launch(CudaStream stream) {
     Gpu gpu = module.gpu();

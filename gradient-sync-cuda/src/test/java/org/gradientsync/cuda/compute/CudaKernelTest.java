@@ -21,9 +21,9 @@ import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.TestDevices;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -198,7 +198,7 @@ class CudaKernelTest {
   @Test
   void theKernelsOfAModuleAreListed() {
     assertEquals(Set.of("bare", "every", "none", "other"), module.kernelNames());
-    CudaException e = assertThrows(CudaException.class, () -> module.kernel("evry"));
+    DeviceException e = assertThrows(DeviceException.class, () -> module.kernel("evry"));
     assertTrue(
         e.getMessage().contains("(500), name=evry, kernels=[bare, every, none, other]"),
         e.getMessage());
@@ -289,8 +289,9 @@ class CudaKernelTest {
   @Test
   void whatTheDriverSaysOfPtxIsPassedOn() {
     when(api.loadModule(contains("nonsense")))
-        .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (218), log=line 1", 218));
-    CudaException e = assertThrows(CudaException.class, () -> CudaModule.load(device, "nonsense"));
+        .thenThrow(new DeviceException("cuModuleLoadDataEx failed: X (218), log=line 1", 218));
+    DeviceException e =
+        assertThrows(DeviceException.class, () -> CudaModule.load(device, "nonsense"));
     assertTrue(e.getMessage().contains("log=line 1"), e.getMessage());
     assertThrows(NullPointerException.class, () -> CudaModule.load(device, null));
     assertThrows(NullPointerException.class, () -> CudaModule.compile(device, null));

@@ -10,10 +10,10 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaEvent;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.TestDevices;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
@@ -183,13 +183,13 @@ class UserKernelOnGpu {
 
   @Test
   void wrongPtxAndNamesAreExplained() throws IOException {
-    CudaException e =
+    DeviceException e =
         assertThrows(
-            CudaException.class,
+            DeviceException.class,
             () -> CudaModule.load(device, ".version 7.8\n.target sm_75\nnonsense"));
     assertTrue(e.getMessage().contains("log="), e.getMessage());
     try (CudaModule module = CudaModule.load(device, resource("user.ptx"))) {
-      e = assertThrows(CudaException.class, () -> module.kernel("missing"));
+      e = assertThrows(DeviceException.class, () -> module.kernel("missing"));
       assertTrue(
           e.getMessage().contains("name=missing, kernels=[every, nothing, places, slow]"),
           e.getMessage());
@@ -198,7 +198,7 @@ class UserKernelOnGpu {
         Grid tooMuchShared = Grid.of(1, 1).withSharedBytes(1 << 20);
         e =
             assertThrows(
-                CudaException.class, () -> places.launch(device.stream(), tooMuchShared, out));
+                DeviceException.class, () -> places.launch(device.stream(), tooMuchShared, out));
         assertTrue(e.getMessage().startsWith("cuLaunchKernel failed: "), e.getMessage());
         // the kernel still works
         places.launch(device.stream(), Grid.of(1, 1).withSharedBytes(4), out);
@@ -212,9 +212,9 @@ class UserKernelOnGpu {
   @Test
   void wrongSourceComesWithTheCompilersLog() {
     requireCompiler();
-    CudaException e =
+    DeviceException e =
         assertThrows(
-            CudaException.class,
+            DeviceException.class,
             () ->
                 CudaModule.compile(device, "extern \"C\" __global__ void f() { undeclared = 1; }"));
     assertTrue(e.getMessage().startsWith("nvrtcCompileProgram failed: "), e.getMessage());
@@ -222,7 +222,7 @@ class UserKernelOnGpu {
     String fine = "extern \"C\" __global__ void f() {}";
     e =
         assertThrows(
-            CudaException.class, () -> CudaModule.compile(device, fine, "--no-such-option"));
+            DeviceException.class, () -> CudaModule.compile(device, fine, "--no-such-option"));
     assertTrue(e.getMessage().contains("--no-such-option"), e.getMessage());
   }
 

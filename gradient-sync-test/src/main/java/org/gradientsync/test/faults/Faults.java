@@ -206,7 +206,7 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
 
     /**
      * Makes the call throw on this rank instead of running, as if the rank's device had failed. To
-     * throw a CudaException with a certain code, use {@link #fail}.
+     * throw a DeviceException with a certain code, use {@link #fail}.
      *
      * @param error the device's error text, for example {@code CUDA_ERROR_LAUNCH_FAILED}
      */

@@ -3,12 +3,12 @@ package org.gradientsync.cuda.internal.driver;
 import jcuda.driver.CUstream;
 import jcuda.jcublas.cublasHandle;
 import org.gradientsync.DataType;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 
 /**
  * The calls of cuBLAS that this module uses, implemented with JCublas or by a mock. Types are
  * FLOAT32 and FLOAT64; addresses are plain numbers; matrices are column-major. Every call throws a
- * {@link CudaException} with cuBLAS's code if cuBLAS reports an error. {@link #multiply}, {@link
+ * {@link DeviceException} with cuBLAS's code if cuBLAS reports an error. {@link #multiply}, {@link
  * #scale} and {@link #addScaled} allocate nothing.
  */
 public interface BlasApi {

@@ -10,12 +10,12 @@ import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 
 /**
  * The calls of the CUDA driver that this module uses, implemented with JCuda or, to simulate
- * failures, by a mock. Addresses are plain numbers. Every call throws a {@link CudaException} with
- * the driver's code if the driver reports an error.
+ * failures, by a mock. Addresses are plain numbers. Every call throws a {@link DeviceException}
+ * with the driver's code if the driver reports an error.
  */
 public interface CudaApi {
   /** CUDA_ERROR_OUT_OF_MEMORY. */

@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.driver;
 
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaException;
 
 /** Loads the driver and JCuda's natives, once per process. */
 public final class CudaLibrary {
@@ -15,7 +15,7 @@ public final class CudaLibrary {
 
   private CudaLibrary() {}
 
-  private static UnavailableException unusable(CudaException e) {
+  private static UnavailableException unusable(DeviceException e) {
     return new UnavailableException("the NVIDIA driver cannot be used: " + e.getMessage(), e);
   }
 
@@ -45,7 +45,7 @@ public final class CudaLibrary {
     int count;
     try {
       count = api.deviceCount();
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       if (e.code() != CudaApi.NO_DEVICE) {
         throw unusable(e);
       }
@@ -72,7 +72,7 @@ public final class CudaLibrary {
   private static CudaApi load() {
     try {
       return NativeFolder.whileLoading(JCudaApi::new);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       throw e.code() == CudaApi.NO_DEVICE ? new UnavailableException(NO_GPU, e) : unusable(e);
     } catch (LinkageError e) {
       throw new UnavailableException(

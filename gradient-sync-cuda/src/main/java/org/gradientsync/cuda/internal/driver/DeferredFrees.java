@@ -5,7 +5,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,7 +32,7 @@ public final class DeferredFrees {
     for (Deferred memory : takeUnmapped(api, context)) {
       try {
         api.free(memory.address); // may wait for the GPU, so outside the lock
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         log.warn("freeing memory that other ranks had mapped: {}", e.getMessage());
       }
     }

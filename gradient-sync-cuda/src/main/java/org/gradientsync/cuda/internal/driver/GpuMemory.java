@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -36,12 +36,12 @@ public final class GpuMemory {
     DeferredFrees.free(api, context);
     try {
       return api.allocate(bytes);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       if (e.code() != CudaApi.OUT_OF_MEMORY) {
         throw e;
       }
       long[] memory = api.memoryInfo();
-      throw new CudaException(
+      throw new DeviceException(
           e.getMessage() + ", free=" + memory[0] + ", total=" + memory[1] + ", device=" + gpu,
           e.code());
     }

@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.driver;
 import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUstream;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.gradientsync.spi.Resources;
 
 /** A stream of one GPU. {@code CudaStream} is the public class for it. */
@@ -34,7 +34,7 @@ public final class GpuStream implements AutoCloseable {
     void launched();
 
     /** Called if the driver reports an error. Returns the exception to throw. */
-    RuntimeException failed(CudaException e);
+    RuntimeException failed(DeviceException e);
   }
 
   private final Gpu gpu;

@@ -7,8 +7,8 @@ import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.spi.Resources;
 
 /** Makes the host wait for one GPU, and calls {@link DeviceWatch}es meanwhile. */
@@ -73,7 +73,7 @@ public final class GpuWaits {
       try {
         poll(stream, event);
         done = true;
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         throw e; // the GPU no longer works
       } catch (GradientSyncException e) {
         first = first == null ? e : first;

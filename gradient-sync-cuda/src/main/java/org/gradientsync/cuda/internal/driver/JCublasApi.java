@@ -16,8 +16,8 @@ import jcuda.jcublas.cublasOperation;
 import jcuda.jcublas.cublasStatus;
 import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.internal.host.HostBuffers;
 
 /** cuBLAS through JCublas. */
@@ -264,8 +264,8 @@ public final class JCublasApi implements BlasApi {
     }
   }
 
-  private static CudaException failed(int status, String call, String detail) {
-    return new CudaException(
+  private static DeviceException failed(int status, String call, String detail) {
+    return new DeviceException(
         call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")" + detail, status);
   }
 }

@@ -30,7 +30,7 @@ import jcuda.driver.CUstreamCaptureStatus;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 
 /**
  * The driver through JCuda. If JCuda throws exceptions, this class turns them into error codes; see
@@ -659,12 +659,12 @@ public final class JCudaApi implements CudaApi {
     }
   }
 
-  private static CudaException failed(jcuda.CudaException thrown, String call) {
+  private static DeviceException failed(jcuda.CudaException thrown, String call) {
     return failed(CODES.of(thrown), call, "");
   }
 
-  private static CudaException failed(int result, String call, String detail) {
-    return new CudaException(
+  private static DeviceException failed(int result, String call, String detail) {
+    return new DeviceException(
         call + " failed: " + CUresult.stringFor(result) + " (" + result + ")" + detail, result);
   }
 

@@ -5,7 +5,7 @@ import java.io.InputStream;
 import java.util.Map;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUresult;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.gradientsync.spi.Settings;
 import org.tukaani.xz.XZInputStream;
 
@@ -31,9 +31,9 @@ public final class KernelImages {
     String image = module + suffix(capability);
     try {
       return api.loadImage(image, read(image));
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       if (image.endsWith(PTX) && e.code() == CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
-        throw new CudaException(
+        throw new DeviceException(
             "the driver is too old for this GPU: "
                 + e.getMessage()
                 + ", computeCapability="
@@ -48,7 +48,7 @@ public final class KernelImages {
   /** The suffix of the image that a GPU runs. The setting dev.cuda.kernels=ptx is for tests. */
   public static String suffix(int capability) {
     if (capability < MIN_CAPABILITY) {
-      throw new CudaException(
+      throw new DeviceException(
           "no kernels for this GPU: CUDA_ERROR_NO_BINARY_FOR_GPU ("
               + CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
               + "), computeCapability="

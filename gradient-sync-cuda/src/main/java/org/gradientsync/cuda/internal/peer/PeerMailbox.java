@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.peer;
 
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.Agreement;
@@ -29,7 +29,7 @@ final class PeerMailbox implements AutoCloseable {
     String reason = "";
     try {
       address = stream.allocateZeroed(layout.bytes());
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       reason = e.getMessage();
     }
     own = address;

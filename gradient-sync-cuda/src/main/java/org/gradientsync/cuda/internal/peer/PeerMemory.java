@@ -10,9 +10,9 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.internal.collectives.Agreement;
@@ -134,7 +134,7 @@ final class PeerMemory implements AutoCloseable {
         api.enablePeerAccess(api.retainContext(ordinal));
       }
       return "";
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       return e.getMessage();
     }
   }
@@ -227,7 +227,7 @@ final class PeerMemory implements AutoCloseable {
       offer[3] = gpu.api().allocationId(base);
       offer[4] = address - base;
       ByteBuffer.wrap(handle).asLongBuffer().get(offer, 5, handle.length / Long.BYTES);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       offer[0] = 0; // not from cuMemAlloc, so it cannot be exported
     }
     return offer;
@@ -245,7 +245,7 @@ final class PeerMemory implements AutoCloseable {
         mapping = new Mapping(here ? theirs[2] : gpu.api().importMemory(handle.array()), !here);
         mappings.put(place, mapping);
       }
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       return null;
     }
     mapping.users++;

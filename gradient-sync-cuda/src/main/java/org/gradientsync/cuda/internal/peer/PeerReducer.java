@@ -10,13 +10,13 @@ import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -137,13 +137,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     try {
       reduce((CudaBuffer) buffer, op);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       throw broken(e);
     }
   }
 
   /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
-  private RankLostException broken(CudaException e) {
+  private RankLostException broken(DeviceException e) {
     synchronized (group) {
       lastCall = group.deviceCalls().pending(); // it will never be enqueued
       return group.lost("the call failed in the middle: " + e, e);
@@ -172,7 +172,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void broadcast(DeviceBuffer buffer, int root) {
     try {
       broadcast((CudaBuffer) buffer, root);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       throw broken(e);
     }
   }
@@ -203,7 +203,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     try {
       run(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       throw broken(e);
     }
   }
@@ -281,7 +281,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         order.follow(stream);
         messages.enqueue(buffer, peer, sends, stream.handle());
         lastCall = group.deviceCalls().pending();
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         throw broken(e);
       }
     }
@@ -319,7 +319,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           registrations.forget(own);
           register(own);
         }
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         throw broken(e);
       }
     }
@@ -446,7 +446,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
         plan(registration, op);
       }
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       reason = e.getMessage();
     }
     try {
@@ -508,7 +508,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
             planner.collective(
                 collective, lastNumber, overlapped, inputs, out, own.type(), count, op, root);
       }
-    } catch (CudaException e) {
+    } catch (DeviceException e) {
       reason = e.getMessage();
     }
     try {
@@ -625,7 +625,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
 
     @Override
-    public RuntimeException failed(CudaException e) {
+    public RuntimeException failed(DeviceException e) {
       return group.isBroken() ? e : broken(e);
     }
   }

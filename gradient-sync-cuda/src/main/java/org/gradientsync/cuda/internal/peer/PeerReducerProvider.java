@@ -2,10 +2,10 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.nio.LongBuffer;
 import java.util.Set;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.internal.collectives.Agreement;
@@ -113,7 +113,7 @@ public final class PeerReducerProvider implements ReducerProvider {
                 share,
                 progress,
                 finite);
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         reason = e.getMessage();
       }
       Agreement.requireAll(memory.communicator(), reason);

@@ -1,8 +1,8 @@
 package org.gradientsync.cuda.internal.staged;
 
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
@@ -60,7 +60,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
             parts.add(
                 new HostStagedReducer(
                     group, DriverAccess.gpu(context.device()), host, inner, node));
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         reason = e.getMessage();
       }
       // All ranks or none get it: the others would wait for a rank that failed.

@@ -14,9 +14,9 @@ import static org.mockito.Mockito.verify;
 import java.util.concurrent.atomic.AtomicBoolean;
 import jcuda.driver.CUcontext;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.FakeGpu;
 import org.junit.jupiter.api.Test;
 
@@ -56,7 +56,7 @@ class DeferredFreesTest {
 
   @Test
   void aFailureIsNotTriedAgainAndHoldsNothingElseUp() {
-    doThrow(new CudaException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
+    doThrow(new DeviceException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
     unmapped.set(true);
     DeferredFrees.add(api, context, ADDRESS, unmapped::get);
     DeferredFrees.add(api, context, OTHER, unmapped::get);
@@ -146,12 +146,12 @@ class DeferredFreesTest {
   void memoryThatCannotBeClearedIsFreed() {
     FakeGpu gpu = new FakeGpu();
     try (CudaDevice device = gpu.open(0)) {
-      doThrow(new CudaException("cuMemsetD8Async failed: X (700)", 700))
+      doThrow(new DeviceException("cuMemsetD8Async failed: X (700)", 700))
           .when(gpu.api)
           .fillZero(anyLong(), anyLong(), any());
       try {
         DriverAccess.stream(device.stream()).allocateZeroed(100);
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         unmapped.set(true);
       }
       assertTrue(unmapped.get());

@@ -22,7 +22,7 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import jcuda.driver.JCudaDriver;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -188,7 +188,7 @@ class JCudaApiTest {
     private static void add(String what, Callable<Object> call) {
       try {
         lines.add(what + ": " + call.call());
-      } catch (CudaException e) {
+      } catch (DeviceException e) {
         lines.add(what + ": " + e.code() + ", " + e.getMessage());
       } catch (Exception e) {
         lines.add(what + ": " + e);

@@ -10,7 +10,7 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import jcuda.driver.CUmodule;
-import org.gradientsync.cuda.CudaException;
+import org.gradientsync.DeviceException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -34,7 +34,7 @@ class KernelImagesTest {
 
   @Test
   void aGpuThatIsTooOldIsNamed() {
-    CudaException e = assertThrows(CudaException.class, () -> KernelImages.suffix(70));
+    DeviceException e = assertThrows(DeviceException.class, () -> KernelImages.suffix(70));
     assertTrue(
         e.getMessage().endsWith("computeCapability=7.0; the oldest that can be used is 7.5"));
   }
@@ -44,15 +44,15 @@ class KernelImagesTest {
     CUmodule loaded = new CUmodule();
     when(api.capability(anyInt())).thenReturn(120);
     when(api.loadImage(eq("reduce.compute_90.ptx"), any()))
-        .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (222), log=", 222))
-        .thenThrow(new CudaException("cuModuleLoadDataEx failed: X (2), log=", 2))
+        .thenThrow(new DeviceException("cuModuleLoadDataEx failed: X (222), log=", 222))
+        .thenThrow(new DeviceException("cuModuleLoadDataEx failed: X (2), log=", 2))
         .thenReturn(loaded);
-    CudaException old =
-        assertThrows(CudaException.class, () -> KernelImages.load(api, 0, "reduce"));
+    DeviceException old =
+        assertThrows(DeviceException.class, () -> KernelImages.load(api, 0, "reduce"));
     assertTrue(old.getMessage().startsWith("the driver is too old for this GPU: cuM"), "" + old);
     assertTrue(old.getMessage().endsWith("or build the jar with NVRTC 12.4"), "" + old);
-    CudaException other =
-        assertThrows(CudaException.class, () -> KernelImages.load(api, 0, "reduce"));
+    DeviceException other =
+        assertThrows(DeviceException.class, () -> KernelImages.load(api, 0, "reduce"));
     assertEquals("cuModuleLoadDataEx failed: X (2), log=", other.getMessage());
     assertEquals(loaded, KernelImages.load(api, 0, "reduce"));
   }

@@ -15,11 +15,11 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
@@ -194,7 +194,7 @@ class PeerCollectivesTest {
         2,
         (rank, reducer, all, part) -> {
           if (rank.rank() == 1) {
-            doThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1))
+            doThrow(new DeviceException("cuIpcGetMemHandle failed: X (1)", 1))
                 .doReturn(new byte[64])
                 .when(rank.gpu().api)
                 .exportMemory(anyLong());

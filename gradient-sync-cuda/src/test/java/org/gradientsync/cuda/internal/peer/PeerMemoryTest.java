@@ -17,9 +17,9 @@ import static org.mockito.Mockito.when;
 
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
@@ -43,8 +43,8 @@ class PeerMemoryTest {
         .getMessage();
   }
 
-  private static CudaException failure(String call) {
-    return new CudaException(call + " failed: CUDA_ERROR_X (999)", 999);
+  private static DeviceException failure(String call) {
+    return new DeviceException(call + " failed: CUDA_ERROR_X (999)", 999);
   }
 
   @Test
@@ -234,7 +234,7 @@ class PeerMemoryTest {
         rank -> {
           if (rank.rank() == 1) {
             doThrow(
-                    new CudaException(
+                    new DeviceException(
                         "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2), bytes=5",
                         CudaApi.OUT_OF_MEMORY))
                 .when(rank.gpu().api)

@@ -22,11 +22,11 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -147,7 +147,7 @@ class PeerReducerProviderTest {
   }
 
   private static void spoil(CudaApi api, String call) {
-    CudaException e = new CudaException(call + " failed: CUDA_ERROR_X (999)", 999);
+    DeviceException e = new DeviceException(call + " failed: CUDA_ERROR_X (999)", 999);
     switch (call) {
       case "allocate" -> doThrow(e).when(api).allocate(new PeerLayout(2).bytes());
       case "pageLock" -> doThrow(e).when(api).pageLock(any());
@@ -297,11 +297,11 @@ class PeerReducerProviderTest {
         2,
         rank -> {
           Map<String, Integer> before = rank.gpu().holds();
-          doThrow(new CudaException("cuEventElapsedTime failed: CUDA_ERROR_X (999)", 999))
+          doThrow(new DeviceException("cuEventElapsedTime failed: CUDA_ERROR_X (999)", 999))
               .when(rank.gpu().api)
               .milliseconds(any(), any());
           assertThrows(
-              CudaException.class,
+              DeviceException.class,
               () -> provider.create(rank.context("dev.cache", "/proc/nowhere")));
           nothingIsLeft(rank, before);
         });
@@ -316,7 +316,7 @@ class PeerReducerProviderTest {
           // The first export is the mailbox, the second the scratch memory.
           when(rank.gpu().api.exportMemory(anyLong()))
               .thenReturn(new byte[CudaApi.HANDLE_BYTES])
-              .thenThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1));
+              .thenThrow(new DeviceException("cuIpcGetMemHandle failed: X (1)", 1));
           Reducer reducer = provider.create(rank.context("dev.cache", "/proc/nowhere"));
           assertTrue(rank.gpu().launched.stream().noneMatch("graph"::equals));
           reducer.close();

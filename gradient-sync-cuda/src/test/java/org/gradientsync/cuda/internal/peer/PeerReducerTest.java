@@ -30,13 +30,13 @@ import java.util.concurrent.atomic.AtomicReference;
 import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.CudaException;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -339,7 +339,7 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          doThrow(new CudaException("cuGraphLaunch failed: X (1)", 1))
+          doThrow(new DeviceException("cuGraphLaunch failed: X (1)", 1))
               .when(rank.gpu().api)
               .launch(any(CUgraphExec.class), any());
           assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
@@ -382,7 +382,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           try (CudaGraph graph = capture(rank, reducer, buffer)) {
-            CudaException cause = new CudaException("cuGraphLaunch failed: no room (2)", 2);
+            DeviceException cause = new DeviceException("cuGraphLaunch failed: no room (2)", 2);
             doThrow(cause).doNothing().when(rank.gpu().api).launch(any(CUgraphExec.class), any());
             RankLostException e =
                 assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
@@ -825,7 +825,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           if (rank.rank() == 1) {
-            doThrow(new CudaException("cuIpcGetMemHandle failed: X (1)", 1))
+            doThrow(new DeviceException("cuIpcGetMemHandle failed: X (1)", 1))
                 .when(rank.gpu().api)
                 .exportMemory(anyLong());
           }
