@@ -7,6 +7,7 @@ package org.gradientsync;
 public class DeviceException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
 
+  /** The error code of the driver or library; not 0. */
   private final int code;
 
   /**
