@@ -53,25 +53,25 @@ final class CallGroup implements AutoCloseable {
   /** What packed calls have in common. */
   private record PackKey(DataType type, ReduceOp op, Stream stream) {}
 
-  CallGroup(List<RecordedCall> calls, BackendDevice device) {
+  CallGroup(List<RecordedCall> calls, BackendDevice device, boolean packs) {
     this.calls = List.copyOf(calls);
     this.device = device;
     try {
-      prepare();
+      prepare(packs);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
     }
   }
 
-  private void prepare() {
+  private void prepare(boolean wanted) {
     for (RecordedCall call : calls) {
       add(call.in());
       if (call.out() != call.in()) {
         add(call.out());
       }
     }
-    boolean packs = !anyOverlap();
+    boolean packs = wanted && !anyOverlap();
     Map<PackKey, List<RecordedCall>> open = new LinkedHashMap<>();
     for (RecordedCall call : calls) {
       if (call.isMessage()) {

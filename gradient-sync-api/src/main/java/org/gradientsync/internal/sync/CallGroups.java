@@ -14,14 +14,17 @@ final class CallGroups implements AutoCloseable {
 
   private final Object lock;
   private final BackendDevice device;
+  private final boolean packs;
   private final List<CallGroup> groups = new ArrayList<>(); // the last used one last
 
   /**
    * @param lock held while groups are used; taken when a buffer of a group is closed
+   * @param packs whether small all-reduces are packed
    */
-  CallGroups(Object lock, BackendDevice device) {
+  CallGroups(Object lock, BackendDevice device, boolean packs) {
     this.lock = lock;
     this.device = device;
+    this.packs = packs;
   }
 
   /** The group of these calls, made if there is none. The caller holds the lock. */
@@ -33,7 +36,7 @@ final class CallGroups implements AutoCloseable {
         return group;
       }
     }
-    CallGroup group = new CallGroup(calls, device);
+    CallGroup group = new CallGroup(calls, device, packs);
     groups.add(group);
     group.onClose(() -> forget(group));
     if (groups.size() > MAX) {

@@ -82,7 +82,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
-    groups = new CallGroups(group, device);
+    // A call that only enqueues one kernel costs less than the copies into a pack and back.
+    groups = new CallGroups(group, device, reducer.blocksHost());
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
   }

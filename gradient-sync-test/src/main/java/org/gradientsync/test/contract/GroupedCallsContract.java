@@ -259,7 +259,7 @@ public abstract class GroupedCallsContract {
                                       sync.average(odd ? a : b);
                                     }))
                         .getMessage();
-                assertTrue(text.contains("rank 0: allReduce(FLOAT32[11] \"grouped "), text);
+                assertTrue(text.contains("rank 0: allReduce(FLOAT32["), text);
                 assertTrue(text.contains("rank " + (ranks - 1) + ": "), text);
                 float[] values = new float[5];
                 a.copyTo(values);
@@ -367,7 +367,7 @@ public abstract class GroupedCallsContract {
                               b.copyTo(new float[6]);
                             })
                         .getMessage();
-                assertTrue(text.contains("FLOAT32[6] \"b\", index=2"), text);
+                assertTrue(text.contains("FLOAT32[6] \"b\"") && text.contains("index=2"), text);
               }
             });
   }
