@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
@@ -77,6 +78,27 @@ class TwoNodesContract {
       assertTrue(
           sync.alternatives().get(needsOneNode()).contains("several nodes"),
           () -> "" + sync.alternatives());
+    }
+  }
+
+  /** A part on one node takes what the whole job cannot. Rank 0 is alone on its node. */
+  @Test
+  void aPartOnOneNodeTakesTheFastestReducerOfANode() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1_001);
+        GradientSync part = sync.split(Math.min(sync.rank(), 1), sync.rank())) {
+      assertEquals(reducers().get(0), sync.reducer());
+      assertEquals(needsOneNode(), part.reducer());
+      float[] values = new float[1_001];
+      for (int round = 0; round < 3; round++) {
+        Arrays.fill(values, sync.rank() + round);
+        buffer.copyFrom(values); // allocated before the split
+        part.average(buffer);
+        buffer.copyTo(values);
+        float expected = sync.rank() == 0 ? round : sync.size() / 2f + round;
+        assertEquals(expected, values[1_000]);
+        sync.average(buffer);
+      }
     }
   }
 
