@@ -140,6 +140,9 @@ public abstract class GradientSync implements AutoCloseable {
    * Gathers the elements of all ranks on every rank. Ordered on the streams of both buffers.
    * Collective.
    *
+   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
+   * #allReduce} describes, and the ranks must always use the same buffers together.
+   *
    * @param in this rank's elements, the same type and count on all ranks; may be the slice of
    *     {@code out} that begins at {@code rank * in.count()}
    * @param out receives rank r's elements at {@code r * in.count()}; has {@code size * in.count()}
@@ -157,6 +160,9 @@ public abstract class GradientSync implements AutoCloseable {
    * ReduceOp} defines the bits, which are those of {@link #allReduce}. Moves (n-1)/n of the buffer
    * in each direction, half as much as {@link #allReduce}. Ordered on the streams of both buffers.
    * Collective.
+   *
+   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
+   * #allReduce} describes, and the ranks must always use the same buffers together.
    *
    * @param in this rank's elements, the same type and count on all ranks; {@code size *
    *     out.count()} elements, which do not change unless {@code out} is one of its slices
@@ -228,6 +234,9 @@ public abstract class GradientSync implements AutoCloseable {
    * Sends one part of this rank's elements to each rank, and receives one from each. Ordered on the
    * streams of both buffers. Collective.
    *
+   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
+   * #allReduce} describes, and the ranks must always use the same buffers together.
+   *
    * @param in part r goes to rank r; the same type and count on all ranks, a multiple of the number
    *     of ranks
    * @param out receives rank r's part as part r; as many elements as {@code in}, which it must not
@@ -283,8 +292,10 @@ public abstract class GradientSync implements AutoCloseable {
    * group inside of another one becomes a part of it. If {@code calls} throws, nothing runs.
    *
    * <p>Collective, if it has collectives: the ranks make the same ones in the same order, with the
-   * same names. Messages between two ranks in one direction match in the order in which they were
-   * made. Keep the buffers, and repeat the same calls, to prepare them only once.
+   * same names, on streams and parts of buffers that are alike. Messages between two ranks in one
+   * direction match in the order in which they were made. Keep the buffers, and repeat the same
+   * calls, to prepare them only once; a sync keeps 16 groups, each with a copy of the buffers that
+   * it packs.
    *
    * @param calls makes the calls
    * @throws IllegalStateException if this sync is closed
@@ -339,7 +350,8 @@ public abstract class GradientSync implements AutoCloseable {
    * do not wait for each other, unless the buffers' stream orders them. Ranks that are in several
    * groups must make their calls in an order that does not wait in a circle.
    *
-   * <p>Closing this sync closes its parts.
+   * <p>Closing this sync closes its parts. On a GPU, do not call {@link DeviceBuffer#copyFrom} for
+   * two groups in different threads: it can wait for another group's call.
    *
    * @param color ranks with the same color form a group; a negative color joins none
    * @param key orders the ranks in the group; ranks with the same key keep their order

@@ -52,8 +52,9 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
 
   /** The address, for the driver's calls that copy. Allocates at the first call only. */
   CUdeviceptr pointer() {
+    long own = address();
     if (pointer == null) {
-      pointer = device.gpu().api().pointer(address());
+      pointer = device.gpu().api().pointer(own);
     }
     return pointer;
   }
@@ -89,6 +90,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
 
   @Override
   protected void download(Buffer target) {
+    stream.driver().await(); // outside of the staging's lock, which other groups may need meanwhile
     device.staging().download(address, sizeInBytes(), stream.driver(), target);
   }
 

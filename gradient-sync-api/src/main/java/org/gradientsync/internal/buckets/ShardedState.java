@@ -45,6 +45,7 @@ final class ShardedState {
 
   /** Collective. The root's consumer reads each parameter's state. */
   void gather(ObjIntConsumer<DeviceBuffer> values) {
+    sync.awaitTurn(); // throws inside of a group, where nothing would be gathered yet
     for (int i = 0; i < set.buckets.length; i++) {
       try (Whole whole = new Whole(i)) {
         sync.gather(state.get(i), whole.buffer, root);
@@ -55,6 +56,7 @@ final class ShardedState {
 
   /** Collective. The root's consumer writes each parameter's state. */
   void scatter(ObjIntConsumer<DeviceBuffer> values) {
+    sync.awaitTurn();
     for (int i = 0; i < set.buckets.length; i++) {
       try (Whole whole = new Whole(i)) {
         whole.show(values);

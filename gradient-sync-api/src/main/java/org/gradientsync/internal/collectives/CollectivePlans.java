@@ -17,7 +17,8 @@ import org.gradientsync.spi.Resources;
  * @param <P> a plan
  */
 public final class CollectivePlans<P extends AutoCloseable> implements AutoCloseable {
-  private static final int MAX = 512;
+  /** How many plans are kept. */
+  static final int MAX = 512;
 
   private final Object lock;
   private final Map<Key, Entry<P>> entries = new LinkedHashMap<>(64, 0.75f, true);

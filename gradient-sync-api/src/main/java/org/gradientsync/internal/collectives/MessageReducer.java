@@ -259,14 +259,27 @@ public final class MessageReducer implements Reducer {
 
   /** All ranks move the same piece of all messages before the next one. */
   private void exchangeRound(List<PeerMessage> round) {
+    boolean keeps = round.size() <= CollectivePlans.MAX / 2; // otherwise they evict each other
     List<TransferPlan> moves = new ArrayList<>();
-    int pieces = 0;
-    for (PeerMessage message : round) {
-      device.await(message.buffer());
-      TransferPlan plan = messagePlan(message.buffer(), message.peer(), message.sends());
-      moves.add(plan);
-      pieces = Math.max(pieces, plan.pieces());
+    try {
+      for (PeerMessage message : round) {
+        device.await(message.buffer());
+        moves.add(
+            keeps
+                ? messagePlan(message.buffer(), message.peer(), message.sends())
+                : TransferPlan.ofMessage(
+                    group, device, message.buffer(), message.peer(), message.sends()));
+      }
+      move(moves);
+    } finally {
+      if (!keeps) {
+        Resources.closeAll(moves);
+      }
     }
+  }
+
+  private static void move(List<TransferPlan> moves) {
+    int pieces = moves.stream().mapToInt(TransferPlan::pieces).max().orElse(0);
     for (int piece = 0; piece < pieces; piece++) {
       for (TransferPlan plan : moves) {
         if (piece < plan.pieces()) {

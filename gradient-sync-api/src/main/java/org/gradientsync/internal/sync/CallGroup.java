@@ -64,50 +64,57 @@ final class CallGroup implements AutoCloseable {
     }
   }
 
-  private void prepare(boolean wanted) {
+  /**
+   * Packs neighbours only, so that collectives keep their order. All ranks must pack alike: what
+   * decides are the calls themselves, and whether all-reduced buffers overlap.
+   */
+  private void prepare(boolean packs) {
+    Map<PackKey, List<RecordedCall>> open = new LinkedHashMap<>();
     for (RecordedCall call : calls) {
       add(call.in());
       if (call.out() != call.in()) {
         add(call.out());
       }
-    }
-    boolean packs = wanted && !anyOverlap();
-    Map<PackKey, List<RecordedCall>> open = new LinkedHashMap<>();
-    for (RecordedCall call : calls) {
       if (call.isMessage()) {
         messages.add(new PeerMessage(call.in(), call.rank(), call.kind() == Kind.SEND));
-      } else if (packs
-          && call.kind() == Kind.ALL_REDUCE
-          && call.in().sizeInBytes() <= MAX_PACKED_BYTES) {
-        PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
-        List<RecordedCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
-        pack.add(call);
-        if (bytes(pack) > MAX_PACK_BYTES - MAX_PACKED_BYTES) {
-          addPack(open.remove(key));
-        }
-      } else {
+        continue;
+      }
+      boolean small =
+          packs && call.kind() == Kind.ALL_REDUCE && call.in().sizeInBytes() <= MAX_PACKED_BYTES;
+      if (!small || overlapsAny(call, open)) {
+        addPacks(open);
+      }
+      if (!small) {
         steps.add(runner -> runner.run(call));
+        continue;
+      }
+      PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
+      List<RecordedCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
+      pack.add(call);
+      if (bytes(pack) > MAX_PACK_BYTES - MAX_PACKED_BYTES) {
+        addPack(open.remove(key));
       }
     }
+    addPacks(open);
+  }
+
+  private void addPacks(Map<PackKey, List<RecordedCall>> open) {
     open.values().forEach(this::addPack);
+    open.clear();
+  }
+
+  /** Whether a call uses elements of a call that is to be packed, so that their order matters. */
+  private static boolean overlapsAny(RecordedCall call, Map<PackKey, List<RecordedCall>> open) {
+    AbstractDeviceBuffer buffer = (AbstractDeviceBuffer) call.in();
+    return open.values().stream()
+        .flatMap(List::stream)
+        .anyMatch(other -> buffer.overlaps((AbstractDeviceBuffer) other.in()));
   }
 
   private void add(DeviceBuffer buffer) {
     if (buffer != null) {
       buffers.add((AbstractDeviceBuffer) buffer);
     }
-  }
-
-  /** Whether two calls use the same elements, so that their order matters. */
-  private boolean anyOverlap() {
-    for (int i = 0; i < buffers.size(); i++) {
-      for (int j = 0; j < i; j++) {
-        if (buffers.get(i).overlaps(buffers.get(j))) {
-          return true;
-        }
-      }
-    }
-    return false;
   }
 
   private static long bytes(List<RecordedCall> pack) {

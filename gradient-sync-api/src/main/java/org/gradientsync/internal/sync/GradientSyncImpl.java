@@ -142,6 +142,10 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     if (!recorded.isEmpty()) {
       awaitTurn();
       synchronized (group) {
+        for (RecordedCall call : recorded) {
+          requireOwnIfAny(call.in());
+          requireOwnIfAny(call.out());
+        }
         groups.of(recorded).run(this);
       }
     }
@@ -184,9 +188,6 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   /** Exchanges the messages of a group. */
   @Override
   public void exchange(List<PeerMessage> messages) {
-    for (PeerMessage message : messages) {
-      requireOwn(message.buffer());
-    }
     reducer.exchange(messages);
   }
 
@@ -306,7 +307,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     synchronized (group) { // so that no other thread closes a buffer after the checks
       requireArguments(collective, in, out, op);
-      if (finite && op != null) {
+      if (finite && op != null && !device.streamOf(in).isCapturing()) {
         group.found(device.firstNotFinite(in));
       }
       if (in == null || out == null || device.streamOf(in) == device.streamOf(out)) {
@@ -326,12 +327,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
 
   private void requireArguments(
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    if (in != null) {
-      requireOwn(in);
-    }
-    if (out != null) {
-      requireOwn(out);
-    }
+    requireOwnIfAny(in);
+    requireOwnIfAny(out);
     if (op != null) {
       op.requireDefinedFor(in.type());
     }
@@ -548,13 +545,14 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     if (running != null) {
       running.close();
     }
+    closeParts(); // with no lock held, because it waits for the parts' running calls
     synchronized (group) {
       if (closed) {
         return;
       }
       closed = true;
       Resources.closeAll(
-          this::closeParts,
+          this::closeParts, // those that were made meanwhile
           groups,
           reducer, // which waits for the work enqueued on the device
           this::report,
@@ -700,6 +698,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   private void requireOpen() {
     if (closed) {
       throw new IllegalStateException("sync is closed: rank=" + rank());
+    }
+  }
+
+  private void requireOwnIfAny(DeviceBuffer buffer) {
+    if (buffer != null) {
+      requireOwn(buffer);
     }
   }
 

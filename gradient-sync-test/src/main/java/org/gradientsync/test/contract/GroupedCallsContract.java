@@ -306,6 +306,62 @@ public abstract class GroupedCallsContract {
             });
   }
 
+  /** One rank sends what it averages, and the root gathers in place: the ranks pack alike. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalRanks")
+  void buffersThatOneRankUsesTwiceDoNotMatter(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (DeviceBuffer a = sync.allocate(DataType.INT32, 2);
+                  DeviceBuffer b = sync.allocate(DataType.INT32, 3);
+                  DeviceBuffer c = sync.allocate(DataType.INT32, 2);
+                  DeviceBuffer all = sync.allocate(DataType.INT32, 2L * ranks)) {
+                a.copyFrom(new int[] {1, 2});
+                b.copyFrom(new int[] {3, 4, 5});
+                DeviceBuffer own = sync.rank() == 0 ? all.slice(0, 2) : c;
+                sync.grouped(
+                    () -> {
+                      sync.allReduce(a, ReduceOp.SUM);
+                      sync.allReduce(b, ReduceOp.SUM);
+                      sync.gather(own, all, 0);
+                      if (sync.rank() == 0) {
+                        sync.send(a, 1);
+                      } else if (sync.rank() == 1) {
+                        sync.receive(c, 0);
+                      }
+                    });
+                int[] values = new int[2];
+                (sync.rank() == 1 ? c : a).copyTo(values);
+                assertArrayEquals(new int[] {ranks, 2 * ranks}, values);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void buffersThatAreClosedInAGroupAreRefused(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DeviceBuffer a = sync.allocate(DataType.INT32, 2);
+              DeviceBuffer b = sync.allocate(DataType.INT32, 3);
+              assertThrows(
+                  IllegalStateException.class,
+                  () ->
+                      sync.grouped(
+                          () -> {
+                            sync.allReduce(a, ReduceOp.SUM);
+                            sync.allReduce(b, ReduceOp.SUM);
+                            b.close();
+                          }));
+              sync.allReduce(a, ReduceOp.SUM);
+              a.close();
+            });
+  }
+
   @ParameterizedTest
   @MethodSource("sizes")
   void whatCannotBeGroupedIsRefused(int ranks) {

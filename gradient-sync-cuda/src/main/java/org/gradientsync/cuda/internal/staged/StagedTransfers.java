@@ -32,6 +32,8 @@ import org.gradientsync.spi.Resources;
 final class StagedTransfers implements AutoCloseable {
   private static final int STAGING_BYTES = 4 << 20; // for the input, and again for the output
 
+  private static final long PART_BYTES = 256 << 20; // divides the segments of host buffers
+
   private final RankGroup group;
   private final Gpu gpu;
   private final HostDevice host;
@@ -128,14 +130,29 @@ final class StagedTransfers implements AutoCloseable {
         wholes.put(message.sends(), message.buffer(), null, message.peer(), copy);
       }
       if (message.sends()) {
-        ((CudaBuffer) message.buffer()).copyToUnseen(copy.hostMemory());
+        copy(message.buffer(), copy, true);
       }
       onHost.add(new PeerMessage(copy, message.peer(), message.sends()));
     }
     inner.exchange(onHost);
     for (int i = 0; i < onHost.size(); i++) {
       if (!messages.get(i).sends()) {
-        ((CudaBuffer) messages.get(i).buffer()).copyFromUnseen(onHost.get(i).buffer().hostMemory());
+        copy(messages.get(i).buffer(), onHost.get(i).buffer(), false);
+      }
+    }
+  }
+
+  /** Copies a whole buffer, in parts that lie in one segment of the host's memory. */
+  private static void copy(DeviceBuffer device, DeviceBuffer host, boolean toHost) {
+    long part = PART_BYTES / device.type().sizeInBytes();
+    for (long first = 0; first < device.count(); first += part) {
+      long count = Math.min(part, device.count() - first);
+      CudaBuffer from = (CudaBuffer) device.slice(first, count);
+      ByteBuffer memory = host.slice(first, count).hostMemory();
+      if (toHost) {
+        from.copyToUnseen(memory);
+      } else {
+        from.copyFromUnseen(memory);
       }
     }
   }
