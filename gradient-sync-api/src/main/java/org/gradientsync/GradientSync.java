@@ -544,6 +544,10 @@ public abstract class GradientSync implements AutoCloseable {
      * host next waits for the results, which contain the values that are not finite. {@code
      * docs/performance.md} lists the costs.
      *
+     * <p>{@link GradientSync#reduceScatter} and {@link GradientSync#reduce} check in the same way
+     * as reducers that block the host, with every reducer, and so wait for the device and the other
+     * ranks. Captured into a graph, they do not check.
+     *
      * @param required true to check
      * @return this builder
      */
