@@ -165,7 +165,7 @@ final class AllReducePlan implements AutoCloseable {
         }
       }
       if (!sentInline) {
-        start(scatterSends[chunk]);
+        RunMessages.start(scatterSends[chunk]);
       }
       if (chunk > 0) {
         reduceAndReturn(chunk - 1, op, sentInline);
@@ -175,8 +175,8 @@ final class AllReducePlan implements AutoCloseable {
       reduceAndReturn(chunks - 1, op, sentInline);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
-      await(gatherReceives[chunk]);
-      await(gatherSends[chunk]);
+      RunMessages.await(group, gatherReceives[chunk]);
+      RunMessages.await(group, gatherSends[chunk]);
     }
   }
 
@@ -204,10 +204,10 @@ final class AllReducePlan implements AutoCloseable {
       device.await(sources[rank]);
     }
     if (!sentInline) {
-      await(scatterSends[chunk]); // before the results overwrite their memory
+      RunMessages.await(group, scatterSends[chunk]); // before the results overwrite their memory
     }
-    start(gatherReceives[chunk]);
-    start(gatherSends[chunk]);
+    RunMessages.start(gatherReceives[chunk]);
+    RunMessages.start(gatherSends[chunk]);
   }
 
   private DeviceBuffer inlinePayloadOf(int peer) {
@@ -218,22 +218,6 @@ final class AllReducePlan implements AutoCloseable {
       inlineContributions[peer] = ((HostDevice) device).wrap(same.type(), memory);
     }
     return inlineContributions[peer];
-  }
-
-  private static void start(Message[] messages) {
-    for (Message message : messages) {
-      if (message != null) {
-        message.start();
-      }
-    }
-  }
-
-  private void await(Message[] messages) {
-    for (int peer = 0; peer < messages.length; peer++) {
-      if (messages[peer] != null) {
-        group.await(messages[peer], peer);
-      }
-    }
   }
 
   @Override

@@ -122,8 +122,8 @@ final class ReduceScatterPlan implements AutoCloseable {
       device.await(out);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
-      start(receives[chunk]);
-      start(sends[chunk]);
+      RunMessages.start(receives[chunk]);
+      RunMessages.start(sends[chunk]);
       if (chunk > 0) {
         reduce(chunk - 1, op);
       }
@@ -132,37 +132,21 @@ final class ReduceScatterPlan implements AutoCloseable {
       reduce(chunks - 1, op);
     }
     for (int chunk = Math.max(0, chunks - DEPTH); chunk < chunks; chunk++) {
-      await(results[chunk]);
+      RunMessages.await(group, results[chunk]);
     }
   }
 
   private void reduce(int chunk, ReduceOp op) {
-    await(receives[chunk]);
-    await(sends[chunk]); // the root's elements, before results overwrite them
+    RunMessages.await(group, receives[chunk]);
+    RunMessages.await(group, sends[chunk]); // the root's elements, before results overwrite them
     if (chunk >= DEPTH) {
-      await(results[chunk - DEPTH]); // which used this slot
+      RunMessages.await(group, results[chunk - DEPTH]); // which used this slot
     }
     if (contributions[chunk] != null) {
       device.reduce(contributions[chunk], targets[chunk], op);
       device.await(targets[chunk]);
     }
-    start(results[chunk]);
-  }
-
-  private static void start(Message[] messages) {
-    for (Message message : messages) {
-      if (message != null) {
-        message.start();
-      }
-    }
-  }
-
-  private void await(Message[] messages) {
-    for (int peer = 0; peer < messages.length; peer++) {
-      if (messages[peer] != null) {
-        group.await(messages[peer], peer);
-      }
-    }
+    RunMessages.start(results[chunk]);
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.gradientsync.internal.collectives;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -38,6 +39,24 @@ final class RunMessages {
     return view != null
         ? message
         : new BouncedMessage(message, (AbstractDeviceBuffer) run, memory, sends);
+  }
+
+  /** Starts the messages to or from all ranks; null where there is none. */
+  static void start(Message[] messages) {
+    for (Message message : messages) {
+      if (message != null) {
+        message.start();
+      }
+    }
+  }
+
+  /** Waits for the messages to or from all ranks; null where there is none. */
+  static void await(ProcessGroup group, Message[] messages) {
+    for (int peer = 0; peer < messages.length; peer++) {
+      if (messages[peer] != null) {
+        group.await(messages[peer], peer);
+      }
+    }
   }
 
   private static final class BouncedMessage implements Message {

@@ -158,30 +158,14 @@ final class TransferPlan implements AutoCloseable {
 
   /** Starts the messages of a piece. */
   void start(int piece) {
-    start(receives.get(piece));
-    start(sends.get(piece));
+    RunMessages.start(receives.get(piece));
+    RunMessages.start(sends.get(piece));
   }
 
   /** Waits for the messages of a piece. */
   void await(int piece) {
-    await(receives.get(piece));
-    await(sends.get(piece));
-  }
-
-  private static void start(Message[] messages) {
-    for (Message message : messages) {
-      if (message != null) {
-        message.start();
-      }
-    }
-  }
-
-  private void await(Message[] messages) {
-    for (int peer = 0; peer < messages.length; peer++) {
-      if (messages[peer] != null) {
-        group.await(messages[peer], peer);
-      }
-    }
+    RunMessages.await(group, receives.get(piece));
+    RunMessages.await(group, sends.get(piece));
   }
 
   @Override
