@@ -33,10 +33,11 @@ public interface BackendDevice extends Device, AutoCloseable {
   void copy(DeviceBuffer source, DeviceBuffer target);
 
   /**
-   * Copies several buffers, as {@link #copy} does. All targets belong to one stream.
+   * Copies several buffers, as {@link #copy} does, in any order or all at once. All targets belong
+   * to one stream.
    *
    * @param sources buffers of this device
-   * @param targets one for each source
+   * @param targets one for each source, none of which overlaps another buffer of this call
    */
   default void copyAll(DeviceBuffer[] sources, DeviceBuffer[] targets) {
     for (int i = 0; i < sources.length; i++) {

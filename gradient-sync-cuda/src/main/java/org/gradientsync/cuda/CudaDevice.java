@@ -9,6 +9,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.cuda.internal.driver.CopyKernel;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.FiniteCheck;
@@ -249,6 +250,23 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public void copyAll(DeviceBuffer[] sources, DeviceBuffer[] targets) {
+    if (sources.length == 0) {
+      return;
+    }
+    CopyKernel kernel = gpu.copyKernel();
+    gpu.makeCurrent();
+    synchronized (kernel) {
+      kernel.begin(((CudaBuffer) targets[0]).stream().driver().handle());
+      for (int i = 0; i < sources.length; i++) {
+        CudaBuffer to = (CudaBuffer) targets[i];
+        kernel.copy(((CudaBuffer) sources[i]).address(), to.address(), to.sizeInBytes());
+      }
+      kernel.end();
+    }
+  }
+
+  @Override
   public void convert(DeviceBuffer source, DeviceBuffer target) {
     AbstractDeviceBuffer.requireConvertible(source, target);
     if (target.count() > 0) {
@@ -342,7 +360,7 @@ public final class CudaDevice implements BackendDevice {
         gpu::makeCurrent,
         stream::await,
         staging,
-        gpu::unloadReduceKernel,
+        gpu::unloadKernels,
         finite,
         gpu::markClosed,
         gpu.memory()::freeBuffers,

@@ -16,6 +16,7 @@ public final class Gpu {
   private final GpuWaits waits;
   private final Object loading = new Object();
   private volatile ReduceKernel reduceKernel;
+  private volatile CopyKernel copyKernel;
   private volatile boolean warmsUpStreams;
   private volatile boolean closed;
 
@@ -88,6 +89,27 @@ public final class Gpu {
     }
   }
 
+  /** The kernel that copies many buffers. The first call loads it, also in a capture. */
+  public CopyKernel copyKernel() {
+    CopyKernel loaded = copyKernel;
+    if (loaded != null) {
+      return loaded;
+    }
+    synchronized (loading) {
+      if (copyKernel == null) {
+        requireOpen();
+        makeCurrent();
+        int mode = api.captureMode(CudaApi.ANY_CALL);
+        try {
+          copyKernel = new CopyKernel(api, ordinal);
+        } finally {
+          api.captureMode(mode);
+        }
+      }
+      return copyKernel;
+    }
+  }
+
   /**
    * Runs a kernel on each stream that is created from now on, before it is used. For ranks that
    * share this GPU: where two threads use new streams at the same time, the driver can make the
@@ -102,11 +124,8 @@ public final class Gpu {
     return warmsUpStreams;
   }
 
-  public void unloadReduceKernel() {
-    ReduceKernel loaded = reduceKernel;
-    if (loaded != null) {
-      loaded.close();
-    }
+  public void unloadKernels() {
+    Resources.closeAll(reduceKernel, copyKernel);
   }
 
   /** Makes a captured graph executable. Destroys the captured graph even if that fails. */

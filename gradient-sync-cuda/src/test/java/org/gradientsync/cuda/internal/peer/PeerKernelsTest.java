@@ -23,6 +23,7 @@ class PeerKernelsTest {
     Map<String, TreeSet<String>> used = new TreeMap<>();
     used.put("peer_depart", new TreeSet<>(List.of("depart")));
     used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
+    used.put("copy_many", new TreeSet<>(List.of("copy_many")));
     used.put("message", new TreeSet<>(List.of("message_send", "message_receive")));
     used.put("pull_copy", new TreeSet<>(List.of("pull_copy")));
     TreeSet<String> reduce = new TreeSet<>();
