@@ -283,9 +283,8 @@ public abstract class GradientSync implements AutoCloseable {
    * it returns: first the collectives, in the order in which they were made, then all messages at
    * the same time. So the ranks may send and receive in any order without waiting in a circle, and
    * all-reduces of small buffers (up to 64 KiB) of the same type and operation cost one call
-   * together, unless each is only one kernel anyway ({@code peer}). Results are in the buffers when
-   * this method has returned, in the order of their streams; {@code calls} must not read or write
-   * them after the call that uses them.
+   * together. Results are in the buffers when this method has returned, in the order of their
+   * streams; {@code calls} must not read or write them after the call that uses them.
    *
    * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
    * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A
@@ -295,10 +294,11 @@ public abstract class GradientSync implements AutoCloseable {
    * same names, on streams and parts of buffers that are alike. Messages between two ranks in one
    * direction match in the order in which they were made. Keep the buffers, and repeat the same
    * calls, to prepare them only once; a sync keeps 16 groups, each with a copy of the buffers that
-   * it packs.
+   * it packs. Before a group is captured into a graph, make it once outside.
    *
    * @param calls makes the calls
-   * @throws IllegalStateException if this sync is closed
+   * @throws IllegalStateException if this sync is closed, or if a stream is being captured and the
+   *     same group was not made before
    * @throws MismatchedCallException if the ranks' collectives differ, after those before have taken
    *     effect; or, on both of its ranks, if type or count of a message differ, after all other
    *     messages have taken effect

@@ -117,10 +117,12 @@ class EveryCudaCallFailsTest {
         EveryCudaCallFailsTest::observed);
     on("host-staged alone", 1, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
     on("host-staged", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::reduces);
+    on("host-staged groups", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::groups);
     on("host-staged buckets", 2, "host-staged", Set.of(), EveryCudaCallFailsTest::buckets);
     Set<String> peer = Set.of("PeerMemory.offer", "PeerMemory.map", "DeferredFrees.free");
     on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
+    on("peer groups", 2, "peer", peer, EveryCudaCallFailsTest::groups);
     on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
     on("peer graphs", 2, "peer", peer, EveryCudaCallFailsTest::replays);
     SCENARIOS.put(
@@ -292,6 +294,22 @@ class EveryCudaCallFailsTest {
       together(sync, () -> sync.average(large));
       together(sync, () -> sync.average(large));
       large.copyTo(values);
+    }
+  }
+
+  private static void groups(GradientSync sync) {
+    try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 10);
+        DeviceBuffer b = sync.allocate(DataType.FLOAT32, 11)) {
+      Runnable calls =
+          () ->
+              sync.grouped(
+                  () -> {
+                    sync.average(a);
+                    sync.average(b);
+                  });
+      together(sync, calls);
+      together(sync, calls);
+      b.copyTo(new float[11]);
     }
   }
 

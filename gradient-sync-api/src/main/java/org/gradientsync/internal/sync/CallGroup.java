@@ -12,6 +12,7 @@ import org.gradientsync.internal.sync.RecordedCall.Kind;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -31,7 +32,9 @@ final class CallGroup implements AutoCloseable {
   private final List<PeerMessage> messages = new ArrayList<>();
   private final List<AbstractDeviceBuffer> buffers = new ArrayList<>();
   private final BackendDevice device;
+  private final RankGroup ranks;
   private Runnable forget; // or null
+  private boolean captured;
 
   /** How a group's steps are run. */
   interface Runner {
@@ -46,6 +49,11 @@ final class CallGroup implements AutoCloseable {
   private interface Step extends AutoCloseable {
     void run(Runner runner);
 
+    /** Whether a graph that is being captured will use this step's own memory. */
+    default boolean isCapturing() {
+      return false;
+    }
+
     @Override
     default void close() {}
   }
@@ -53,11 +61,12 @@ final class CallGroup implements AutoCloseable {
   /** What packed calls have in common. */
   private record PackKey(DataType type, ReduceOp op, Stream stream) {}
 
-  CallGroup(List<RecordedCall> calls, BackendDevice device, boolean packs) {
+  CallGroup(List<RecordedCall> calls, BackendDevice device, RankGroup ranks) {
     this.calls = List.copyOf(calls);
     this.device = device;
+    this.ranks = ranks;
     try {
-      prepare(packs);
+      prepare(ranks.size() > 1);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -126,7 +135,20 @@ final class CallGroup implements AutoCloseable {
       RecordedCall call = pack.get(0);
       steps.add(runner -> runner.run(call));
     } else {
+      requireNoCapture(pack.get(0).in());
       steps.add(new Pack(pack, device));
+    }
+  }
+
+  /** Throws during capture: neither the memory of a pack nor its first call can be captured. */
+  private void requireNoCapture(DeviceBuffer buffer) {
+    if (device.streamOf(buffer).isCapturing()) {
+      throw new IllegalStateException(
+          "the stream is being captured: buffer="
+              + buffer
+              + ", rank="
+              + ranks.rank()
+              + "; make the same group once before");
     }
   }
 
@@ -151,11 +173,17 @@ final class CallGroup implements AutoCloseable {
 
   void run(Runner runner) {
     for (Step step : steps) {
+      captured |= step.isCapturing();
       step.run(runner);
     }
     if (!messages.isEmpty()) {
       runner.exchange(messages);
     }
+  }
+
+  /** Whether a graph may use this group's own memory. */
+  boolean isCaptured() {
+    return captured;
   }
 
   @Override
@@ -213,6 +241,11 @@ final class CallGroup implements AutoCloseable {
         first += part.count();
       }
       return "";
+    }
+
+    @Override
+    public boolean isCapturing() {
+      return device.streamOf(packed).isCapturing();
     }
 
     @Override

@@ -15,6 +15,7 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
 import org.gradientsync.Event;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
@@ -82,8 +83,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
     observer = new Observer(device, reducer.name());
-    // A call that only enqueues one kernel costs less than the copies into a pack and back.
-    groups = new CallGroups(group, device, reducer.blocksHost());
+    groups = new CallGroups(group, device);
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
   }
@@ -146,7 +146,11 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
           requireOwnIfAny(call.in());
           requireOwnIfAny(call.out());
         }
-        groups.of(recorded).run(this);
+        try {
+          groups.of(recorded).run(this);
+        } catch (DeviceException e) { // the other ranks would wait for what was not enqueued
+          throw group.lost("the call failed in the middle: " + e, e);
+        }
       }
     }
   }
