@@ -10,11 +10,14 @@ import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs the programs under mpirun through their launch scripts, from another folder. */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class MpirunIT {
   private static final String PASS_ALL = "[PASS] Gradient averaging is correct on all ranks.";
 

@@ -8,8 +8,11 @@ import java.util.Map;
 import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Runs the contract tests in the ranks of real mpirun jobs, and reports each test here. */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class ContractsIT {
   /** Runs one number of ranks instead of all, for a second run of the same tests. */
   private static final String CHOSEN = System.getenv("CONTRACT_RANKS");

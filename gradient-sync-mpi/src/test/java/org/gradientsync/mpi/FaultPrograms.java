@@ -22,7 +22,7 @@ final class FaultPrograms {
       default -> throw new IllegalArgumentException(args[0]);
     }
     System.out.println("process=" + ProcessHandle.current().pid() + ".");
-    GradientSync.Builder builder = GradientSync.builder().timeout(Duration.ofSeconds(2));
+    GradientSync.Builder builder = GradientSync.builder().timeout(Duration.ofSeconds(6));
     try (GradientSync sync = faults.install(builder).create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 100_000)) {
       for (int call = 1; call <= CALLS; call++) {

@@ -4,41 +4,34 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
-import java.io.File;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
 /** Tests fault injection in ranks that are processes, and that it leaves nothing behind. */
 class FaultsIT {
   private static final int RANKS = 2;
-  private static final Pattern PROCESS = Pattern.compile("process=(\\d+)\\.");
 
   private static Mpirun.Result run(String fault) throws Exception {
     Mpirun.Result job = Mpirun.run(RANKS, List.of(), FaultPrograms.class, fault);
-    int processes = 0;
-    for (Matcher m = PROCESS.matcher(job.output()); m.find(); processes++) {
+    for (long id : SharedFiles.processes(job, RANKS)) {
       // mpirun may not yet have reaped the process.
-      Optional<ProcessHandle> process = ProcessHandle.of(Long.parseLong(m.group(1)));
+      Optional<ProcessHandle> process = ProcessHandle.of(id);
       if (process.isPresent()) {
         process.get().onExit().get(1, TimeUnit.MINUTES);
       }
     }
-    assertEquals(RANKS, processes, job.output());
     return job;
   }
 
-  private static List<File> leftInSharedMemory() {
-    File[] left =
-        new File("/dev/shm")
-            .listFiles(
-                f ->
-                    f.getName().startsWith("gradient-sync-")
-                        && ProcessHandle.of(Long.parseLong(f.getName().split("-")[3])).isEmpty());
-    return left == null ? List.of() : List.of(left);
+  /** Checks that a second job leaves no file of its own, nor of the first. */
+  private static void requireNothingLeftAfterAnother(Mpirun.Result first) throws Exception {
+    Mpirun.Result second = run("late");
+    assertEquals(0, second.exitCode(), second.output());
+    for (Mpirun.Result job : List.of(first, second)) {
+      assertEquals(List.of(), SharedFiles.leftBy(SharedFiles.processes(job, RANKS)));
+    }
   }
 
   @Test
@@ -48,8 +41,7 @@ class FaultsIT {
     job.expect("signal 9"); // how mpirun reports kill -9
     assertFalse(job.output().contains("reached"), job.output());
     // The next process deletes what a killed one left in shared memory.
-    assertEquals(0, run("late").exitCode());
-    assertEquals(List.of(), leftInSharedMemory());
+    requireNothingLeftAfterAnother(job);
   }
 
   @Test
@@ -58,8 +50,7 @@ class FaultsIT {
     assertNotEquals(0, job.exitCode());
     job.expect("dropped by 1").expect("rank 1 (host=").expect(") did not join in time");
     assertFalse(job.output().contains("dropped by 0"), job.output());
-    assertEquals(0, run("late").exitCode());
-    assertEquals(List.of(), leftInSharedMemory());
+    requireNothingLeftAfterAnother(job);
   }
 
   @Test

@@ -122,8 +122,9 @@ final class Mpirun {
   private static List<String> java(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(jvmOptions(options));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    command.addAll(jvmOptions(options)); // these may have another class path, which then counts
+    command.add(main.getName());
     command.addAll(List.of(arguments));
     return command;
   }

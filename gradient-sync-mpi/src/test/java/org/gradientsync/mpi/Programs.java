@@ -27,7 +27,7 @@ final class Programs {
       case "kill" -> killOne();
       case "never" -> neverCreate();
       case "caught" -> catchTheLoss();
-      case "stay" -> stay(Duration.ofSeconds(3), 240_000);
+      case "stay" -> stay(Duration.ofSeconds(6), 240_000);
       case "stay-a-while" -> stay(Duration.ofMinutes(4), 10_000);
       case "attach" -> attach();
       case "unavailable" -> unavailable();
@@ -66,6 +66,7 @@ final class Programs {
   private static void leaveWithoutClosing() {
     GradientSync sync = GradientSync.create();
     sync.average(sync.allocate(DataType.FLOAT32, 1000));
+    System.out.println("process=" + ProcessHandle.current().pid() + ".");
     System.out.println("left " + sync.rank());
   }
 
@@ -162,6 +163,7 @@ final class Programs {
   }
 
   private static void killOne() {
+    System.out.println("process=" + ProcessHandle.current().pid() + ".");
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1_000_000)) {
       for (int i = 0; ; i++) {
@@ -179,7 +181,7 @@ final class Programs {
       UsersMpi.start();
       Thread.sleep(30_000);
     } else {
-      GradientSync.builder().timeout(Duration.ofSeconds(1)).create();
+      GradientSync.builder().timeout(Duration.ofSeconds(5)).create();
     }
   }
 

@@ -8,11 +8,14 @@ import java.util.Map;
 import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
  * Makes random calls for some time in the ranks of real mpirun jobs. {@code -Dsoak.seconds=3600}
  * runs each reducer for an hour, {@code -Dsoak.seed=...} repeats a run.
  */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class SoakIT {
   static final int SECONDS = 6;
 

@@ -11,8 +11,11 @@ import org.gradientsync.examples.Run;
 import org.gradientsync.examples.Script;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** The program through its launch script, alone and under mpirun. */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class DjlTrainingIT {
   private static final String PASS = "[PASS] All ranks have identical weights.";
 
