@@ -1,10 +1,7 @@
 package org.gradientsync.examples;
 
-import java.io.IOException;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import picocli.CommandLine.Command;
@@ -31,16 +28,6 @@ import picocli.CommandLine.Option;
       ""
     })
 public class AllReducePerf extends PerfProgram {
-  /** The reducers that only enqueue. The others wait on the host, and a graph cannot hold that. */
-  private static final Set<String> CAPTURABLE = Set.of("peer");
-
-  @Option(
-      names = "--graph",
-      description =
-          "Capture ten calls into a CUDA graph and launch that; the time is that of one call."
-              + " For reducers on GPUs that never wait on the host: peer.")
-  private boolean asGraph;
-
   @Option(
       names = "--wire",
       paramLabel = "TYPE",
@@ -67,12 +54,6 @@ public class AllReducePerf extends PerfProgram {
   @Override
   void checkOptions() {
     super.checkOptions();
-    if (asGraph && onHost()) {
-      throw badUse("--graph needs GPUs and --device host refuses them");
-    }
-    if (asGraph && reducer != null && !reducer.equals(ALL) && !CAPTURABLE.contains(reducer)) {
-      throw badUse(cannotBeCaptured(reducer));
-    }
     if (wire != null && (type != DataType.FLOAT32 || wire.sizeInBytes() != Short.BYTES)) {
       throw badUse(
           "--wire takes BFLOAT16 or FLOAT16, for FLOAT32 gradients: --wire "
@@ -80,18 +61,6 @@ public class AllReducePerf extends PerfProgram {
               + ", --type "
               + type);
     }
-  }
-
-  @Override
-  String refusal(String name) {
-    return asGraph && !CAPTURABLE.contains(name) ? cannotBeCaptured(name) : null;
-  }
-
-  private static String cannotBeCaptured(String name) {
-    return "reducer cannot be captured into a CUDA graph, because it waits on the host: reducer="
-        + name
-        + ", capturable="
-        + String.join(", ", CAPTURABLE);
   }
 
   @Override
@@ -120,23 +89,18 @@ public class AllReducePerf extends PerfProgram {
   }
 
   @Override
-  int inGraph() {
-    return asGraph ? PerfCase.IN_GRAPH : 0;
+  String title() {
+    return type + " " + op;
   }
 
   @Override
-  void draw(Path file, String ranks, List<PerfResult> results) throws IOException {
-    PerfPlot.write(
-        file,
-        type + " " + op + ", " + ranks,
-        results,
-        result -> result.reducer() + ", " + result.placement());
+  String line(PerfResult result, boolean several) {
+    return result.reducer() + ", " + result.placement();
   }
 
   @Override
   Map<String, Object> about(GradientSync sync) {
     Map<String, Object> about = super.about(sync);
-    about.put("graph", asGraph);
     about.put("wire", wire == null ? type.name() : wire.name());
     about.put("beside", beside);
     return about;

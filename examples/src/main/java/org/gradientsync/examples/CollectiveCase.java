@@ -16,11 +16,13 @@ class CollectiveCase extends TimedCase {
   private final DeviceBuffer smaller; // may be a part of the larger one
   private final DeviceBuffer in;
   private final DeviceBuffer out;
+  private final boolean inPlace;
 
   /**
    * Creates a case.
    *
    * @param count the elements of a part, as {@link PerfCollective#count} gives it
+   * @param asGraph whether to capture several into a CUDA graph
    */
   CollectiveCase(
       GradientSync sync,
@@ -28,8 +30,10 @@ class CollectiveCase extends TimedCase {
       DataType type,
       ReduceOp op,
       long count,
-      boolean inPlace) {
-    super(sync);
+      boolean inPlace,
+      boolean asGraph) {
+    super(sync, asGraph);
+    this.inPlace = inPlace;
     this.collective = collective;
     this.op = op;
     this.count = count;
@@ -43,12 +47,12 @@ class CollectiveCase extends TimedCase {
             : inputParts == outputParts ? larger : larger.slice(sync.rank() * count, count);
     in = inputParts > outputParts ? larger : smaller;
     out = inputParts > outputParts ? smaller : larger;
-    use(PerfClock.of(out));
+    measureOn(out);
     refill();
   }
 
   @Override
-  void call() {
+  void enqueue() {
     switch (collective) {
       case ALL_GATHER -> sync.allGather(in, out);
       case REDUCE_SCATTER -> sync.reduceScatter(in, out, op);
@@ -64,6 +68,14 @@ class CollectiveCase extends TimedCase {
       case SEND_RECEIVE -> passOn();
       case ALL_REDUCE -> throw new IllegalStateException("PerfCase measures it");
     }
+  }
+
+  /**
+   * One alone where a graph would reduce what it has reduced before, together with what it has not.
+   */
+  @Override
+  Runnable checkedCall() {
+    return inPlace && collective.reduces() ? this::enqueue : super.checkedCall();
   }
 
   private boolean isRoot() {
@@ -122,7 +134,6 @@ class CollectiveCase extends TimedCase {
 
   @Override
   public void close() {
-    await();
     super.close();
     if (smaller != larger) {
       smaller.close();

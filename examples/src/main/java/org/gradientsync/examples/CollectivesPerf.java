@@ -1,7 +1,5 @@
 package org.gradientsync.examples;
 
-import java.io.IOException;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -78,8 +76,8 @@ public class CollectivesPerf extends PerfProgram {
   @Override
   TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
     return collective == PerfCollective.ALL_REDUCE
-        ? new PerfCase(sync, type, op, null, count, inPlace, false, false)
-        : new CollectiveCase(sync, collective, type, op, count, inPlace);
+        ? new PerfCase(sync, type, op, null, count, inPlace, false, asGraph)
+        : new CollectiveCase(sync, collective, type, op, count, inPlace, asGraph);
   }
 
   @Override
@@ -88,16 +86,16 @@ public class CollectivesPerf extends PerfProgram {
     print(sync, "# Collective: %s", collective);
   }
 
-  /** Draws a line for each collective: in place where it can be. */
   @Override
-  void draw(Path file, String ranks, List<PerfResult> results) throws IOException {
-    boolean several = results.stream().map(PerfResult::reducer).distinct().count() > 1;
-    PerfPlot.write(
-        file,
-        type + ", " + ranks,
-        results.stream()
-            .filter(result -> result.inPlace() == result.collective().hasInPlace())
-            .toList(),
-        result -> result.collective() + (several ? ", " + result.reducer() : ""));
+  String title() {
+    return type.toString();
+  }
+
+  /** A line for each collective: in place where it can be. */
+  @Override
+  String line(PerfResult result, boolean several) {
+    return result.inPlace() != result.collective().hasInPlace()
+        ? null
+        : result.collective() + (several ? ", " + result.reducer() : "");
   }
 }

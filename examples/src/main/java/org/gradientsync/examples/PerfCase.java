@@ -5,16 +5,10 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
-import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaGraph;
-import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
 
-/** An all-reduce at one size: single reductions, or a CUDA graph of several. */
+/** An all-reduce at one size. */
 class PerfCase extends TimedCase {
-  /** The number of reductions in a graph. */
-  static final int IN_GRAPH = 10;
-
   private final ReduceOp op;
   private final PerfNumbers numbers;
   private final DeviceBuffer memory;
@@ -22,8 +16,6 @@ class PerfCase extends TimedCase {
   private final DeviceBuffer gradients;
   private final DeviceBuffer byTurns; // the same memory on the other stream, or null
   private final DeviceBuffer[] source; // as the device's reduce takes it; null if in place
-  private final boolean asGraph;
-  private CudaGraph graph;
   private boolean odd;
 
   /**
@@ -31,7 +23,7 @@ class PerfCase extends TimedCase {
    *
    * @param wire the type in which FLOAT32 elements travel, or null
    * @param beside whether to leave room for other work on a GPU
-   * @param asGraph whether {@link #capture} captures
+   * @param asGraph whether to capture several into a CUDA graph
    */
   PerfCase(
       GradientSync sync,
@@ -42,9 +34,8 @@ class PerfCase extends TimedCase {
       boolean inPlace,
       boolean beside,
       boolean asGraph) {
-    super(sync);
+    super(sync, asGraph);
     this.op = op;
-    this.asGraph = asGraph;
     numbers = new PerfNumbers(type, op, sync.size(), wire);
     BackendDevice device = (BackendDevice) sync.device();
     memory = sync.allocate(type, count);
@@ -56,12 +47,13 @@ class PerfCase extends TimedCase {
     gradients = beside ? device.on(streams[0], memory) : memory;
     byTurns = beside ? device.on(streams[1], memory) : null;
     source = inPlace ? null : new DeviceBuffer[] {sync.allocate(type, count)};
-    use(PerfClock.of(gradients));
+    measureOn(gradients);
     numbers.fill(inPlace ? gradients : source[0], sync.rank());
   }
 
   /** Reduces, after a copy unless it is in place. */
-  void reduce() {
+  @Override
+  void enqueue() {
     if (source != null) { // on any device, reducing a single buffer copies it
       ((BackendDevice) sync.device()).reduce(source, gradients, ReduceOp.SUM);
     }
@@ -71,7 +63,7 @@ class PerfCase extends TimedCase {
   /** As {@link #hostCall}: alternating between the streams if it overlaps in place. */
   @Override
   Runnable warmUpCall() {
-    return takesTurns() ? this::reduceByTurns : this::reduce;
+    return takesTurns() ? this::reduceByTurns : this::enqueue;
   }
 
   private boolean takesTurns() {
@@ -91,53 +83,13 @@ class PerfCase extends TimedCase {
     }
   }
 
-  /** From now on runs a graph in each call. The buffers must have been reduced before. */
-  @Override
-  void capture() {
-    if (!asGraph) {
-      return;
-    }
-    CudaStream stream = ((CudaBuffer) gradients).stream();
-    sync.barrier();
-    stream.beginCapture();
-    try {
-      for (int i = 0; i < IN_GRAPH; i++) {
-        reduce();
-      }
-    } catch (RuntimeException e) {
-      try {
-        stream.endCapture().close();
-      } catch (RuntimeException consequence) {
-        e.addSuppressed(consequence);
-      }
-      throw e;
-    }
-    graph = stream.endCapture();
-    call();
-    super.await();
-  }
-
-  @Override
-  void call() {
-    if (graph == null) {
-      reduce();
-    } else {
-      graph.launch(((CudaBuffer) gradients).stream());
-    }
-  }
-
-  @Override
-  int inOneCall() {
-    return graph == null ? 1 : IN_GRAPH;
-  }
-
   /**
    * Overlapping calls in place that are not in a graph alternate between two streams, as those of
    * gradient buckets do.
    */
   @Override
   Runnable hostCall() {
-    return takesTurns() && graph == null ? this::reduceByTurns : this::call;
+    return takesTurns() && !isGraph() ? this::reduceByTurns : this::call;
   }
 
   @Override
@@ -154,10 +106,6 @@ class PerfCase extends TimedCase {
 
   @Override
   public void close() {
-    super.await();
-    if (graph != null) {
-      graph.close();
-    }
     super.close();
     if (source != null) {
       source[0].close();

@@ -79,6 +79,11 @@ enum PerfCollective {
     return this != ALL_TO_ALL && this != SEND_RECEIVE;
   }
 
+  /** Returns whether the hosts of the ranks meet only once, so that a CUDA graph can hold it. */
+  boolean capturable() {
+    return this != SEND_RECEIVE;
+  }
+
   int fewestRanks() {
     return this == SEND_RECEIVE ? 2 : 1;
   }

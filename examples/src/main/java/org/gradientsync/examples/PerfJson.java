@@ -14,14 +14,18 @@ public final class PerfJson {
    * Returns one object.
    *
    * @param about the members that hold for all results
+   * @param rivals what others took, if it is known
    */
-  static String of(Map<String, Object> about, List<PerfResult> results) {
+  static String of(Map<String, Object> about, List<PerfResult> results, List<PerfResult> rivals) {
     Map<String, Object> all = new LinkedHashMap<>(about);
     List<Object> list = new ArrayList<>();
     for (PerfResult result : results) {
       list.add(members(result));
     }
     all.put("results", list);
+    if (!rivals.isEmpty()) {
+      all.put("rivals", rivals.stream().map(PerfJson::rivalMembers).toList());
+    }
     return of(all);
   }
 
@@ -35,6 +39,17 @@ public final class PerfJson {
     StringBuilder text = new StringBuilder();
     append(text, all);
     return text.append('\n').toString();
+  }
+
+  private static Map<String, Object> rivalMembers(PerfResult rival) {
+    Map<String, Object> members = new LinkedHashMap<>();
+    members.put("collective", rival.collective().toString());
+    members.put("name", rival.reducer());
+    members.put("bytes", rival.bytes());
+    members.put("microseconds", rival.microseconds());
+    members.put("algbw", rival.algorithmBandwidth());
+    members.put("busbw", rival.busBandwidth());
+    return members;
   }
 
   private static Map<String, Object> members(PerfResult result) {

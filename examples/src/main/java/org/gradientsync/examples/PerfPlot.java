@@ -5,11 +5,8 @@ import java.awt.Color;
 import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
@@ -25,31 +22,26 @@ final class PerfPlot {
   /**
    * Draws the results. There must be at least one.
    *
-   * @param line the name of the line to which a result belongs
+   * @param lines the results of each line by its name, in the order of the legend
    */
-  static void write(
-      Path file, String title, List<PerfResult> results, Function<PerfResult, String> line)
+  static void write(Path file, String title, Map<String, List<PerfResult>> lines)
       throws IOException {
-    Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, results, line));
+    Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, lines));
   }
 
   private static void paint(
-      Graphics2D graphics,
-      String title,
-      List<PerfResult> results,
-      Function<PerfResult, String> line) {
-    chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, results, line)
+      Graphics2D graphics, String title, Map<String, List<PerfResult>> lines) {
+    chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, lines)
         .paint(graphics, WIDTH, HEIGHT);
     graphics.translate(0, HEIGHT);
-    chart("", "time (us)", PerfResult::microseconds, results, line).paint(graphics, WIDTH, HEIGHT);
+    chart("", "time (us)", PerfResult::microseconds, lines).paint(graphics, WIDTH, HEIGHT);
   }
 
-  private static XYChart chart(
+  static XYChart chart(
       String title,
       String unit,
       ToDoubleFunction<PerfResult> value,
-      List<PerfResult> results,
-      Function<PerfResult, String> lineOf) {
+      Map<String, List<PerfResult>> lines) {
     XYChart chart =
         new XYChartBuilder()
             .width(WIDTH)
@@ -64,18 +56,19 @@ final class PerfPlot {
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setXAxisLogarithmic(true);
     chart.getStyler().setYAxisLogarithmic(true);
-    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
-    for (PerfResult result : results) {
-      if (value.applyAsDouble(result) > 0) { // a single rank has no bus bandwidth
-        lines.computeIfAbsent(lineOf.apply(result), key -> new ArrayList<>()).add(result);
-      }
-    }
     lines.forEach(
-        (name, line) ->
+        (name, results) -> {
+          List<PerfResult> drawn =
+              results.stream()
+                  .filter(result -> value.applyAsDouble(result) > 0) // one rank has no bandwidth
+                  .toList();
+          if (!drawn.isEmpty()) {
             chart.addSeries(
                 name,
-                line.stream().mapToDouble(PerfResult::bytes).toArray(),
-                line.stream().mapToDouble(value).toArray()));
+                drawn.stream().mapToDouble(PerfResult::bytes).toArray(),
+                drawn.stream().mapToDouble(value).toArray());
+          }
+        });
     return chart;
   }
 }

@@ -27,6 +27,9 @@ abstract class PerfProgram extends Example {
 
   private static final int ROUNDS = 5;
 
+  /** The reducers that only enqueue. The others wait on the host, and a graph cannot hold that. */
+  private static final Set<String> CAPTURABLE = Set.of("peer");
+
   /** Before the JIT compiler has optimized a reducer, small sizes measure the compiler. */
   static final int FIRST_CALLS = 5_000;
 
@@ -113,6 +116,13 @@ abstract class PerfProgram extends Example {
               + " objects. On a GPU that is the cost of enqueueing, if the reducer does not wait.")
   boolean hostCost;
 
+  @Option(
+      names = "--graph",
+      description =
+          "Capture ten calls into a CUDA graph and launch that; the time is that of one call."
+              + " For reducers on GPUs that never wait on the host: peer.")
+  boolean asGraph;
+
   @Option(names = "--json", paramLabel = "FILE", description = "Write all rounds there as JSON.")
   private Path json;
 
@@ -121,6 +131,15 @@ abstract class PerfProgram extends Example {
       paramLabel = "FILE.svg",
       description = "Draw busbw and time over size there.")
   private Path plot;
+
+  @Option(
+      names = "--rivals",
+      paramLabel = "FILE",
+      arity = "1..*",
+      description =
+          "Add what script/compare measured of others, in these files, to --json and --plot: what"
+              + " was measured with as many ranks.")
+  private List<Path> rivalFiles = List.of();
 
   /** Returns what to measure, in this order. */
   abstract List<PerfCollective> collectives();
@@ -133,12 +152,24 @@ abstract class PerfProgram extends Example {
   abstract TimedCase prepare(
       GradientSync sync, PerfCollective collective, long count, boolean inPlace);
 
-  /** Draws the results. */
-  abstract void draw(Path file, String ranks, List<PerfResult> results) throws IOException;
+  /** Returns the title of the plot, to which the ranks are added. */
+  abstract String title();
 
-  /** Returns why a reducer cannot be measured, or null. */
-  String refusal(String name) {
-    return null;
+  /**
+   * Chooses what is drawn.
+   *
+   * @param several whether the results are of several reducers
+   * @return the name of the line to which a result belongs, or null if it is not drawn
+   */
+  abstract String line(PerfResult result, boolean several);
+
+  private static String refusal(boolean asGraph, String name) {
+    return !asGraph || CAPTURABLE.contains(name)
+        ? null
+        : "reducer cannot be captured into a CUDA graph, because it waits on the host: reducer="
+            + name
+            + ", capturable="
+            + String.join(", ", CAPTURABLE);
   }
 
   @Override
@@ -159,13 +190,22 @@ abstract class PerfProgram extends Example {
         throw badUse(e.getMessage());
       }
     }
+    if (asGraph && onHost()) {
+      throw badUse("--graph needs GPUs and --device host refuses them");
+    }
+    if (reducer != null && !reducer.equals(ALL) && refusal(asGraph, reducer) != null) {
+      throw badUse(refusal(asGraph, reducer));
+    }
+    if (!rivalFiles.isEmpty() && json == null && plot == null) {
+      throw badUse("--rivals adds to --json or --plot, and neither is given");
+    }
     requireSvg("--plot", plot);
     requireDifferentFiles(json, plot);
   }
 
   @Override
   Set<String> ownOptions() {
-    return Set.of("--json", "--plot"); // only rank 0 writes them
+    return Set.of("--json", "--plot", "--rivals"); // only rank 0 writes and reads them
   }
 
   @Override
@@ -180,14 +220,18 @@ abstract class PerfProgram extends Example {
     if (!everywhere(sync, sync.rank() != 0 || canWrite(json) && canWrite(plot))) {
       return BAD_USE;
     }
+    List<PerfResult> rivals = new ArrayList<>();
+    if (!everywhere(sync, sync.rank() != 0 || readRivals(sync.size(), rivals))) {
+      return BAD_USE;
+    }
     printHeader(sync);
     List<PerfResult> results = new ArrayList<>();
     if (ALL.equals(reducer)) {
       for (String name : reducers()) {
         measureIfAvailable(sync, name, results);
       }
-    } else if (refusal(sync.reducer()) != null) {
-      complain(sync, refusal(sync.reducer()));
+    } else if (refusal(asGraph, sync.reducer()) != null) {
+      complain(sync, refusal(asGraph, sync.reducer()));
       return CANNOT_RUN;
     } else {
       measure(sync, results);
@@ -196,11 +240,27 @@ abstract class PerfProgram extends Example {
       complain(sync, "nothing could be measured");
       return CANNOT_RUN;
     }
-    if (!everywhere(sync, sync.rank() != 0 || write(sync, results))) {
+    if (!everywhere(sync, sync.rank() != 0 || write(sync, results, rivals))) {
       return CANNOT_RUN;
     }
     boolean wrong = results.stream().anyMatch(r -> r.wrong() != null && r.wrong() > 0);
     return wrong ? WRONG : RIGHT;
+  }
+
+  /** Adds those of the measured collectives. If a file cannot be read, prints why. */
+  private boolean readRivals(int ranks, List<PerfResult> rivals) {
+    for (Path file : rivalFiles) {
+      try {
+        Rivals.read(file).stream()
+            .filter(rival -> rival.ranks() == ranks)
+            .filter(rival -> collectives().contains(rival.collective()))
+            .forEach(rivals::add);
+      } catch (IOException e) {
+        printError("cannot read the rivals: file=%s, error=%s", file, reason(e));
+        return false;
+      }
+    }
+    return true;
   }
 
   private static List<String> reducers() {
@@ -211,7 +271,7 @@ abstract class PerfProgram extends Example {
   }
 
   private void measureIfAvailable(GradientSync sync, String name, List<PerfResult> results) {
-    String refusal = refusal(name);
+    String refusal = refusal(asGraph, name);
     if (refusal != null) {
       skip(sync, refusal);
       return;
@@ -239,6 +299,8 @@ abstract class PerfProgram extends Example {
     for (PerfCollective collective : collectives()) {
       if (sync.size() < collective.fewestRanks()) {
         skip(sync, collective + " takes " + collective.fewestRanks() + " ranks or more");
+      } else if (asGraph && !collective.capturable()) {
+        skip(sync, collective + " cannot be captured into a CUDA graph: its hosts meet");
       } else {
         measure(sync, collective, results);
       }
@@ -326,11 +388,6 @@ abstract class PerfProgram extends Example {
     return bytes <= 1 << 20 ? 200 : bytes <= 64 << 20 ? 40 : 10;
   }
 
-  /** Returns the number of collectives in a CUDA graph, or 0 if there is none. */
-  int inGraph() {
-    return 0;
-  }
-
   private void printHeader(GradientSync sync) {
     print(
         sync,
@@ -346,7 +403,7 @@ abstract class PerfProgram extends Example {
         iterations == null ? "by size" : iterations,
         ROUNDS,
         check ? 1 : 0,
-        inGraph());
+        asGraph ? TimedCase.IN_GRAPH : 0);
     print(sync, "#");
     print(sync, "# Using devices");
     String place =
@@ -378,18 +435,39 @@ abstract class PerfProgram extends Example {
     }
   }
 
-  private boolean write(GradientSync sync, List<PerfResult> results) {
+  private boolean write(GradientSync sync, List<PerfResult> results, List<PerfResult> rivals) {
     return write(
         "the results: " + names(json, plot),
         plot,
         () -> {
           if (json != null) {
-            NewFile.write(json, PerfJson.of(about(sync), results));
+            NewFile.write(json, PerfJson.of(about(sync), results, rivals));
           }
           if (plot != null) {
-            draw(plot, sync.size() + " ranks, " + sync.device().name(), results);
+            String title = title() + ", " + sync.size() + " ranks, " + sync.device().name();
+            PerfPlot.write(plot, title, lines(results, rivals));
           }
         });
+  }
+
+  /** Returns the results by the line of the plot to which they belong, in order. */
+  Map<String, List<PerfResult>> lines(List<PerfResult> results, List<PerfResult> rivals) {
+    boolean several =
+        Stream.concat(results.stream(), rivals.stream()).map(PerfResult::reducer).distinct().count()
+            > 1;
+    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
+    for (PerfResult result : results) {
+      String line = line(result, several);
+      if (line != null) {
+        lines.computeIfAbsent(line, key -> new ArrayList<>()).add(result);
+      }
+    }
+    boolean collectives = rivals.stream().map(PerfResult::collective).distinct().count() > 1;
+    for (PerfResult rival : rivals) {
+      String line = (collectives ? rival.collective() + ", " : "") + rival.reducer();
+      lines.computeIfAbsent(line, key -> new ArrayList<>()).add(rival);
+    }
+    return lines;
   }
 
   /** Returns what holds for all results. */
@@ -403,6 +481,7 @@ abstract class PerfProgram extends Example {
     about.put("java", System.getProperty("java.version"));
     about.put("type", type.name());
     about.put("op", op.name());
+    about.put("graph", asGraph);
     return about;
   }
 }

@@ -2,27 +2,60 @@ package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaGraph;
+import org.gradientsync.cuda.CudaStream;
 
-/** A collective at one size, as {@link PerfProgram} measures it. All methods are collective. */
+/**
+ * A collective at one size, as {@link PerfProgram} measures it: single ones, or a CUDA graph of
+ * several. All methods are collective.
+ */
 abstract class TimedCase implements AutoCloseable {
   private static final int HOST_CALLS = 100; // few enough to fit into a GPU's queue
 
+  /** The number of collectives in a graph. */
+  static final int IN_GRAPH = 10;
+
   final GradientSync sync;
+  private final boolean asGraph;
   private PerfClock clock;
+  private CudaStream stream; // that of the graph
+  private CudaGraph graph;
 
-  TimedCase(GradientSync sync) {
+  /**
+   * Creates a case.
+   *
+   * @param asGraph whether {@link #capture} captures
+   */
+  TimedCase(GradientSync sync, boolean asGraph) {
     this.sync = sync;
+    this.asGraph = asGraph;
   }
 
-  /** Sets the clock, once there is a buffer. */
-  final void use(PerfClock newClock) {
-    clock = newClock;
+  /** Takes the time, and captures, where a buffer is. */
+  final void measureOn(DeviceBuffer buffer) {
+    clock = PerfClock.of(buffer);
+    stream = asGraph ? ((CudaBuffer) buffer).stream() : null;
   }
+
+  /** Enqueues one collective. */
+  abstract void enqueue();
 
   /** Makes one call: a collective, or a graph of several. */
-  abstract void call();
+  final void call() {
+    if (graph == null) {
+      enqueue();
+    } else {
+      graph.launch(stream);
+    }
+  }
+
+  final boolean isGraph() {
+    return graph != null;
+  }
 
   /** Writes new numbers, if the calls so far have changed what this rank gives. */
   abstract void refill();
@@ -31,17 +64,45 @@ abstract class TimedCase implements AutoCloseable {
   abstract long wrongHere();
 
   /** Returns the number of collectives in a call. */
-  int inOneCall() {
-    return 1;
+  final int inOneCall() {
+    return graph == null ? 1 : IN_GRAPH;
   }
 
-  /** From now on launches as few things as possible; by default there is nothing to save. */
-  void capture() {
-    // each call is launched by itself
+  /**
+   * From now on runs a graph in each call, if that was asked for. The collective must have been
+   * enqueued before.
+   */
+  final void capture() {
+    if (!asGraph) {
+      return;
+    }
+    sync.barrier();
+    stream.beginCapture();
+    try {
+      for (int i = 0; i < IN_GRAPH; i++) {
+        enqueue();
+      }
+    } catch (RuntimeException e) {
+      try {
+        stream.endCapture().close();
+      } catch (RuntimeException consequence) {
+        e.addSuppressed(consequence);
+      }
+      throw e;
+    }
+    graph = stream.endCapture();
+    sync.barrier(); // on a shared GPU, making the graph may wait for another rank's kernel
+    call();
+    clock.await();
   }
 
   /** Returns what to call in order to warm up. */
   Runnable warmUpCall() {
+    return this::call;
+  }
+
+  /** Returns what to call in order to check. */
+  Runnable checkedCall() {
     return this::call;
   }
 
@@ -100,7 +161,7 @@ abstract class TimedCase implements AutoCloseable {
   final long wrong() {
     clock.await();
     refill();
-    call();
+    checkedCall().run();
     long[] wrong = {wrongHere()};
     sync.communicator().allReduce(LongBuffer.wrap(wrong), ReduceOp.SUM);
     return wrong[0];
@@ -114,6 +175,10 @@ abstract class TimedCase implements AutoCloseable {
 
   @Override
   public void close() {
+    clock.await();
+    if (graph != null) {
+      graph.close();
+    }
     clock.close();
   }
 }

@@ -110,7 +110,7 @@ class AllReducePerfTest {
             return new PerfCase(
                 sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false, false) {
               @Override
-              void reduce() {
+              void enqueue() {
                 // every rank keeps its own numbers
               }
             };

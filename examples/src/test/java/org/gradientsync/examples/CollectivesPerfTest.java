@@ -1,12 +1,15 @@
 package org.gradientsync.examples;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Pattern;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
@@ -18,10 +21,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYSeries;
 
 /** Tests the measuring program of all collectives with ranks as threads. */
 class CollectivesPerfTest {
   private static final String NOT_MEASURED = "N/A";
+
+  private static final Path SAMPLE = Script.BIN.resolveSibling("compare").resolve("sample");
 
   @TempDir Path folder;
 
@@ -105,7 +112,8 @@ class CollectivesPerfTest {
 
   private static void requireRight(
       GradientSync sync, PerfCollective collective, DataType type, long count, boolean inPlace) {
-    try (TimedCase one = new CollectiveCase(sync, collective, type, ReduceOp.SUM, count, inPlace)) {
+    try (TimedCase one =
+        new CollectiveCase(sync, collective, type, ReduceOp.SUM, count, inPlace, false)) {
       one.warmUp(2);
       assertEquals(0, one.wrong(), () -> collective + ", " + type + ", in place: " + inPlace);
     }
@@ -131,9 +139,9 @@ class CollectivesPerfTest {
           @Override
           TimedCase prepare(GradientSync sync, PerfCollective one, long count, boolean inPlace) {
             return new CollectiveCase(
-                sync, one, DataType.FLOAT32, ReduceOp.AVERAGE, count, inPlace) {
+                sync, one, DataType.FLOAT32, ReduceOp.AVERAGE, count, inPlace, false) {
               @Override
-              void call() {
+              void enqueue() {
                 // every rank keeps what it has
               }
             };
@@ -196,6 +204,95 @@ class CollectivesPerfTest {
     for (PerfCollective collective : PerfCollective.values()) {
       assertTrue(text.contains("{\"collective\": \"" + collective + "\", \"reducer\": \"local\""));
     }
+  }
+
+  @Test
+  void rivalsAreWrittenAndDrawn() throws IOException {
+    Path plot = folder.resolve("one.svg");
+    Path json = folder.resolve("one.json");
+    Run.of(
+            new CollectivesPerf(),
+            "--local=2",
+            "-e=1K",
+            "-n=2",
+            "-c=all-gather",
+            "--plot=" + plot,
+            "--json=" + json,
+            "--rivals",
+            SAMPLE.resolve("2-ranks-all-gather-rivals.json").toString(),
+            SAMPLE.resolve("2-ranks-rivals.json").toString(), // of all-reduces
+            SAMPLE.resolve("4-ranks-rivals.json").toString())
+        .exits(0);
+    String text = Files.readString(json);
+    Json.assertJson(text);
+    String rivals = text.substring(text.indexOf("\"rivals\": ["));
+    assertEquals(3, rivals.split("\\{\"collective\": \"all-gather\", \"name\": ", -1).length - 1);
+    assertTrue(rivals.contains("\"name\": \"nccl-symm\", \"bytes\": 1024, \"microseconds\": 8.0"));
+    assertTrue(rivals.contains("\"algbw\": 0.128, \"busbw\": 0.064}"), rivals);
+    assertTrue(Files.readString(plot).contains("<svg "));
+  }
+
+  @Test
+  void eachRivalIsALine() throws IOException {
+    PerfResult own =
+        new PerfResult(
+            PerfCollective.ALL_GATHER, "peer", true, 1024, 128, 2, List.of(6.0), null, null);
+    List<PerfResult> rivals = Rivals.read(SAMPLE.resolve("2-ranks-all-gather-rivals.json"));
+    Map<String, List<PerfResult>> lines = new CollectivesPerf().lines(List.of(own), rivals);
+    assertEquals(List.of("all-gather, peer", "nccl", "nccl-symm"), List.copyOf(lines.keySet()));
+    assertEquals(2, lines.get("nccl").size());
+    XYChart chart = PerfPlot.chart("title", "time (us)", PerfResult::microseconds, lines);
+    assertEquals(
+        List.copyOf(lines.keySet()),
+        chart.getSeriesCollection().stream().map(XYSeries::getName).toList());
+    assertArrayEquals(new double[] {10, 20}, chart.getSeries("nccl").getYData());
+    assertEquals(
+        List.of("peer, in-place", "nccl", "nccl-symm"),
+        List.copyOf(new AllReducePerf().lines(List.of(own), rivals).keySet()));
+    List<PerfResult> both = new ArrayList<>(rivals);
+    both.addAll(Rivals.read(SAMPLE.resolve("2-ranks-rivals.json")));
+    assertTrue(new CollectivesPerf().lines(List.of(own), both).containsKey("all-reduce, one-shot"));
+    assertEquals(
+        List.of("all-gather"), names(new CollectivesPerf().lines(List.of(own), List.of())));
+  }
+
+  private static List<String> names(Map<String, List<PerfResult>> lines) {
+    return List.copyOf(lines.keySet());
+  }
+
+  @Test
+  void rivalsThatCannotBeReadAreBadUse() throws IOException {
+    Path file = folder.resolve("rivals.json");
+    String[] command = {"--local=2", "-e=1K", "--json=" + folder.resolve("x"), "--rivals=" + file};
+    Run.of(new CollectivesPerf(), command)
+        .exits(2)
+        .complainsInOneLine("cannot read the rivals: file=" + file + ", error=there is no such");
+    for (String[] one :
+        new String[][] {
+          {"{", "it is not JSON: character=1"},
+          {"[]", "an object is expected"},
+          {"{}", "not a positive number: ranks=null"},
+          {"{\"ranks\": 2}", "it has no list of results"},
+          {"{\"ranks\": 2, \"results\": [{}]}", "a result has no name"},
+          {"{\"collective\": \"gather\"}", "no such collective: collective=gather"},
+          {"{\"ranks\": 2, \"results\": [{\"name\": \"a\", \"bytes\": 0}]}", "number: bytes=0.0"}
+        }) {
+      Files.writeString(file, one[0]);
+      Run.of(new CollectivesPerf(), command).exits(2).complainsInOneLine(one[1]);
+    }
+    Run.of(new CollectivesPerf(), "--local=2", "-e=1K", "--rivals=" + file)
+        .exits(2)
+        .complainsInOneLine("--rivals adds to --json or --plot, and neither is given");
+  }
+
+  @Test
+  void onlyReducersThatDoNotWaitAreCaptured() {
+    Run.of(new CollectivesPerf(), "--local=2", "--graph", "--reducer=local")
+        .exits(2)
+        .complainsInOneLine("reducer cannot be captured into a CUDA graph");
+    Run.of(new CollectivesPerf(), "--local=2", "--graph", "--device=host")
+        .exits(2)
+        .complainsInOneLine("--graph needs GPUs and --device host refuses them.");
   }
 
   @Test
