@@ -1,24 +1,32 @@
 #!/usr/bin/env python3
-"""Puts the figures of allreduce.py and of allreduce-perf side by side: a table for each number of ranks.
+"""Puts the figures of collectives.py and of allreduce-perf or collectives-perf side by side: a table for each number of
+ranks.
 
-  python3 table.py [--reducer peer] FILE...
+  python3 table.py [--collective all-reduce] [--reducer peer] FILE...
 
 The files are what the two programs wrote with --json, in any order; one that is missing leaves its columns empty.
-Times are microseconds for one all-reduce; ratio is this library's time divided by the best rival's, so below 1 it is
-faster; busbw, in GB/s, is this library's bytes / time * 2 (n - 1) / n for n ranks. Needs nothing but Python.
+Times are microseconds for one collective; ratio is this library's time divided by the best rival's, so below 1 it is
+faster; busbw, in GB/s, is this library's bytes / time * 2 (n - 1) / n for n ranks, without the 2 for all-gather and
+reduce-scatter, whose bytes are those of the larger buffer. Needs nothing but Python.
 """
 import argparse
 import json
 import sys
 
-RIVALS = ("nccl", "nccl-symm", "one-shot", "two-shot")
+RIVALS = {
+    "all-reduce": ("nccl", "nccl-symm", "one-shot", "two-shot"),
+    "all-gather": ("nccl", "nccl-symm"),
+    "reduce-scatter": ("nccl", "nccl-symm"),
+}
 NONE = "-"
 
 
 class Figures:
     """What was measured with one number of ranks."""
 
-    def __init__(self):
+    def __init__(self, ranks, collective):
+        self.ranks, self.collective = ranks, collective
+        self.names = RIVALS[collective]
         self.rivals = {}  # (name, bytes) -> microseconds
         self.own = {}  # bytes -> microseconds
         self.wrong = set()  # bytes at which this library's result was wrong
@@ -29,11 +37,15 @@ class Figures:
         return sorted({size for _, size in self.rivals} | set(self.own))
 
     def best(self, size):
-        times = [(self.rivals[name, size], name) for name in RIVALS if (name, size) in self.rivals]
+        times = [(self.rivals[name, size], name) for name in self.names if (name, size) in self.rivals]
         return min(times, default=None)
 
+    def busbw(self, size):
+        crossings = 2 if self.collective == "all-reduce" else 1
+        return size / self.own[size] / 1e3 * crossings * (self.ranks - 1) / self.ranks
 
-def read(paths, reducer):
+
+def read(paths, collective, reducer):
     """Figures by number of ranks."""
     by_ranks = {}
     for path in paths:
@@ -43,14 +55,31 @@ def read(paths, reducer):
         except (OSError, ValueError) as error:
             print(f"table.py: left out: file={path}, {error}", file=sys.stderr)
             continue
-        figures = by_ranks.setdefault(document["ranks"], Figures())
+        if not has(document, collective):
+            continue
+        figures = by_ranks.setdefault(document["ranks"], Figures(document["ranks"], collective))
         add(figures, document, reducer)
     return by_ranks
 
 
+def is_of_rivals(document):
+    return "torch" in document
+
+
+def is_of(members, collective):
+    """Files from before there was a choice are of all-reduces."""
+    return members.get("collective", "all-reduce") == collective
+
+
+def has(document, collective):
+    if is_of_rivals(document):
+        return is_of(document, collective)
+    return any(is_of(result, collective) for result in document["results"])
+
+
 def add(figures, document, reducer):
     launched = "replayed from CUDA graphs" if document.get("graph") else "each launched"
-    if document["program"] == "allreduce.py":
+    if is_of_rivals(document):
         figures.rival_notes.append(
             f"rivals: PyTorch {document['torch']}, NCCL {document['nccl']}, {document['device']}, {launched}"
         )
@@ -61,7 +90,8 @@ def add(figures, document, reducer):
         return
     figures.own_notes.append(f"gradient-sync: reducer {reducer}, {document.get('device')}, {launched}")
     for result in document["results"]:
-        if result["reducer"] == reducer and result.get("placement", "in-place") == "in-place":
+        in_place = result.get("placement", "in-place") == "in-place"
+        if is_of(result, figures.collective) and result["reducer"] == reducer and in_place:
             figures.own[result["bytes"]] = result["microseconds"]
             if result.get("wrong"):
                 figures.wrong.add(result["bytes"])
@@ -75,9 +105,9 @@ def human(size):
     return f"{size} GB"
 
 
-def row(figures, ranks, size):
+def row(figures, size):
     cells = [human(size)]
-    for name in RIVALS:
+    for name in figures.names:
         time = figures.rivals.get((name, size))
         cells.append(NONE if time is None else f"{time:.1f}")
     best, own = figures.best(size), figures.own.get(size)
@@ -86,16 +116,16 @@ def row(figures, ranks, size):
         return cells + ["wrong result", NONE, NONE]
     cells.append(NONE if own is None else f"{own:.1f}")
     cells.append(NONE if own is None or best is None else f"{own / best[0]:.2f}")
-    cells.append(NONE if own is None else f"{size / own / 1e3 * 2 * (ranks - 1) / ranks:.1f}")
+    cells.append(NONE if own is None else f"{figures.busbw(size):.1f}")
     return cells
 
 
-def table(figures, ranks, reducer):
-    head = ["bytes", *RIVALS, "best rival", f"gradient-sync {reducer}", "ratio (ours / best)", "busbw"]
-    rows = [head, *(row(figures, ranks, size) for size in figures.sizes())]
+def table(figures, reducer):
+    head = ["bytes", *figures.names, "best rival", f"gradient-sync {reducer}", "ratio (ours / best)", "busbw"]
+    rows = [head, *(row(figures, size) for size in figures.sizes())]
     widths = [max(len(line[i]) for line in rows) for i in range(len(head))]
     rows.insert(1, ["-" * width for width in widths])
-    lines = [f"## {ranks} ranks", ""]
+    lines = [f"## {figures.ranks} ranks" + (f", {figures.collective}" * (figures.collective != "all-reduce")), ""]
     for line in rows:
         lines.append("| " + " | ".join(cell.rjust(width) for cell, width in zip(line, widths)) + " |")
     return lines + [""] + figures.rival_notes + figures.own_notes
@@ -103,11 +133,12 @@ def table(figures, ranks, reducer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--collective", choices=RIVALS, default="all-reduce", help="all-reduce if not given")
     parser.add_argument("--reducer", default="peer", help="whose figures are compared, peer if not given")
     parser.add_argument("files", nargs="+", metavar="FILE")
     options = parser.parse_args()
-    by_ranks = read(options.files, options.reducer)
-    tables = ["\n".join(table(by_ranks[ranks], ranks, options.reducer)) for ranks in sorted(by_ranks)]
+    by_ranks = read(options.files, options.collective, options.reducer)
+    tables = ["\n".join(table(by_ranks[ranks], options.reducer)) for ranks in sorted(by_ranks)]
     print("\n\n".join(tables) if tables else "nothing was measured")
 
 

@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -32,6 +34,47 @@ class CompareIT {
             .exits(0);
     assertEquals(Files.readString(SAMPLE.resolve("expected.txt")), run.out());
     assertEquals("", run.err());
+  }
+
+  @Test
+  void allGatherHasItsOwnTable() throws Exception {
+    List<String> command = new ArrayList<>(List.of(table(), "--collective=all-gather"));
+    for (String file :
+        List.of(
+            "2-ranks-all-gather-rivals.json",
+            "2-ranks-all-gather-gradient-sync.json",
+            "2-ranks-rivals.json",
+            "2-ranks-gradient-sync.json")) { // the last two are of all-reduces
+      command.add(SAMPLE.resolve(file).toString());
+    }
+    Run run = Script.alone(python()).run(folder, command.toArray(String[]::new)).exits(0);
+    assertEquals(Files.readString(SAMPLE.resolve("expected-all-gather.txt")), run.out());
+    assertEquals("", run.err());
+  }
+
+  @Test
+  void reduceScatterIsReadFromTheSameFile() throws Exception {
+    Script.alone(python())
+        .run(
+            folder,
+            table(),
+            "--collective=reduce-scatter",
+            SAMPLE.resolve("2-ranks-all-gather-rivals.json").toString(),
+            SAMPLE.resolve("2-ranks-all-gather-gradient-sync.json").toString())
+        .exits(0)
+        .prints("## 2 ranks, reduce-scatter")
+        .printsLike("\\| +1 KB \\|( +- \\|){3} +7\\.0 \\| +- \\| +0\\.1 \\|");
+  }
+
+  @Test
+  void withoutPyTorchTheRivalsSayWhy() throws Exception {
+    Files.writeString(folder.resolve("torch.py"), "raise ImportError('invented')\n");
+    Script.alone(python())
+        .set("PYTHONPATH", folder.toString())
+        .set("PYTHONDONTWRITEBYTECODE", "1")
+        .run(folder, COMPARE.resolve("collectives.py").toString(), "--ranks=2", "--json=no.json")
+        .exits(3)
+        .complainsInOneLine("collectives.py: PyTorch cannot be imported: invented");
   }
 
   @Test
@@ -76,8 +119,14 @@ class CompareIT {
         .run(folder, "--ranks", "two")
         .exits(2)
         .complainsInOneLine("compare: --ranks takes numbers like 2,4: --ranks two");
+    Script.alone(script)
+        .set("PATH", tools.toString())
+        .run(folder, "--collective", "broadcast")
+        .exits(2)
+        .complainsInOneLine("or reduce-scatter: --collective broadcast");
     Run help = Script.alone(script).set("PATH", tools.toString()).run(folder, "--help").exits(0);
     assertTrue(help.out().contains("--max-bytes"), help::toString);
+    assertTrue(help.out().contains("--collective"), help::toString);
   }
 
   private static String table() {

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Times the fastest all-reduces that Python has on one node, for script/compare to put beside this library's.
+"""Times the fastest collectives that Python has on one node, for script/compare to put beside this library's.
 
-  python3 allreduce.py --ranks 4 --json FILE [--max-bytes 1G] [--rounds 5] [--plain]
+  python3 collectives.py --ranks 4 --json FILE [--collective all-reduce] [--max-bytes 1G] [--rounds 5] [--plain]
 
-Float32 from 1 KB on, each size four times the one before. One process for each GPU. A figure is the time of one
-all-reduce in microseconds on rank 0's GPU, the median of the rounds:
+COLLECTIVE is all-reduce, all-gather or reduce-scatter. Float32 from 1 KB on, each size four times the one before; of
+the last two the size is that of the larger buffer. One process for each GPU. A figure is the time of one collective in
+microseconds on rank 0's GPU, the median of the rounds:
 
-  nccl       torch.distributed with NCCL, ReduceOp.AVG, in place
+  nccl       torch.distributed with NCCL (all_reduce, all_gather_into_tensor, reduce_scatter_tensor), AVG, in place
   nccl-symm  the same, SUM, on memory registered as a symmetric window
-  one-shot   torch.ops.symm_mem.one_shot_all_reduce, into other memory; up to 16 MB
-  two-shot   torch.ops.symm_mem.two_shot_all_reduce_, in place
+  one-shot   torch.ops.symm_mem.one_shot_all_reduce, into other memory; up to 16 MB; all-reduce only
+  two-shot   torch.ops.symm_mem.two_shot_all_reduce_, in place; all-reduce only
 
 They are replayed from CUDA graphs of ten; with --plain each one is launched. What this PyTorch does not have is left
 out, and the file says why. Exit code 3: there is no PyTorch, or there are not enough GPUs.
@@ -17,6 +18,7 @@ out, and the file says why. Exit code 3: there is no PyTorch, or there are not e
 import argparse
 import datetime
 import json
+import math
 import os
 import socket
 import statistics
@@ -33,7 +35,7 @@ try:
     import torch.distributed as dist
     import torch.multiprocessing as mp
 except ImportError as error:
-    print(f"allreduce.py: PyTorch cannot be imported: {error}", file=sys.stderr)
+    print(f"collectives.py: PyTorch cannot be imported: {error}", file=sys.stderr)
     sys.exit(3)
 
 PER_GRAPH = 10
@@ -47,10 +49,12 @@ def byte_count(text):
     return int(text) if unit is None else int(text[:-1]) << unit
 
 
-def sizes(most):
+def sizes(most, collective, ranks):
+    """All-gather and reduce-scatter have equal parts, of whole 16 bytes if they can: as in nccl-tests."""
     size = 1 << 10
     while size <= most:
-        yield size
+        part = size // 4 // ranks
+        yield size if collective == "all-reduce" else (part & -4 or part or 1) * ranks * 4
         size *= 4
 
 
@@ -60,27 +64,68 @@ def batches(size):
 
 
 class Nccl:
-    """A rival: memory of ones, a call, and what the call must make of the ones."""
+    """A rival: memory, a call, and the first and the last element that the call must return."""
+
+    op = dist.ReduceOp.AVG
 
     def __init__(self, size, device):
         self.x = torch.ones(size // 4, device=device)
-        self.expected = 1
+        self.expected = (self.reduced(1, dist.get_world_size()),) * 2
+
+    def reduced(self, mean, ranks):
+        return mean if self.op == dist.ReduceOp.AVG else mean * ranks
 
     def call(self):
-        dist.all_reduce(self.x, op=dist.ReduceOp.AVG)
+        dist.all_reduce(self.x, op=self.op)
         return self.x
 
     def release(self):
         self.x = None
 
 
-class NcclSymmetric(Nccl):
+class InParts(Nccl):
+    """Each rank has a part of the memory, which is that of the other buffer."""
+
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        self.x.fill_(dist.get_rank() + 1)
+        self.part = self.x.view(dist.get_world_size(), -1)[dist.get_rank()]
+
+    def release(self):
+        self.x = self.part = None
+
+
+class AllGather(InParts):
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        self.expected = 1, dist.get_world_size()
+
+    def call(self):
+        dist.all_gather_into_tensor(self.x, self.part)
+        return self.x
+
+
+class ReduceScatter(InParts):
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        ranks = dist.get_world_size()
+        self.expected = (self.reduced((ranks + 1) / 2, ranks),) * 2
+
+    def call(self):
+        dist.reduce_scatter_tensor(self.part, self.x, op=self.op)
+        return self.part
+
+
+class Symmetric:
+    """What NCCL's rivals get that are on a symmetric window."""
+
+    op = dist.ReduceOp.SUM
+
     def __init__(self, size, device):
         self.backend = dist.group.WORLD._get_backend(device)
         self.pool = torch.cuda.MemPool(self.backend.mem_allocator)
         with torch.cuda.use_mem_pool(self.pool):
             super().__init__(size, device)
-        self.expected = dist.get_world_size()
         self.registered = False
         try:
             self.backend.register_mem_pool(self.pool, symm=True)
@@ -89,15 +134,23 @@ class NcclSymmetric(Nccl):
             if not self.registered:
                 self.release()
 
-    def call(self):
-        dist.all_reduce(self.x, op=dist.ReduceOp.SUM)
-        return self.x
-
     def release(self):
         if self.registered:
             self.backend.deregister_mem_pool(self.pool)
-        self.x = None  # before the pool that it lies in
+        super().release()  # before the pool that the memory lies in
         self.pool = None
+
+
+class NcclSymmetric(Symmetric, Nccl):
+    pass
+
+
+class SymmetricAllGather(Symmetric, AllGather):
+    pass
+
+
+class SymmetricReduceScatter(Symmetric, ReduceScatter):
+    pass
 
 
 class OneShot(Nccl):
@@ -108,7 +161,7 @@ class OneShot(Nccl):
         self.x = symm_mem.empty(size // 4, dtype=torch.float32, device=device)
         symm_mem.rendezvous(self.x, self.group)
         self.x.fill_(1)
-        self.expected = dist.get_world_size()
+        self.expected = (dist.get_world_size(),) * 2
 
     def call(self):
         return torch.ops.symm_mem.one_shot_all_reduce(self.x, "sum", self.group)
@@ -120,7 +173,11 @@ class TwoShot(OneShot):
         return self.x
 
 
-RIVALS = {"nccl": Nccl, "nccl-symm": NcclSymmetric, "one-shot": OneShot, "two-shot": TwoShot}
+RIVALS = {
+    "all-reduce": {"nccl": Nccl, "nccl-symm": NcclSymmetric, "one-shot": OneShot, "two-shot": TwoShot},
+    "all-gather": {"nccl": AllGather, "nccl-symm": SymmetricAllGather},
+    "reduce-scatter": {"nccl": ReduceScatter, "nccl-symm": SymmetricReduceScatter},
+}
 
 
 def meet():
@@ -130,12 +187,12 @@ def meet():
 
 
 def check(rival):
-    """One call on ones must give the average or the sum of ones; a fast wrong answer is no rival."""
+    """A fast wrong answer is no rival."""
     meet()
     result = rival.call()
     torch.cuda.synchronize()
     ends = result[0].item(), result[-1].item()
-    if ends != (rival.expected, rival.expected):
+    if not all(math.isclose(end, expected, rel_tol=1e-6) for end, expected in zip(ends, rival.expected)):
         raise RuntimeError(f"wrong result: is={ends}, expected={rival.expected}")
     meet()
     rival.x.fill_(0)  # sums that are summed up again would run into infinity
@@ -176,7 +233,7 @@ def time_rounds(call, size, options):
 
 
 def measure(name, size, device, options):
-    rival = RIVALS[name](size, device)
+    rival = RIVALS[options.collective][name](size, device)
     try:
         check(rival)
         rounds = time_rounds(rival.call, size, options)
@@ -220,8 +277,9 @@ def rank_main(rank, port, options):
     )
     agreement = Agreement(store, rank, ranks)
     document = {
-        "program": "allreduce.py",
+        "program": "collectives.py",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "collective": options.collective,
         "ranks": ranks,
         "device": torch.cuda.get_device_name(device),
         "graph": not options.plain,
@@ -230,8 +288,8 @@ def rank_main(rank, port, options):
         "unavailable": {},
         "results": [],
     }
-    for size in sizes(options.max_bytes):
-        for name in RIVALS:
+    for size in sizes(options.max_bytes, options.collective, ranks):
+        for name in RIVALS[options.collective]:
             if name in document["unavailable"] or name == "one-shot" and size > ONE_SHOT_LIMIT:
                 continue
             rounds, failure = [], ""
@@ -254,7 +312,8 @@ def rank_main(rank, port, options):
                 )
             if rank == 0:
                 figure = failure or f"{statistics.median(rounds):.1f} us"
-                print(f"allreduce.py: {name}, ranks={ranks}, bytes={size}: {figure}", file=sys.stderr, flush=True)
+                what = f"{options.collective} by {name}, ranks={ranks}, bytes={size}"
+                print(f"collectives.py: {what}: {figure}", file=sys.stderr, flush=True)
                 write(document, options.json)
     meet()
     dist.destroy_process_group()
@@ -270,6 +329,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, required=True, help="processes, each with a GPU of its own")
     parser.add_argument("--json", required=True, metavar="FILE", help="where the figures go")
+    parser.add_argument("--collective", choices=RIVALS, default="all-reduce", help="all-reduce if not given")
     parser.add_argument("--max-bytes", type=byte_count, default=1 << 30, help="the largest size, 1G if not given")
     parser.add_argument("--rounds", type=int, default=5, help="5 if not given")
     parser.add_argument("--plain", action="store_true", help="no CUDA graphs")
@@ -278,7 +338,7 @@ def main():
         parser.error("--ranks and --rounds must be 1 or more")
     gpus = torch.cuda.device_count()
     if gpus < options.ranks:
-        print(f"allreduce.py: not enough GPUs: ranks={options.ranks}, gpus={gpus}", file=sys.stderr)
+        print(f"collectives.py: not enough GPUs: ranks={options.ranks}, gpus={gpus}", file=sys.stderr)
         sys.exit(3)
     mp.spawn(rank_main, (free_port(), options), nprocs=options.ranks)
 
