@@ -58,15 +58,35 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * This rank's part of a bucket that was built with {@link Builder#sharded}: elements from {@code
    * rank * count} on of the bucket, which consists of {@code size * count} elements. Parameters lie
-   * in a bucket one after the other, so a shard may have parts of several, or none; elements
-   * between them are zero. Updates must therefore treat all elements alike.
+   * in a bucket one after the other, so a shard may have parts of several, or none. An update
+   * either treats all elements alike, or goes through the {@link #pieces}, for example to decay
+   * only some parameters. The elements between them are zero and mean nothing: it may change them
+   * or not.
    *
    * @param gradient this rank's gradients; averages after {@link #finish()}. Belongs to the compute
    *     stream. Do not close it
    * @param weight this rank's weights, as many, of the same type and in the same order. Belongs to
    *     the compute stream. Do not close it
+   * @param pieces the parts of parameters that the shard has, in the order of their elements, none
+   *     of them empty; each parameter at most once. The list cannot be changed
    */
-  public record Shard(DeviceBuffer gradient, DeviceBuffer weight) {}
+  public record Shard(DeviceBuffer gradient, DeviceBuffer weight, List<Piece> pieces) {
+    /** Copies the list of pieces. */
+    public Shard {
+      pieces = List.copyOf(pieces);
+    }
+  }
+
+  /**
+   * The part of a parameter that lies in a {@link Shard}: {@code shard.weight().slice(shardOffset,
+   * count)} are its weights.
+   *
+   * @param parameter the parameter's index in the list, from 0
+   * @param parameterOffset the parameter's first element that lies there, from 0
+   * @param shardOffset the shard's element where it lies, from 0
+   * @param count the number of elements, 1 or more
+   */
+  public record Piece(int parameter, long parameterOffset, long shardOffset, long count) {}
 
   /** Updates the weights of one shard. */
   @FunctionalInterface
@@ -395,7 +415,7 @@ public abstract class GradientBuckets implements AutoCloseable {
      * GradientBuckets#shards shards} only, 1/size of it, and updates their weights (ZeRO-1). Full
      * buckets are reduce-scattered during the backward pass instead of averaged, and the ranks
      * gather the weights after the update. That moves as much as averages do. The weights have the
-     * bits that they have without shards if the update treats all elements alike.
+     * bits that they have without shards if the update computes each element by itself.
      *
      * <p>The buckets then hold the weights, too, see {@link GradientBuckets#weight}, which takes as
      * much memory as the gradients. Buckets are padded to a multiple of size * 256 bytes. At most

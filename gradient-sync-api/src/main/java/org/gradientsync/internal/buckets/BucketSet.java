@@ -2,6 +2,7 @@ package org.gradientsync.internal.buckets;
 
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -43,7 +44,10 @@ public final class BucketSet implements AutoCloseable {
       for (int i = 0; i < buckets.length; i++) {
         Stream stream = streams.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
-        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, sharded));
+        long count = place.count / sync.size();
+        List<GradientBuckets.Piece> pieces =
+            sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
         name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {
