@@ -6,13 +6,16 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.internal.buckets.BucketSync;
+import org.gradientsync.internal.buckets.BucketsBuilder;
 import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -65,6 +68,61 @@ class GradientBucketsTest {
       }
       assertArrayEquals(new int[] {2, 1, 1, 0, 0}, bucketOf);
     }
+  }
+
+  /** The first step must not register or allocate what building could have. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void buildingPreparesTheCallsOfAStep(boolean sharded) {
+    LocalRanks.run(
+        2,
+        sync -> {
+          List<List<Object>> prepared = new ArrayList<>();
+          List<List<Object>> made = new ArrayList<>();
+          BucketSync seen = watched((BucketSync) sync, prepared, made);
+          BucketsBuilder builder = new BucketsBuilder(seen, MODEL).firstBucketBytes(1);
+          try (GradientBuckets buckets = (sharded ? builder.sharded() : builder).build()) {
+            assertEquals(List.of(), made);
+            int calls = prepared.size();
+            assertEquals((sharded ? 2 : 1) * buckets.bucketCount(), calls);
+            for (int step = 0; step < 2; step++) {
+              for (int i = MODEL.size() - 1; i >= 0; i--) {
+                buckets.ready(i);
+              }
+              if (sharded) {
+                buckets.finish((gradient, weight, shard) -> {});
+              } else {
+                buckets.finish();
+              }
+            }
+            assertEquals(calls, prepared.size());
+            assertEquals(2 * calls, made.size());
+            assertTrue(prepared.containsAll(made), () -> prepared + ", " + made);
+          }
+        });
+  }
+
+  /** Notes the calls' names and the buffers' identities. */
+  private static BucketSync watched(
+      BucketSync sync, List<List<Object>> prepared, List<List<Object>> made) {
+    Map<String, String> names =
+        Map.of(
+            "averageInOrder", "prepare",
+            "averageShardInOrder", "prepareShard",
+            "gatherInOrder", "prepareGather");
+    return (BucketSync)
+        Proxy.newProxyInstance(
+            BucketSync.class.getClassLoader(),
+            new Class<?>[] {BucketSync.class},
+            (proxy, method, arguments) -> {
+              String name = method.getName();
+              if (names.containsKey(name) || names.containsValue(name)) {
+                List<Object> call = new ArrayList<>(List.of(names.getOrDefault(name, name)));
+                call.addAll(List.of(arguments)); // buffers are equal only to themselves
+                (names.containsKey(name) ? made : prepared).add(call);
+              }
+              return method.invoke(sync, arguments);
+            });
   }
 
   @Test

@@ -80,6 +80,15 @@ public final class Bucket implements AutoCloseable {
     average = () -> average(sync, communication);
   }
 
+  /** Prepares the calls of a step. Collective. */
+  void prepare(BucketSync sync) {
+    if (shard == null) {
+      sync.prepare(averaged);
+    } else {
+      shard.prepare(sync, averaged);
+    }
+  }
+
   private void average(BucketSync sync, Stream communication) {
     communication.waitFor(ready);
     if (observation != null) {

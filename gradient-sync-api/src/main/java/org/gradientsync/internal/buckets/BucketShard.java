@@ -76,6 +76,12 @@ final class BucketShard implements AutoCloseable {
     gather = () -> gather(sync, communication);
   }
 
+  /** Prepares the calls of a step. Collective. */
+  void prepare(BucketSync sync, DeviceBuffer averaged) {
+    sync.prepareShard(averaged, reduced);
+    sync.prepareGather(updated, gathered);
+  }
+
   /** Averages the gradients; this rank gets its block of them. On the communication stream. */
   void reduce(BucketSync sync, DeviceBuffer averaged) {
     sync.averageShardInOrder(averaged, reduced);
