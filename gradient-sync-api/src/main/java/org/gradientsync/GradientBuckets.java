@@ -258,7 +258,10 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Whether all averages of the step are finite: neither NaN nor infinite. Waits for them. Call it
    * after {@link #finish()}; a {@link LossScaler} does. All ranks have the same averages and so the
    * same result, without communication. In sharded buckets each rank has its shards only, so the
-   * ranks exchange one number, and it is collective.
+   * ranks exchange one number, and it is collective. After {@link #clipByGlobalNorm} in the same
+   * step the norm tells, without communication and without another look at the averages, unless it
+   * is infinite and the model has FLOAT64 parameters, whose squares may be infinite. A second call
+   * in a step returns what the first one did.
    *
    * @return the same on all ranks
    * @throws IllegalStateException in the middle of a step, or within {@link #noSync}

@@ -2,6 +2,8 @@ package org.gradientsync.internal.buckets;
 
 import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
+import java.util.Arrays;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
@@ -13,24 +15,41 @@ final class AverageChecks {
   private final BucketSync sync;
   private final boolean sharded;
   private HostPieces pieces; // made with the first norm
+  private Boolean finite; // what a check of this step has found, the same on all ranks; or null
 
   AverageChecks(BucketSync sync, boolean sharded) {
     this.sync = sync;
     this.sharded = sharded;
   }
 
-  /** Whether all averages are finite. Collective if sharded. */
+  /** Forgets what was found, as the averages are new. */
+  void beginStep() {
+    finite = null;
+  }
+
+  /** Whether all averages are finite. Collective if sharded, unless the norm of the step tells. */
   boolean isFinite(BucketSet set) {
-    boolean finite = true;
-    for (int i = 0; i < set.buckets.length && finite; i++) {
-      Bucket bucket = set.buckets[i];
+    if (finite == null) {
+      finite = isFiniteEverywhere(isFiniteHere(set));
+    }
+    return finite;
+  }
+
+  private boolean isFiniteHere(BucketSet set) {
+    for (Bucket bucket : set.buckets) {
       DeviceBuffer own = sharded ? bucket.shard.own.gradient() : bucket.flat;
-      finite = sync.backend().firstNotFinite(own) < 0;
+      if (sync.backend().firstNotFinite(own) >= 0) {
+        return false;
+      }
     }
+    return true;
+  }
+
+  private boolean isFiniteEverywhere(boolean here) {
     if (!sharded) {
-      return finite;
+      return here;
     }
-    long[] found = {finite ? 0 : 1};
+    long[] found = {here ? 0 : 1};
     sync.awaitTurn();
     sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX);
     return found[0] == 0;
@@ -42,6 +61,11 @@ final class AverageChecks {
       pieces = new HostPieces();
     }
     double norm = Math.sqrt(sumOfSquares(set));
+    if (norm < Double.POSITIVE_INFINITY) {
+      finite = true;
+    } else if (Double.isNaN(norm) || !hasDoubles(set)) { // squares of floats are finite
+      finite = false;
+    }
     if (norm > max && norm < Double.POSITIVE_INFINITY) {
       double factor = max / norm;
       for (int i = 0; i < parts(set); i++) {
@@ -49,6 +73,10 @@ final class AverageChecks {
       }
     }
     return norm;
+  }
+
+  private static boolean hasDoubles(BucketSet set) {
+    return Arrays.stream(set.buckets).anyMatch(bucket -> bucket.flat.type() == DataType.FLOAT64);
   }
 
   private double sumOfSquares(BucketSet set) {

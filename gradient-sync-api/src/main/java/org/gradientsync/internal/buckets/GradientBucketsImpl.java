@@ -129,6 +129,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void beginStep() {
     readiness.beginStep();
+    checks.beginStep();
     started = 0;
     set.beginStep();
   }
