@@ -241,10 +241,10 @@ public abstract class GradientBuckets implements AutoCloseable {
    * bits. If it is more than the maximum, but finite, each gradient is multiplied by max / norm, in
    * double, and rounded to its type.
    *
-   * <p>Waits for the averages and computes on the host. On a GPU it copies the gradients to the
-   * host piece by piece, and back if it scales them, which takes much longer than their average.
-   * Another number of ranks, or sharding, may change the last bits of the norm. In sharded buckets
-   * each rank has its shards only, so it is collective.
+   * <p>Waits for the averages and computes on the device that has them. All ranks of a job get the
+   * same bits, whatever their GPUs; a job in host memory, another number of ranks, other buckets or
+   * sharding may change the last bits of the norm. In sharded buckets each rank has its shards
+   * only, so it is collective.
    *
    * @param max the largest norm, more than 0; infinity to get the norm only
    * @return the norm before scaling; NaN or infinity if it is not finite, and gradients are then

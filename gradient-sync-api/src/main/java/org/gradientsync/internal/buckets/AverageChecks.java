@@ -4,7 +4,6 @@ import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
 /**
@@ -14,7 +13,6 @@ import org.gradientsync.ReduceOp;
 final class AverageChecks {
   private final BucketSync sync;
   private final boolean sharded;
-  private HostPieces pieces; // made with the first norm
   private Boolean finite; // what a check of this step has found, the same on all ranks; or null
 
   AverageChecks(BucketSync sync, boolean sharded) {
@@ -36,9 +34,8 @@ final class AverageChecks {
   }
 
   private boolean isFiniteHere(BucketSet set) {
-    for (Bucket bucket : set.buckets) {
-      DeviceBuffer own = sharded ? bucket.shard.own.gradient() : bucket.flat;
-      if (sync.backend().firstNotFinite(own) >= 0) {
+    for (int i = 0; i < set.buckets.length; i++) {
+      if (sync.backend().firstNotFinite(set.averages(i)) >= 0) {
         return false;
       }
     }
@@ -57,9 +54,6 @@ final class AverageChecks {
 
   /** Scales the averages so that their norm is at most max, and returns the norm before. */
   double clip(BucketSet set, double max) {
-    if (pieces == null) {
-      pieces = new HostPieces();
-    }
     double norm = Math.sqrt(sumOfSquares(set));
     if (norm < Double.POSITIVE_INFINITY) {
       finite = true;
@@ -68,8 +62,8 @@ final class AverageChecks {
     }
     if (norm > max && norm < Double.POSITIVE_INFINITY) {
       double factor = max / norm;
-      for (int i = 0; i < parts(set); i++) {
-        pieces.multiply(part(set, i), factor);
+      for (int i = 0; i < set.buckets.length; i++) {
+        sync.backend().scale(set.averages(i), factor);
       }
     }
     return norm;
@@ -81,8 +75,8 @@ final class AverageChecks {
 
   private double sumOfSquares(BucketSet set) {
     double own = 0;
-    for (int i = 0; i < parts(set); i++) {
-      own += pieces.sumOfSquares(part(set, i));
+    for (int i = 0; i < set.buckets.length; i++) {
+      own += sync.backend().sumOfSquares(set.averages(i));
     }
     if (!sharded) {
       return own;
@@ -95,15 +89,5 @@ final class AverageChecks {
       sum += part;
     }
     return sum;
-  }
-
-  /** The gradients of this rank: its shards, or those of all parameters without the join flag. */
-  private static DeviceBuffer part(BucketSet set, int index) {
-    BucketShard shard = set.buckets[0].shard;
-    return shard == null ? set.gradient(index) : set.buckets[index].shard.own.gradient();
-  }
-
-  private static int parts(BucketSet set) {
-    return set.buckets[0].shard == null ? set.layout.bucketOf.length : set.buckets.length;
   }
 }

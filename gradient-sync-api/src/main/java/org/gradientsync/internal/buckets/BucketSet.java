@@ -19,6 +19,7 @@ public final class BucketSet implements AutoCloseable {
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
   private final DeviceBuffer[] weights; // or null
+  private final DeviceBuffer beforeFlag; // the first bucket without the flag; or null
   private final Resources resources = new Resources();
 
   /**
@@ -58,7 +59,9 @@ public final class BucketSet implements AutoCloseable {
       }
       if (layout.flagOffset < 0) {
         flag = null;
+        beforeFlag = null;
       } else {
+        beforeFlag = buckets[0].flat.slice(0, layout.flagOffset);
         DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
         flag = resources.add(new JoinFlag(sync.backend(), place, compute));
       }
@@ -91,6 +94,14 @@ public final class BucketSet implements AutoCloseable {
 
   private DeviceBuffer view(DeviceBuffer bucket, int parameter) {
     return bucket.slice(layout.offsetOf[parameter], parameters.get(parameter).count());
+  }
+
+  /** This rank's averages of a bucket: its shard, or all; zeros between parameters, and no flag. */
+  DeviceBuffer averages(int bucket) {
+    BucketShard shard = buckets[bucket].shard;
+    return shard != null
+        ? shard.own.gradient()
+        : bucket == 0 && beforeFlag != null ? beforeFlag : buckets[bucket].flat;
   }
 
   /** The view of a parameter's gradient: a new one if the caller has closed the last one. */
