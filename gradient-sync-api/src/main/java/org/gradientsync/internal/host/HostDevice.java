@@ -37,6 +37,7 @@ public final class HostDevice implements BackendDevice {
   private final int segmentBytes;
   private final ThreadLocal<HostArithmetic> arithmetic =
       ThreadLocal.withInitial(HostArithmetic::new);
+  private final ThreadLocal<HostPieces> pieces = ThreadLocal.withInitial(HostPieces::new);
   private volatile SharedFiles files;
   private volatile boolean warned;
   private volatile CallInterceptor interceptor; // or null
@@ -213,6 +214,16 @@ public final class HostDevice implements BackendDevice {
   @Override
   public long firstNotFinite(DeviceBuffer buffer) {
     return arithmetic.get().firstNotFinite((HostBuffer) buffer);
+  }
+
+  @Override
+  public double sumOfSquares(DeviceBuffer buffer) {
+    return pieces.get().sumOfSquares(buffer);
+  }
+
+  @Override
+  public void scale(DeviceBuffer buffer, double factor) {
+    pieces.get().multiply(buffer, factor);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package org.gradientsync.cuda.internal.peer;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -101,6 +102,45 @@ class PeerCollectivesTest {
                 rank.group().deviceCalls().current());
           }
           assertEquals(rank.rank() == 0 ? 10 : 2, graphs(rank));
+        });
+  }
+
+  @Test
+  void callsThatWereRegisteredDoNotMeet() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          for (int i = 0; i < 2; i++) { // the second time changes nothing
+            reducer.register(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
+            reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+          }
+          assertEquals(0, graphs(rank));
+          int plans = rank.gpu().holds().get("executable graph");
+          long met = rank.group().deviceCalls().met();
+          if (rank.rank() == 0) {
+            for (int i = 0; i < 4; i++) {
+              reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
+              reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+            }
+            assertEquals(met, rank.group().deviceCalls().met());
+            assertEquals(8, rank.group().deviceCalls().count());
+          }
+          assertEquals(rank.rank() == 0 ? 8 : 0, graphs(rank));
+          assertEquals(plans, rank.gpu().holds().get("executable graph"));
+        });
+  }
+
+  @Test
+  void oneRankHasNothingToRegister() {
+    run(
+        1,
+        (rank, reducer, all, part) -> {
+          float[] before = new float[10];
+          part.copyFrom(new float[10]);
+          reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+          part.copyTo(before);
+          assertArrayEquals(new float[10], before);
+          assertEquals(0, graphs(rank));
         });
   }
 
