@@ -29,10 +29,11 @@ import org.gradientsync.spi.Resources;
  */
 public final class TwoLevelReducer implements Reducer {
   /** Below this size, the messages that pass from node to node take longer than all at once. */
-  private static final int MIN_BYTES = 64 << 10;
+  static final int MIN_BYTES = 64 << 10;
 
-  private static final int MAX_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
-  private static final int MIN_CHUNK_BYTES = 16 << 10;
+  static final int MAX_CHUNK_BYTES =
+      32 << 10; // what MPI sends at once, without asking the receiver
+  private static final int MIN_CHUNK_BYTES = 4 << 10;
   private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
 
   private final String name;
@@ -44,6 +45,8 @@ public final class TwoLevelReducer implements Reducer {
   private final NodeBuffers buffers;
   private final MessageReducer messages;
   private final PlanCache<RunningSumPlan> plans;
+  private final int minBytes;
+  private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
   private long published; // chunks of each rank of this node
 
@@ -53,12 +56,16 @@ public final class TwoLevelReducer implements Reducer {
       NodesRendezvous rendezvous,
       HostDevice device,
       NodeLayout layout,
-      NodeMemory node) {
+      NodeMemory node,
+      int minBytes,
+      int chunkBytes) {
     this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
     this.layout = layout;
+    this.minBytes = minBytes;
+    this.chunkBytes = chunkBytes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     messages = new MessageReducer(name, group, device);
@@ -72,7 +79,7 @@ public final class TwoLevelReducer implements Reducer {
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    if (buffer.sizeInBytes() < MIN_BYTES) {
+    if (buffer.count() == 0 || buffer.sizeInBytes() < minBytes) {
       messages.allReduce(buffer, op);
       return;
     }
@@ -123,15 +130,14 @@ public final class TwoLevelReducer implements Reducer {
     int element = buffer.type().accumulator().sizeInBytes();
     long shard = (buffer.count() - 1) / layout.fewest() + 1;
     long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
-    return Math.max(MIN_CHUNK_BYTES, Math.min(MAX_CHUNK_BYTES, bytes)) / element;
+    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, bytes)) / element;
   }
 
   private DeviceBuffer scratch(HostBuffer buffer) {
     return scratch.computeIfAbsent(
         buffer.type().accumulator(),
         type ->
-            device.allocate(
-                type, (long) RunningSumPlan.SLOTS * MAX_CHUNK_BYTES / type.sizeInBytes()));
+            device.allocate(type, (long) RunningSumPlan.SLOTS * chunkBytes / type.sizeInBytes()));
   }
 
   @Override

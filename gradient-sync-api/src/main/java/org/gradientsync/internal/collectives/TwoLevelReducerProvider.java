@@ -52,6 +52,11 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
+    return create(context, TwoLevelReducer.MIN_BYTES, TwoLevelReducer.MAX_CHUNK_BYTES);
+  }
+
+  /** For tests, with other sizes. */
+  Reducer create(SyncContext context, int minBytes, int chunkBytes) {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
@@ -70,6 +75,7 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
             new SharedMemoryRendezvous(
                 memory, layout.localRank(), layout.ranksOf(layout.node()).size()));
     group.arrivals().useRendezvous(rendezvous);
-    return new TwoLevelReducer(name(), group, rendezvous, device, layout, memory);
+    return new TwoLevelReducer(
+        name(), group, rendezvous, device, layout, memory, minBytes, chunkBytes);
   }
 }
