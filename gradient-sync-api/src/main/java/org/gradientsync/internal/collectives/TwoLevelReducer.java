@@ -7,6 +7,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
@@ -31,9 +32,11 @@ public final class TwoLevelReducer implements Reducer {
   /** Below this size, the messages that pass from node to node take longer than all at once. */
   static final int MIN_BYTES = 64 << 10;
 
-  static final int MAX_CHUNK_BYTES =
-      32 << 10; // what MPI sends at once, without asking the receiver
+  /** What MPI sends at once, without asking the receiver. */
+  static final int MAX_CHUNK_BYTES = 32 << 10;
+
   private static final int MIN_CHUNK_BYTES = 4 << 10;
+  private static final int MAX_SCRATCH_BYTES = 4 << 20;
   private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
 
   private final String name;
@@ -45,6 +48,7 @@ public final class TwoLevelReducer implements Reducer {
   private final NodeBuffers buffers;
   private final MessageReducer messages;
   private final PlanCache<RunningSumPlan> plans;
+  private final SumOrder order;
   private final int minBytes;
   private final int chunkBytes;
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
@@ -57,6 +61,7 @@ public final class TwoLevelReducer implements Reducer {
       HostDevice device,
       NodeLayout layout,
       NodeMemory node,
+      SumOrder order,
       int minBytes,
       int chunkBytes) {
     this.name = name;
@@ -64,6 +69,7 @@ public final class TwoLevelReducer implements Reducer {
     this.rendezvous = rendezvous;
     this.device = device;
     this.layout = layout;
+    this.order = order;
     this.minBytes = minBytes;
     this.chunkBytes = chunkBytes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
@@ -119,7 +125,7 @@ public final class TwoLevelReducer implements Reducer {
           buffers.map(own, own.type(), own.count(), layout.ranksOf(layout.node()).size());
       plan =
           new RunningSumPlan(
-              group, device, layout, mates, rendezvous.node(), mapped, shards, scratch(own));
+              group, device, layout, order, mates, rendezvous.node(), mapped, shards, scratch(own));
       plans.put(own, plan);
     }
     return plan;
@@ -130,14 +136,22 @@ public final class TwoLevelReducer implements Reducer {
     int element = buffer.type().accumulator().sizeInBytes();
     long shard = (buffer.count() - 1) / layout.fewest() + 1;
     long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
-    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, bytes)) / element;
+    return Math.min(maxChunk(), Math.max(MIN_CHUNK_BYTES, bytes)) / element;
+  }
+
+  private long maxChunk() {
+    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / slots());
+    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
+  }
+
+  private int slots() {
+    return RunningSumPlan.slots(order, layout.nodes());
   }
 
   private DeviceBuffer scratch(HostBuffer buffer) {
     return scratch.computeIfAbsent(
         buffer.type().accumulator(),
-        type ->
-            device.allocate(type, (long) RunningSumPlan.SLOTS * chunkBytes / type.sizeInBytes()));
+        type -> device.allocate(type, slots() * maxChunk() / type.sizeInBytes()));
   }
 
   @Override

@@ -76,6 +76,6 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
                 memory, layout.localRank(), layout.ranksOf(layout.node()).size()));
     group.arrivals().useRendezvous(rendezvous);
     return new TwoLevelReducer(
-        name(), group, rendezvous, device, layout, memory, minBytes, chunkBytes);
+        name(), group, rendezvous, device, layout, memory, context.order(), minBytes, chunkBytes);
   }
 }
