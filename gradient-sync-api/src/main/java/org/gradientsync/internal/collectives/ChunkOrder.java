@@ -10,11 +10,13 @@ import org.gradientsync.SumOrder;
  * <p>With {@link SumOrder#RANKS}, all sums begin on the first node, and chunks are handled one
  * after the other. With {@link SumOrder#ANY}, chunk c begins on node c % nodes. Chunks then pass a
  * node in all stages: sums that begin here, sums that come from one node, from two nodes, and so
- * on. A turn has a chunk of each stage, and a chunk's next stage is one turn later, so that the sum
- * is there when it is needed. Results return in the same manner. Two neighbors order the chunks
- * between them alike, so their messages match.
+ * on. A turn has a chunk of each stage. A chunk's next stage is {@value #LAG} turns later, so that
+ * the sum is there when it is needed. Results return in the same manner. Two neighbors order the
+ * chunks between them alike, so their messages match.
  */
 final class ChunkOrder {
+  private static final int LAG = 4;
+
   private final int nodes;
   private final int node;
   private final SumOrder sumOrder;
@@ -31,10 +33,11 @@ final class ChunkOrder {
 
   /**
    * The number of chunks from the one that a node handles to the last one that its neighbor may
-   * send while it handles the same: the rest of a turn, and the next turn up to the next stage.
+   * send while it handles the same: the rest of a turn, those that follow, and the last one up to
+   * the next stage.
    */
   static int ahead(SumOrder order, int nodes) {
-    return order == SumOrder.RANKS ? 1 : nodes + 2;
+    return order == SumOrder.RANKS ? 1 : (LAG + 1) * nodes + 2;
   }
 
   private int[] sorted(int chunks, int direction) {
@@ -48,7 +51,7 @@ final class ChunkOrder {
   }
 
   private int turn(int chunk, int direction) {
-    return sumOrder == SumOrder.RANKS ? chunk : chunk / nodes + direction * stage(chunk);
+    return sumOrder == SumOrder.RANKS ? chunk : chunk / nodes + direction * LAG * stage(chunk);
   }
 
   /** The number of nodes whose contributions a chunk's sum has when it gets here. */

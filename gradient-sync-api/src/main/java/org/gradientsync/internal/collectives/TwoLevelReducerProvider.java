@@ -35,19 +35,23 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
       return Availability.no(
           "the gradients are not in host memory: device=" + context.device().kind());
     }
+    String impossible = whyImpossible(context);
+    return impossible.isEmpty() ? SharedFiles.availability() : Availability.no(impossible);
+  }
+
+  /** Why the placement of the ranks rules it out, or an empty text; the same on all of them. */
+  String whyImpossible(SyncContext context) {
     NodeLayout layout = new NodeLayout(ProcessGroup.of(context.group()).ranks());
     if (layout.nodes() == 1) {
-      return Availability.no("the ranks are on one node");
+      return "the ranks are on one node";
     }
     if (layout.most() == 1) {
-      return Availability.no("each rank is on a node of its own");
+      return "each rank is on a node of its own, so there is nothing to share";
     }
-    if (!layout.isContiguous()) {
-      return Availability.no(
-          "the ranks of a node do not follow one another; start them node by node, for example with"
-              + " mpirun --map-by slot");
-    }
-    return SharedFiles.availability();
+    return layout.isContiguous()
+        ? ""
+        : "the ranks of a node do not follow one another; start them node by node, for example with"
+            + " mpirun --map-by slot";
   }
 
   @Override
