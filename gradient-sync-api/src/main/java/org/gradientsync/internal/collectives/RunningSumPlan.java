@@ -62,6 +62,7 @@ final class RunningSumPlan implements Message {
   private final List<Message> messages = new ArrayList<>();
 
   private final int[] copied; // chunks of each shard that this rank has
+  private int waitedFor;
   private ReduceOp op;
   private long base; // the chunks that each rank has published before this call
   private int posted; // receives of sums
@@ -213,7 +214,10 @@ final class RunningSumPlan implements Message {
     Arrays.fill(copied, 0);
     while (!isDone()) {
       if (!carry() & !copy()) {
-        group.await(this, awaited());
+        waitedFor = awaited();
+        board.waitFor(waitedFor);
+        group.await(this, waitedFor);
+        board.waitFor(RankMap.NO_RANK);
       }
     }
     mates.finishReading();
@@ -236,7 +240,8 @@ final class RunningSumPlan implements Message {
 
   /**
    * The rank that this one waits for. A node that returns no results cannot keep the node before
-   * from sending sums, so a missing sum is looked at first.
+   * from sending sums, so a missing sum is looked at first. A rank of this node may itself wait for
+   * another node.
    */
   private int awaited() {
     if (added < posted) {
@@ -246,7 +251,11 @@ final class RunningSumPlan implements Message {
       return next;
     }
     int owner = lacking();
-    return owner >= 0 ? local[owner] : sent < chunks ? next : previous;
+    if (owner >= 0) {
+      int further = board.waitsFor(owner);
+      return further == RankMap.NO_RANK || further == group.rank() ? local[owner] : further;
+    }
+    return sent < chunks ? next : previous;
   }
 
   /** Moves this rank's shard. Returns whether anything has moved. */
@@ -352,10 +361,15 @@ final class RunningSumPlan implements Message {
     // run starts the messages
   }
 
-  /** Whether anything can move. */
+  /** Whether anything can move, or another rank is to be waited for. */
   @Override
   public boolean test() {
-    return sumIsThere() || sumIsSent() || resultIsThere() || resultIsReturned() || anyIsPublished();
+    return sumIsThere()
+        || sumIsSent()
+        || resultIsThere()
+        || resultIsReturned()
+        || anyIsPublished()
+        || awaited() != waitedFor;
   }
 
   @Override

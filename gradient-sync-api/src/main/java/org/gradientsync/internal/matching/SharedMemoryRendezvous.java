@@ -28,7 +28,8 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   private static final int ABANDONED = 3;
   private static final int CHUNKS = 4;
-  private static final int COUNTERS = 5;
+  private static final int WAITS_FOR = 5;
+  private static final int COUNTERS = 6;
   private static final int LINE = Counter.LINE;
   private static final int CALLS = COUNTERS * LINE;
 
@@ -125,6 +126,20 @@ public final class SharedMemoryRendezvous implements Rendezvous {
    */
   public void publish(long chunks) {
     counters[rank][CHUNKS].set(chunks);
+  }
+
+  /**
+   * Tells the others which rank this one waits for in the middle of a call.
+   *
+   * @param peer a number of another rendezvous, or a negative number for none
+   */
+  public void waitFor(int peer) {
+    counters[rank][WAITS_FOR].set(peer + 1L);
+  }
+
+  /** The rank that a rank waits for, or a negative number. */
+  public int waitsFor(int peer) {
+    return (int) counters[peer][WAITS_FOR].get() - 1;
   }
 
   /** The number of all chunks that a rank has published. */
