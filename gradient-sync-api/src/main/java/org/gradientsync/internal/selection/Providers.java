@@ -23,6 +23,7 @@ public final class Providers {
       Map.of(
           "local", HERE,
           "shared", HERE,
+          "two-level", HERE,
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
