@@ -71,7 +71,13 @@ public abstract class GradientBuckets implements AutoCloseable {
    *     of them empty; each parameter at most once. The list cannot be changed
    */
   public record Shard(DeviceBuffer gradient, DeviceBuffer weight, List<Piece> pieces) {
-    /** Copies the list of pieces. */
+    /**
+     * Copies the list of pieces.
+     *
+     * @param gradient the gradients
+     * @param weight the weights
+     * @param pieces the parts of parameters
+     */
     public Shard {
       pieces = List.copyOf(pieces);
     }
