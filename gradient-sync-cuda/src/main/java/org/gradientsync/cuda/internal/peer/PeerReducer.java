@@ -334,11 +334,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
   @Override
   public void register(
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (collective.hasRoot()) {
+      return; // the ranks meet at each such call
+    }
     synchronized (group) {
       try {
         check();
         requireNoCapture((CudaBuffer) in, REGISTER);
-        group.meetForRegistration(in);
+        // A block may be a part of the whole, at another offset on each rank.
+        group.meetForRegistration(collective == Collective.ALL_GATHER ? out : in);
         group.finished();
         if (!nothingToDo((CudaBuffer) in)) {
           known(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);

@@ -16,6 +16,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
@@ -127,6 +128,19 @@ class PeerCollectivesTest {
           }
           assertEquals(rank.rank() == 0 ? 8 : 0, graphs(rank));
           assertEquals(plans, rank.gpu().holds().get("executable graph"));
+        });
+  }
+
+  /** The block is at another offset of the named buffer on each rank. */
+  @Test
+  void blocksOfTheWholeAreRegistered() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          DeviceBuffer whole = all.named("weights");
+          DeviceBuffer block = whole.slice(rank.rank() * part.count(), part.count());
+          reducer.register(Collective.ALL_GATHER, block, whole, null, NONE);
+          assertEquals(0, graphs(rank));
         });
   }
 
