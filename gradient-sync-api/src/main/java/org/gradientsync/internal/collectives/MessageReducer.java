@@ -11,8 +11,10 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.InlinePayload;
+import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -44,6 +46,7 @@ public final class MessageReducer implements Reducer {
   private final PlanCache<AllReducePlan> plans;
   private final CollectivePlans<TransferPlan> transfers;
   private final CollectivePlans<ReduceScatterPlan> reduceScatters;
+  private GatheredSums gathered; // null until needed
 
   /**
    * @param name its name
@@ -82,12 +85,45 @@ public final class MessageReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
+      GatheredSums sums = sums();
+      if (sums != null && sums.fits(buffer)) {
+        gather(sums, buffer, op, kind);
+        group.finished();
+        return;
+      }
       InlinePayload payload = load(buffer);
       group.matcher().meet(kind, buffer, op, payload);
       if (group.size() > 1 && buffer.count() > 0) {
         reduce(buffer, op, payload != null);
       }
       group.finished();
+    }
+  }
+
+  /** For small buffers; null if the ranks do not meet over several nodes. */
+  private GatheredSums sums() {
+    NodesRendezvous rendezvous = group.arrivals().overNodes();
+    if (rendezvous == null || !(device instanceof HostDevice host)) {
+      return null;
+    }
+    if (gathered == null || gathered.rendezvous() != rendezvous) {
+      Resources.closeAll(gathered);
+      gathered = new GatheredSums(rendezvous, host, group.rank(), group.size());
+    }
+    return gathered;
+  }
+
+  private void gather(GatheredSums sums, DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
+    sums.begin(buffer);
+    group.matcher().meet(kind, buffer, op, Call.NO_ROOT);
+    if (!sums.haveCome()) {
+      reduce(buffer, op, false);
+      return;
+    }
+    try {
+      sums.finish(op);
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
     }
   }
 
@@ -348,7 +384,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, reduceScatters);
+      Resources.closeAll(plans, transfers, reduceScatters, gathered);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

@@ -29,6 +29,9 @@ import org.gradientsync.spi.Resources;
  * the missing ranks are those that are neither gathered nor heard of.
  */
 public final class NodesRendezvous implements Rendezvous {
+  /** The number of slots between which the calls alternate. */
+  public static final int SLOTS = GatheredCalls.SLOTS;
+
   /** Polls between looks at the clock. */
   private static final int POLLS = 64;
 

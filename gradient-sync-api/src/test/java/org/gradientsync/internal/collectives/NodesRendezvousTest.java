@@ -194,7 +194,7 @@ class NodesRendezvousTest {
       CountDownLatch over = new CountDownLatch(nodes.length - 1);
       run(
           nodes,
-          timeouts(1500),
+          timeouts(1000),
           (group, own) -> {
             GroupCommunicator communicator = new GroupCommunicator(group);
             communicator.barrier();
@@ -278,6 +278,24 @@ class NodesRendezvousTest {
                 sum(device, reducer, group, count, call);
               }
             }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("placements")
+  void smallSumsSendNothingButTheCalls(int[] nodes) {
+    run(
+        nodes,
+        (group, own) -> {
+          try (HostDevice device = new HostDevice();
+              MessageReducer reducer = new MessageReducer("mpi", group, device)) {
+            int before = started[Channel.SCATTER].get(group.rank());
+            sum(device, reducer, group, 2048, 0);
+            assertEquals(before, started[Channel.SCATTER].get(group.rank()));
+            assertEquals(0, started[Channel.PAYLOAD].get(group.rank()));
+            sum(device, reducer, group, 2049, 0);
+            assertTrue(started[Channel.SCATTER].get(group.rank()) > before);
           }
         });
   }
