@@ -34,6 +34,11 @@ import org.gradientsync.spi.Resources;
 public final class MessageReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
   private static final int MIN_CHUNK_BYTES = 256;
+  private static final int MIN_SHRUNK_BYTES = 4 << 10;
+
+  /** Scratch memory holds at most this many full chunks; with more ranks, chunks are smaller. */
+  private static final int SCRATCH_CHUNKS = 64;
+
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
@@ -361,10 +366,17 @@ public final class MessageReducer implements Reducer {
    * enough for a shard. Every rank holds scratch memory for two chunks of each rank.
    */
   private long chunk(DeviceBuffer buffer) {
-    int most = chunkBytes / buffer.type().sizeInBytes();
+    int most = maxChunkBytes(chunkBytes, group.size()) / buffer.type().sizeInBytes();
     int least = Math.min(most, MIN_CHUNK_BYTES / buffer.type().sizeInBytes());
     long shard = (buffer.count() + group.size() - 1) / group.size();
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
+  }
+
+  /** The maximum size of a message: less with many ranks, so that scratch memory stays bounded. */
+  static int maxChunkBytes(int chunkBytes, int ranks) {
+    long each = (long) chunkBytes * SCRATCH_CHUNKS / AllReducePlan.DEPTH / ranks;
+    return (int)
+        Math.min(chunkBytes, Math.max(MIN_SHRUNK_BYTES, Long.highestOneBit(Math.max(1, each))));
   }
 
   private DeviceBuffer scratch(DataType type, long count) {
