@@ -23,6 +23,9 @@ public final class HostReducers {
         // on all ranks; messages always work
       }
     }
+    if (context.communicator().nodeCount() > 1) {
+      RendezvousChoice.choose(context.group(), context.settings(), false);
+    }
     return new MessageReducer("messages", context.group(), context.device());
   }
 }
