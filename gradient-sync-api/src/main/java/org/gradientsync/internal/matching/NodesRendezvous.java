@@ -35,7 +35,9 @@ public final class NodesRendezvous implements Rendezvous {
   /** Polls between looks at the clock. */
   private static final int POLLS = 64;
 
-  private static final long TELL_NANOS = Duration.ofMillis(100).toNanos();
+  /** Less than the time after which a waiting rank looks whether any rank has died. */
+  private static final long TELL_NANOS = Duration.ofMillis(50).toNanos();
+
   private static final long LOOK_NANOS = Duration.ofMillis(2).toNanos();
 
   /** A small contribution that travels with a rank's call. */
