@@ -183,7 +183,9 @@ class LocalRanksTest {
             assertEquals(
                 Map.of(
                     "shared",
-                    "the ranks are threads of one JVM and share its memory anyway (rank 0)"),
+                    "the ranks are threads of one JVM and share its memory anyway (rank 0)",
+                    "two-level",
+                    "the ranks are on one node (rank 0)"),
                 sync.alternatives()));
   }
 
@@ -196,7 +198,7 @@ class LocalRanksTest {
             UnavailableException.class,
             () -> LocalRanks.run(2, b -> b.reducer("warp"), sync -> {}));
     assertTrue(e.getMessage().contains("no such reducer: reducer=warp"), e.getMessage());
-    assertTrue(e.getMessage().contains("known here: shared, local"), e.getMessage());
+    assertTrue(e.getMessage().contains("known here: shared, two-level, local"), e.getMessage());
     UnavailableException device =
         assertThrows(
             UnavailableException.class,

@@ -27,6 +27,9 @@ public final class HostReducers {
     } catch (UnavailableException e) {
       // on all ranks; messages always work
     }
+    if (context.communicator().nodeCount() > 1) {
+      RendezvousChoice.choose(context.group(), context.settings(), false);
+    }
     return new MessageReducer("messages", context.group(), context.device());
   }
 }

@@ -1,13 +1,9 @@
 package org.gradientsync.internal.collectives;
 
-import org.gradientsync.Communicator;
-import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.NodesRendezvous;
-import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
@@ -64,22 +60,17 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
-    NodeMemory memory = null;
-    String failure = "";
-    try (Communicator node = context.communicator().split(layout.node(), group.rank())) {
-      memory = NodeMemory.share(node, SharedMemoryRendezvous.BYTES, device.share());
-    } catch (UnavailableException e) {
-      failure = e.getMessage();
-    }
-    Agreement.requireAll(context.communicator(), failure);
     NodesRendezvous rendezvous =
-        new NodesRendezvous(
-            group.messages(),
-            layout,
-            new SharedMemoryRendezvous(
-                memory, layout.localRank(), layout.ranksOf(layout.node()).size()));
-    group.arrivals().useRendezvous(rendezvous);
+        RendezvousChoice.useNodes(group, context.communicator(), device.share());
     return new TwoLevelReducer(
-        name(), group, rendezvous, device, layout, memory, context.order(), minBytes, chunkBytes);
+        name(),
+        group,
+        rendezvous,
+        device,
+        layout,
+        rendezvous.memory(),
+        context.order(),
+        minBytes,
+        chunkBytes);
   }
 }

@@ -145,6 +145,16 @@ public final class Call {
     target.putLong(MEMORY_OFFSET, memoryOffset);
   }
 
+  /** Adds the size of the elements that travel with the call. */
+  static void writeInline(ByteBuffer target, int bytes) {
+    writePlace(target, INLINE, bytes);
+  }
+
+  /** The size of the elements that travel with the call, or 0. */
+  static int inlineBytes(ByteBuffer call) {
+    return isInline(call) ? (int) memoryOffset(call) : 0;
+  }
+
   public static long memoryId(ByteBuffer call) {
     return call.getLong(MEMORY_ID);
   }

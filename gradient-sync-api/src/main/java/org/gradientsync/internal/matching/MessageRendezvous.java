@@ -1,7 +1,6 @@
 package org.gradientsync.internal.matching;
 
 import java.nio.ByteBuffer;
-import java.util.function.IntPredicate;
 import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.spi.Message;
@@ -22,13 +21,6 @@ final class MessageRendezvous implements Rendezvous {
    * @param payloadBytes the maximum payload of each message, the same on all ranks
    */
   MessageRendezvous(GroupTransport group, int channel, int payloadBytes) {
-    this(group, channel, payloadBytes, peer -> true);
-  }
-
-  /**
-   * @param meets the ranks to exchange messages with; the others have no call here
-   */
-  MessageRendezvous(GroupTransport group, int channel, int payloadBytes, IntPredicate meets) {
     this.payloadBytes = payloadBytes;
     rank = group.rank();
     int size = group.size();
@@ -39,7 +31,7 @@ final class MessageRendezvous implements Rendezvous {
     int bytes = Call.BYTES + payloadBytes;
     ByteBuffer memory = HostBuffers.allocate(size * bytes);
     for (int peer = 0; peer < size; peer++) {
-      if (peer != rank && meets.test(peer)) {
+      if (peer != rank) {
         calls[peer] = memory.slice(peer * bytes, bytes).order(memory.order());
         sends[peer] = group.sender(calls[rank], peer, channel);
         receives[peer] = group.receiver(calls[peer], peer, channel);
@@ -65,7 +57,7 @@ final class MessageRendezvous implements Rendezvous {
   @Override
   public void arrive(long sequence) {
     for (int peer = 0; peer < calls.length; peer++) {
-      if (receives[peer] != null) {
+      if (peer != rank) {
         receives[peer].start();
         if (payload == null) {
           sends[peer].start();
