@@ -75,7 +75,7 @@ final class NcclLibrary {
       return loader.apply(asked);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "NCCL does not load: gradientsync."
+          "this NCCL does not load: gradientsync."
               + SETTING
               + "="
               + asked

@@ -100,7 +100,7 @@ final class NcclStart implements Runnable {
     } catch (DeviceException e) {
       reason = e.getMessage();
     } catch (RuntimeException | Error e) {
-      reason = "NCCL cannot be used: " + e;
+      reason = "this NCCL cannot be used: " + e;
     }
     synchronized (this) {
       if (!abandoned) {

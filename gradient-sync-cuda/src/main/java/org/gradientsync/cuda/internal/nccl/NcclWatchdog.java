@@ -66,7 +66,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
         told = true;
         throw failure.timedOut
             ? group.timedOut(failure.text)
-            : group.lost("NCCL has stopped: " + failure.text, null);
+            : group.lost("nccl has stopped: " + failure.text, null);
       }
     }
   }

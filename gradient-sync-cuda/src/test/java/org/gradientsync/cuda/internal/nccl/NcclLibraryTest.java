@@ -82,7 +82,7 @@ class NcclLibraryTest {
     library("/opt/nccl.so", 22105, Map.of()).get(settings);
     assertEquals(List.of("/opt/nccl.so"), tried);
     assertEquals(
-        "NCCL does not load: gradientsync.nccl.library=/opt/nccl.so,"
+        "this NCCL does not load: gradientsync.nccl.library=/opt/nccl.so,"
             + " reason=nccl.so: cannot open shared object file",
         message(library("libnccl.so.2", 22105, Map.of()), settings));
   }
@@ -121,7 +121,7 @@ class NcclLibraryTest {
     String text =
         message(NcclLibrary.ofProcess(), new Settings(Map.of("nccl.library", file.toString())));
     assertTrue(
-        text.startsWith("NCCL does not load: gradientsync.nccl.library=" + file + ", reason="),
+        text.startsWith("this NCCL does not load: gradientsync.nccl.library=" + file + ", reason="),
         text);
     assertEquals(1, text.lines().count(), text);
   }

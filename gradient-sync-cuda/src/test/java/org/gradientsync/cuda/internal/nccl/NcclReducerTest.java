@@ -345,7 +345,7 @@ class NcclReducerTest {
             assertTrue(
                 e.getMessage()
                     .startsWith(
-                        "NCCL has stopped: ncclRemoteError (6), log=socket closed,"
+                        "nccl has stopped: ncclRemoteError (6), log=socket closed,"
                             + " call=allReduce(FLOAT32[5], SUM), rank="),
                 e.getMessage());
             rank.device().stream().await(); // told once
@@ -396,7 +396,7 @@ class NcclReducerTest {
             RankLostException e =
                 assertThrows(
                     RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
-            assertTrue(e.getMessage().startsWith("NCCL has stopped: rank 0 ("), e.getMessage());
+            assertTrue(e.getMessage().startsWith("nccl has stopped: rank 0 ("), e.getMessage());
             assertTrue(e.getMessage().contains("the test says so"), e.getMessage());
           }
         });
