@@ -58,6 +58,11 @@ public final class Call {
       };
     }
 
+    /** The call's name in errors. */
+    public String text() {
+      return text;
+    }
+
     /** What the root field of a call means. */
     private String rootText() {
       return switch (this) {

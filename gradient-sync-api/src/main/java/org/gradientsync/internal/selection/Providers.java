@@ -27,6 +27,7 @@ public final class Providers {
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
+          "nccl", "gradient-sync-cuda",
           "peer", "gradient-sync-cuda");
 
   private Providers() {}
