@@ -32,7 +32,7 @@ public final class NodesRendezvous implements Rendezvous {
   /** The number of slots between which the calls alternate. */
   public static final int SLOTS = GatheredCalls.SLOTS;
 
-  /** Polls between looks at the clock. */
+  /** Polls before the first look at the clock: most waits are shorter. */
   private static final int POLLS = 64;
 
   /** Less than the time after which a waiting rank looks whether any rank has died. */
@@ -200,11 +200,13 @@ public final class NodesRendezvous implements Rendezvous {
 
   /** Exchanges notices if the current call is late. */
   private void look() {
-    if (++polls % POLLS != 0) {
+    if (polls < POLLS) {
+      polls++;
       return;
     }
-    long now = System.nanoTime();
+    long now = System.nanoTime(); // each time, because a poll on a crowded node can take long
     if (polls == POLLS) {
+      polls++;
       since = now;
       looked = now;
     }
