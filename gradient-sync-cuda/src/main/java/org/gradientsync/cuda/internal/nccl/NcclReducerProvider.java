@@ -6,6 +6,7 @@ import java.util.Set;
 import java.util.function.Function;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
+import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -40,10 +41,9 @@ public final class NcclReducerProvider implements ReducerProvider {
     return NcclReducer.NAME;
   }
 
-  /** Behind all others: it is used by name, and is not one that was passed over. */
   @Override
   public int priority() {
-    return 10;
+    return 360;
   }
 
   @Override
@@ -59,7 +59,7 @@ public final class NcclReducerProvider implements ReducerProvider {
     }
     if (!isAllowed(context)) {
       return Availability.no(
-          "only by name for now, reducer=nccl: its order of additions depends on the topology");
+          "its order of additions depends on the topology; allow that with order=any, or choose reducer=nccl");
     }
     try {
       library.apply(context.settings());
@@ -70,11 +70,12 @@ public final class NcclReducerProvider implements ReducerProvider {
   }
 
   /**
-   * Whether sums may have other bits than those of all other reducers: only by name for now,
-   * because the order of additions depends on the topology.
+   * Whether sums may have other bits than those of all other reducers: NCCL's order of additions
+   * depends on the topology.
    */
   private static boolean isAllowed(SyncContext context) {
-    return context.settings().get("reducer").filter(NcclReducer.NAME::equalsIgnoreCase).isPresent();
+    return context.order() == SumOrder.ANY
+        || context.settings().get("reducer").filter(NcclReducer.NAME::equalsIgnoreCase).isPresent();
   }
 
   @Override

@@ -52,9 +52,11 @@ class NcclReducerProviderTest {
         1,
         rank -> {
           assertEquals("", reason(rank, Map.of("reducer", "NCCL"), true));
+          assertEquals("", reason(rank, Map.of("order", "any"), true));
           assertEquals("there is no NCCL", reason(rank, Map.of("reducer", "nccl"), false));
           String byName =
-              "only by name for now, reducer=nccl: its order of additions depends on the topology";
+              "its order of additions depends on the topology; allow that with order=any, or choose"
+                  + " reducer=nccl";
           assertEquals(byName, reason(rank, Map.of(), false));
           assertEquals(byName, reason(rank, Map.of("reducer", "peer"), true));
         });
