@@ -5,7 +5,6 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.cuda.internal.driver.NativeFolder;
 import org.gradientsync.spi.Settings;
 
 /**
@@ -80,7 +79,7 @@ final class NcclLibrary {
               + "="
               + asked
               + ", reason="
-              + NativeFolder.reason(e),
+              + reason(e),
           e);
     }
   }
@@ -103,7 +102,7 @@ final class NcclLibrary {
         "there is no NCCL: library="
             + NAME
             + ", reason="
-            + NativeFolder.reason(reason)
+            + reason(reason)
             + "; install it, or set gradientsync."
             + SETTING
             + " to its path",
@@ -124,12 +123,19 @@ final class NcclLibrary {
       mapping.accept(found);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this NCCL lacks a function: library="
-              + found.library()
-              + ", reason="
-              + NativeFolder.reason(e),
-          e);
+          "this NCCL lacks a function: library=" + found.library() + ", reason=" + reason(e), e);
     }
+  }
+
+  /** What the system's loader said: JNA puts a line before it, and more behind. */
+  private static String reason(UnsatisfiedLinkError e) {
+    String message = e.getMessage() == null ? e.toString() : e.getMessage();
+    return message
+        .lines()
+        .filter(line -> !line.startsWith("Unable to load library"))
+        .findFirst()
+        .orElse(message)
+        .strip();
   }
 
   /** A version as users know it. */

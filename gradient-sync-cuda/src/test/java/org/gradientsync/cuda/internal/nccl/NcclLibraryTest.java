@@ -28,7 +28,14 @@ class NcclLibraryTest {
         name -> {
           tried.add(name);
           if (!name.equals(there)) {
-            throw new UnsatisfiedLinkError(name + ": cannot open shared object file");
+            throw new UnsatisfiedLinkError(
+                "Unable to load library '"
+                    + name
+                    + "':\n"
+                    + name
+                    + ": cannot open shared object file\nNative library ("
+                    + name
+                    + ") not found");
           }
           FakeNccl nccl = new FakeNccl();
           nccl.version = version;
@@ -83,7 +90,7 @@ class NcclLibraryTest {
     assertEquals(List.of("/opt/nccl.so"), tried);
     assertEquals(
         "this NCCL does not load: gradientsync.nccl.library=/opt/nccl.so,"
-            + " reason=nccl.so: cannot open shared object file",
+            + " reason=/opt/nccl.so: cannot open shared object file",
         message(library("libnccl.so.2", 22105, Map.of()), settings));
   }
 
