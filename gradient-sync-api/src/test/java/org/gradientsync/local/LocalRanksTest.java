@@ -27,6 +27,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.Logged;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.local.LocalWorld;
 import org.junit.jupiter.api.Test;
@@ -257,6 +258,10 @@ class LocalRanksTest {
   @Test
   void ranksThatAskForDifferentThingsAllFail() {
     refuses((b, rank) -> rank == 0 ? b.reducer("local") : b, "reducer=local", "reducer=(any)");
+    refuses(
+        (b, rank) -> b.order(SumOrder.values()[rank]),
+        ", order=ranks, finite=false on ranks [",
+        ", order=any, finite=false on ranks [");
     refuses(
         (b, rank) -> b.requireFinite(rank == 0), ", finite=true on ranks [", ", finite=false on");
   }

@@ -368,10 +368,12 @@ public abstract class CompressionContract {
               String text = e.getMessage();
               assertTrue(
                   text.contains(
-                      "wire=bfloat16, finite=false on ranks [0]; wire=float16, finite=false on ranks [1]"),
+                      "wire=bfloat16, order=ranks, finite=false on ranks [0]; wire=float16, order=ranks, finite=false on ranks [1]"),
                   text);
               assertTrue(
-                  ranks == 2 || text.contains("; wire=(none), finite=false on ranks [2"), text);
+                  ranks == 2
+                      || text.contains("; wire=(none), order=ranks, finite=false on ranks [2"),
+                  text);
               assertTrue(text.contains("rank=" + sync.rank() + ";"), text);
               sync.barrier();
             });
