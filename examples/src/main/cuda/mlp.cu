@@ -1,5 +1,5 @@
 // What a perceptron's training step computes beside its matrix products: GpuMlp.java launches these. Each thread has four
-// neighbouring elements, which it reads at once where they are there and the addresses are multiples of 16 bytes.
+// neighbouring elements, which it reads at once where they are there and the addresses are multiples of 16 bytes; one in adam.
 
 #include <cstdint>
 
@@ -99,4 +99,19 @@ extern "C" __global__ void __launch_bounds__(LOSS_THREADS)
     __syncthreads();
   }
   if (threadIdx.x == 0) sums[blockIdx.x] = own[0];
+}
+
+// A step of Adam; see Adam.java for the numbers. Each thread has one element. Every operation is rounded by itself, so the
+// bits depend neither on the compiler nor on where the elements lie.
+extern "C" __global__ void adam(float* weights, const float* gradient, float* means, float* squares, float rate,
+                                float correction, long long count) {
+  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  float g = gradient[i];
+  float mean = __fadd_rn(__fmul_rn(0.9f, means[i]), __fmul_rn(0.1f, g));
+  float square = __fadd_rn(__fmul_rn(0.999f, squares[i]), __fmul_rn(__fmul_rn(0.001f, g), g));
+  means[i] = mean;
+  squares[i] = square;
+  float divisor = __fadd_rn(__fmul_rn(__fsqrt_rn(square), correction), 1e-8f);
+  weights[i] = __fsub_rn(weights[i], __fdiv_rn(__fmul_rn(rate, mean), divisor));
 }

@@ -33,5 +33,6 @@ module org.gradientsync {
       org.gradientsync.internal.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.internal.local.LocalReducerProvider,
-      org.gradientsync.internal.collectives.SharedMemoryReducerProvider;
+      org.gradientsync.internal.collectives.SharedMemoryReducerProvider,
+      org.gradientsync.internal.collectives.TwoLevelReducerProvider;
 }

@@ -10,9 +10,13 @@ module org.gradientsync.cuda {
   exports org.gradientsync.cuda;
   exports org.gradientsync.cuda.compute;
 
+  opens org.gradientsync.cuda.internal.nccl to
+      com.sun.jna; // which reads a structure's fields
+
   provides org.gradientsync.spi.DeviceProvider with
       org.gradientsync.cuda.CudaDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.cuda.internal.staged.HostStagedReducerProvider,
-      org.gradientsync.cuda.internal.peer.PeerReducerProvider;
+      org.gradientsync.cuda.internal.peer.PeerReducerProvider,
+      org.gradientsync.cuda.internal.nccl.NcclReducerProvider;
 }

@@ -35,6 +35,15 @@ public enum DataType {
   }
 
   /**
+   * The type in which a reduction of elements of this type accumulates, before it is rounded once.
+   *
+   * @return FLOAT32 for the 16-bit types, otherwise this type
+   */
+  public DataType accumulator() {
+    return this == FLOAT16 || this == BFLOAT16 ? FLOAT32 : this;
+  }
+
+  /**
    * Whether elements are floating-point numbers. The other types are integers, which cannot be
    * averaged.
    *

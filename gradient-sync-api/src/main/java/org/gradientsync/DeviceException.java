@@ -2,7 +2,7 @@ package org.gradientsync;
 
 /**
  * A call of a device's driver or of one of its libraries failed. On NVIDIA GPUs: the CUDA driver,
- * cuBLAS or NVRTC. The message gives the call, the error's name and code, and the arguments.
+ * cuBLAS, NVRTC or NCCL. The message gives the call, the error's name and code, and the arguments.
  */
 public class DeviceException extends GradientSyncException {
   private static final long serialVersionUID = 1L;
@@ -24,7 +24,7 @@ public class DeviceException extends GradientSyncException {
   /**
    * The error code of the driver or library.
    *
-   * @return not 0; for the CUDA driver a CUresult, for cuBLAS and NVRTC a code of theirs
+   * @return not 0; for the CUDA driver a CUresult, for cuBLAS, NVRTC and NCCL a code of theirs
    */
   public int code() {
     return code;

@@ -58,15 +58,41 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * This rank's part of a bucket that was built with {@link Builder#sharded}: elements from {@code
    * rank * count} on of the bucket, which consists of {@code size * count} elements. Parameters lie
-   * in a bucket one after the other, so a shard may have parts of several, or none; elements
-   * between them are zero. Updates must therefore treat all elements alike.
+   * in a bucket one after the other, so a shard may have parts of several, or none. An update
+   * either treats all elements alike, or goes through the {@link #pieces}, for example to decay
+   * only some parameters. The elements between them are zero and mean nothing: it may change them
+   * or not.
    *
    * @param gradient this rank's gradients; averages after {@link #finish()}. Belongs to the compute
    *     stream. Do not close it
    * @param weight this rank's weights, as many, of the same type and in the same order. Belongs to
    *     the compute stream. Do not close it
+   * @param pieces the parts of parameters that the shard has, in the order of their elements, none
+   *     of them empty; each parameter at most once. The list cannot be changed
    */
-  public record Shard(DeviceBuffer gradient, DeviceBuffer weight) {}
+  public record Shard(DeviceBuffer gradient, DeviceBuffer weight, List<Piece> pieces) {
+    /**
+     * Copies the list of pieces.
+     *
+     * @param gradient the gradients
+     * @param weight the weights
+     * @param pieces the parts of parameters
+     */
+    public Shard {
+      pieces = List.copyOf(pieces);
+    }
+  }
+
+  /**
+   * The part of a parameter that lies in a {@link Shard}: {@code shard.weight().slice(shardOffset,
+   * count)} are its weights.
+   *
+   * @param parameter the parameter's index in the list, from 0
+   * @param parameterOffset the parameter's first element that lies there, from 0
+   * @param shardOffset the shard's element where it lies, from 0
+   * @param count the number of elements, 1 or more
+   */
+  public record Piece(int parameter, long parameterOffset, long shardOffset, long count) {}
 
   /** Updates the weights of one shard. */
   @FunctionalInterface
@@ -221,10 +247,10 @@ public abstract class GradientBuckets implements AutoCloseable {
    * bits. If it is more than the maximum, but finite, each gradient is multiplied by max / norm, in
    * double, and rounded to its type.
    *
-   * <p>Waits for the averages and computes on the host. On a GPU it copies the gradients to the
-   * host piece by piece, and back if it scales them, which takes much longer than their average.
-   * Another number of ranks, or sharding, may change the last bits of the norm. In sharded buckets
-   * each rank has its shards only, so it is collective.
+   * <p>Waits for the averages and computes on the device that has them. All ranks of a job get the
+   * same bits, whatever their GPUs; a job in host memory, another number of ranks, other buckets or
+   * sharding may change the last bits of the norm. In sharded buckets each rank has its shards
+   * only, so it is collective.
    *
    * @param max the largest norm, more than 0; infinity to get the norm only
    * @return the norm before scaling; NaN or infinity if it is not finite, and gradients are then
@@ -238,7 +264,10 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Whether all averages of the step are finite: neither NaN nor infinite. Waits for them. Call it
    * after {@link #finish()}; a {@link LossScaler} does. All ranks have the same averages and so the
    * same result, without communication. In sharded buckets each rank has its shards only, so the
-   * ranks exchange one number, and it is collective.
+   * ranks exchange one number, and it is collective. After {@link #clipByGlobalNorm} in the same
+   * step the norm tells, without communication and without another look at the averages, unless it
+   * is infinite and the model has FLOAT64 parameters, whose squares may be infinite. A second call
+   * in a step returns what the first one did.
    *
    * @return the same on all ranks
    * @throws IllegalStateException in the middle of a step, or within {@link #noSync}
@@ -395,7 +424,7 @@ public abstract class GradientBuckets implements AutoCloseable {
      * GradientBuckets#shards shards} only, 1/size of it, and updates their weights (ZeRO-1). Full
      * buckets are reduce-scattered during the backward pass instead of averaged, and the ranks
      * gather the weights after the update. That moves as much as averages do. The weights have the
-     * bits that they have without shards if the update treats all elements alike.
+     * bits that they have without shards if the update computes each element by itself.
      *
      * <p>The buckets then hold the weights, too, see {@link GradientBuckets#weight}, which takes as
      * much memory as the gradients. Buckets are padded to a multiple of size * 256 bytes. At most

@@ -592,6 +592,20 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
+     * Sets the order in which sums are added. System property {@code gradientsync.order}: {@code
+     * ranks} or {@code any}. All ranks must choose the same. If not set, it is {@link
+     * SumOrder#RANKS}: every reducer gives the same bits, on any number of nodes. {@link
+     * SumOrder#ANY} allows reducers that move less between three nodes or more, and those of
+     * libraries whose order depends on the machine.
+     *
+     * @param order the order
+     * @return this builder
+     */
+    public Builder order(SumOrder order) {
+      return set("order", Objects.requireNonNull(order, "order").name().toLowerCase(Locale.ROOT));
+    }
+
+    /**
      * Sets any setting by name, including those of backends: the same as the system property {@code
      * gradientsync.<name>}. Backends for GPUs read {@code cuda.device}, the number of the GPU, and
      * {@code overlap.sms}, the number of SMs for averages that overlap with a backward pass.

@@ -62,9 +62,10 @@ public final class LossScaler {
   /**
    * Decides whether to make the update of a step, and adapts the scale to it: halves it if an
    * average is not finite, and doubles it after enough good steps in a row. Call it once in each
-   * step, after {@link GradientBuckets#finish()}. Does not change gradients. Communicates only if
-   * buckets are {@linkplain GradientBuckets.Builder#sharded sharded}, see {@link
-   * GradientBuckets#isFinite}.
+   * step, after {@link GradientBuckets#finish()}, and after {@link
+   * GradientBuckets#clipByGlobalNorm} if you clip. Does not change gradients. Communicates only if
+   * buckets are {@linkplain GradientBuckets.Builder#sharded sharded} and were not clipped, see
+   * {@link GradientBuckets#isFinite}.
    *
    * @param buckets all buckets of the model, in the same order on all ranks
    * @return whether all averages are finite, the same on all ranks; if not, leave the update out

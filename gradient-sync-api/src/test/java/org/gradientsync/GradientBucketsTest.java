@@ -2,17 +2,22 @@ package org.gradientsync;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.internal.buckets.BucketSync;
+import org.gradientsync.internal.buckets.BucketsBuilder;
 import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -39,7 +44,11 @@ class GradientBucketsTest {
   }
 
   private static void step(GradientBuckets buckets) {
-    for (int i = MODEL.size() - 1; i >= 0; i--) {
+    step(buckets, MODEL.size());
+  }
+
+  private static void step(GradientBuckets buckets, int parameters) {
+    for (int i = parameters - 1; i >= 0; i--) {
       buckets.ready(i);
     }
     buckets.finish();
@@ -65,6 +74,110 @@ class GradientBucketsTest {
       }
       assertArrayEquals(new int[] {2, 1, 1, 0, 0}, bucketOf);
     }
+  }
+
+  /** The first step must not register or allocate what building could have. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void buildingPreparesTheCallsOfAStep(boolean sharded) {
+    LocalRanks.run(
+        2,
+        sync -> {
+          List<List<Object>> prepared = new ArrayList<>();
+          List<List<Object>> made = new ArrayList<>();
+          BucketSync seen = watched((BucketSync) sync, prepared, made);
+          BucketsBuilder builder = new BucketsBuilder(seen, MODEL).firstBucketBytes(1);
+          try (GradientBuckets buckets = (sharded ? builder.sharded() : builder).build()) {
+            assertEquals(List.of(), made);
+            int calls = prepared.size();
+            assertEquals((sharded ? 2 : 1) * buckets.bucketCount(), calls);
+            for (int step = 0; step < 2; step++) {
+              step(buckets);
+              if (sharded) {
+                buckets.update((gradient, weight, shard) -> {});
+              }
+            }
+            assertEquals(calls, prepared.size());
+            assertEquals(2 * calls, made.size());
+            assertTrue(prepared.containsAll(made), () -> prepared + ", " + made);
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void theNormTellsWhetherAveragesAreFinite(boolean sharded) {
+    LocalRanks.run(
+        2,
+        sync -> {
+          AtomicInteger exchanges = new AtomicInteger();
+          BucketSync seen =
+              watched((BucketSync) sync, "ownCommunicator", exchanges::incrementAndGet);
+          for (List<Parameter> model : List.of(MODEL, MODEL.subList(0, 2))) { // without doubles
+            BucketsBuilder builder = new BucketsBuilder(seen, model);
+            LossScaler scaler = new LossScaler(4, 100);
+            try (GradientBuckets buckets = (sharded ? builder.sharded() : builder).build()) {
+              float[] values = new float[1000];
+              for (float odd : new float[] {1, Float.NaN, Float.MAX_VALUE, 1 / 0f, 1}) {
+                values[999] = sync.rank() == 0 ? odd : 1; // sums of them are in one shard only
+                buckets.gradient(0).copyFrom(values);
+                step(buckets, model.size());
+                boolean finite = Float.isFinite(odd);
+                boolean unclear = Float.isInfinite(odd) && model == MODEL;
+                exchanges.set(0);
+                double norm = buckets.clipByGlobalNorm(Float.MAX_VALUE);
+                assertEquals(finite, Double.isFinite(norm), () -> "norm=" + norm);
+                assertEquals(finite, scaler.step(buckets));
+                assertEquals(finite, buckets.isFinite());
+                assertEquals(sharded ? unclear ? 2 : 1 : 0, exchanges.get(), "odd=" + odd);
+              }
+              exchanges.set(0);
+              Arrays.fill(values, Float.NaN); // not known from the step before
+              buckets.gradient(0).copyFrom(values);
+              step(buckets, model.size());
+              assertFalse(buckets.isFinite());
+              assertTrue(Double.isNaN(buckets.clipByGlobalNorm(1)));
+              assertEquals(sharded ? 2 : 0, exchanges.get());
+            }
+          }
+        });
+  }
+
+  /** Calls back before a method is called. */
+  private static BucketSync watched(BucketSync sync, String method, Runnable before) {
+    return (BucketSync)
+        Proxy.newProxyInstance(
+            BucketSync.class.getClassLoader(),
+            new Class<?>[] {BucketSync.class},
+            (proxy, called, arguments) -> {
+              if (called.getName().equals(method)) {
+                before.run();
+              }
+              return called.invoke(sync, arguments);
+            });
+  }
+
+  /** Notes the calls' names and the buffers' identities. */
+  private static BucketSync watched(
+      BucketSync sync, List<List<Object>> prepared, List<List<Object>> made) {
+    Map<String, String> names =
+        Map.of(
+            "averageInOrder", "prepare",
+            "averageShardInOrder", "prepareShard",
+            "gatherInOrder", "prepareGather");
+    return (BucketSync)
+        Proxy.newProxyInstance(
+            BucketSync.class.getClassLoader(),
+            new Class<?>[] {BucketSync.class},
+            (proxy, method, arguments) -> {
+              String name = method.getName();
+              if (names.containsKey(name) || names.containsValue(name)) {
+                List<Object> call = new ArrayList<>(List.of(names.getOrDefault(name, name)));
+                call.addAll(List.of(arguments)); // buffers are equal only to themselves
+                (names.containsKey(name) ? made : prepared).add(call);
+              }
+              return method.invoke(sync, arguments);
+            });
   }
 
   @Test

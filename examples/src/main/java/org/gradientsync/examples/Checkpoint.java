@@ -24,29 +24,32 @@ import org.gradientsync.internal.host.OwnFiles;
 import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
- * A file from which training can resume: the number of finished steps and the bits of the weights.
+ * A file from which training can resume: the number of finished steps, the bits of the weights and
+ * of the optimizer's state.
  *
  * <p>All numbers are big-endian: magic (8 bytes), version (4), bytes of an element (4), name of the
- * data (as {@link DataOutputStream#writeUTF} writes it), seed (8), number of widths (4), the widths
- * (4 each), steps (8), weights layer by layer, CRC32 of everything before (8).
+ * data and of the optimizer (as {@link DataOutputStream#writeUTF} writes them), seed (8), number of
+ * widths (4), the widths (4 each), steps (8), weights layer by layer, each part of the optimizer's
+ * state likewise, CRC32 of everything before (8).
  */
 final class Checkpoint {
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L; // GSYNCMLP
-  private static final int VERSION = 2;
+  private static final int VERSION = 3;
   private static final int BUFFER = 1 << 16;
   private static final int MOST_WIDTHS = 1 << 16;
 
-  /** The bytes before the weights, without the name of the data and the widths. */
-  private static final int HEADER_BYTES = 38;
+  /** The bytes before the weights, without the two names and the widths. */
+  private static final int HEADER_BYTES = 40;
 
   /**
    * Identifies the training that a checkpoint belongs to.
    *
    * @param data the data's name, in ASCII
+   * @param optimizer the optimizer's name, in ASCII
    * @param seed the data's seed
    * @param widths the layers' widths
    */
-  record Training(String data, long seed, int[] widths) {}
+  record Training(String data, String optimizer, long seed, int[] widths) {}
 
   private Checkpoint() {}
 
@@ -64,6 +67,7 @@ final class Checkpoint {
         out.writeInt(VERSION);
         out.writeInt(elementBytes(weights));
         out.writeUTF(training.data);
+        out.writeUTF(training.optimizer);
         out.writeLong(training.seed);
         out.writeInt(training.widths.length);
         for (int width : training.widths) {
@@ -102,7 +106,8 @@ final class Checkpoint {
         throw new IOException(
             "not a checkpoint: file=" + file + "; give a file that --checkpoint has written");
       }
-      long bytes = HEADER_BYTES + training.data.length() + Long.BYTES;
+      long bytes = HEADER_BYTES + Long.BYTES;
+      bytes += training.data.length() + training.optimizer.length();
       bytes += (long) training.widths.length * Integer.BYTES;
       for (DeviceBuffer layer : weights) {
         bytes += layer.sizeInBytes();
@@ -117,6 +122,7 @@ final class Checkpoint {
         requireVersion(file, in.readInt());
         requireSame(file, "bytes of a weight", elementBytes(weights), in.readInt());
         requireSame(file, "data", training.data, in.readUTF());
+        requireSame(file, "optimizer", training.optimizer, in.readUTF());
         requireSame(file, "seed", training.seed, in.readLong());
         int[] read = new int[Math.max(0, Math.min(in.readInt(), MOST_WIDTHS))];
         for (int i = 0; i < read.length; i++) {

@@ -1,7 +1,9 @@
 package org.gradientsync.examples;
 
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
@@ -42,6 +44,7 @@ final class GpuMlp implements MlpEngine {
 
   private final PreparedLaunch[] relus;
   private final PreparedLaunch[] updates;
+  private final Map<AdamPart, PreparedLaunch> adams = new IdentityHashMap<>();
   private final PreparedLaunch squares;
   private final CudaBuffer sums;
   private final List<CudaBuffer> inputs = new ArrayList<>();
@@ -154,6 +157,18 @@ final class GpuMlp implements MlpEngine {
   @Override
   public List<DeviceBuffer> weights() {
     return List.copyOf(weights);
+  }
+
+  @Override
+  public void useWeights(List<DeviceBuffer> newWeights) {
+    for (int layer = 0; layer < layers; layer++) {
+      CudaBuffer own = weights.get(layer);
+      CudaBuffer other = (CudaBuffer) newWeights.get(layer);
+      weights.set(layer, other); // of the deltas, too
+      updates[layer].set(0, other);
+      memory.remove(own);
+      own.close();
+    }
   }
 
   @Override
@@ -289,6 +304,27 @@ final class GpuMlp implements MlpEngine {
       deltas.await(layer - 1); // it reads these weights
     }
     updates[layer].set(1, (CudaBuffer) gradient).set(2, (float) rate).launch(stream);
+  }
+
+  @Override
+  public void adam(AdamPart part, double rate, double correction) {
+    PreparedLaunch launch = adams.get(part);
+    if (launch == null) {
+      launch =
+          module
+              .kernel("adam")
+              .prepare(
+                  Grid.covering(part.weight().count(), THREADS),
+                  part.weight(),
+                  part.gradient(),
+                  part.means(),
+                  part.squares(),
+                  0f,
+                  0f,
+                  part.weight().count());
+      adams.put(part, launch);
+    }
+    launch.set(4, (float) rate).set(5, (float) correction).launch(stream);
   }
 
   @Override

@@ -19,7 +19,7 @@ class HostMlp implements MlpEngine {
   private final int rows;
   private final Layer[] layers;
   private final List<Parameter> parameters = new ArrayList<>();
-  private final List<DeviceBuffer> weights = new ArrayList<>();
+  private final List<DeviceBuffer> own = new ArrayList<>(); // the first weights
   private final List<Batch> batches = new ArrayList<>();
   private final double[][] values; // the weights of each layer
   private final double[][] sums; // the gradient sums of each layer
@@ -27,6 +27,7 @@ class HostMlp implements MlpEngine {
   // the derivatives of the loss with respect to each layer's outputs
   private final double[][] slopes;
   private final double[] byInput; // one layer's weights, transposed
+  private List<DeviceBuffer> weights = own;
   private Batch batch;
   private double loss;
 
@@ -41,7 +42,7 @@ class HostMlp implements MlpEngine {
     for (int i = 0; i < layers.length; i++) {
       int count = layers[i].count();
       parameters.add(new Parameter("layer" + i, DataType.FLOAT64, count));
-      weights.add(sync.allocate(DataType.FLOAT64, count));
+      own.add(sync.allocate(DataType.FLOAT64, count));
       values[i] = new double[count];
       sums[i] = new double[count];
       outputs[i] = new double[rows * layers[i].outputs()];
@@ -65,6 +66,12 @@ class HostMlp implements MlpEngine {
   @Override
   public List<DeviceBuffer> weights() {
     return weights;
+  }
+
+  @Override
+  public void useWeights(List<DeviceBuffer> newWeights) {
+    own.forEach(DeviceBuffer::close);
+    weights = newWeights;
   }
 
   @Override
@@ -129,12 +136,29 @@ class HostMlp implements MlpEngine {
   }
 
   @Override
+  public void adam(AdamPart part, double rate, double correction) {
+    double[] weight = Weights.get(part.weight());
+    double[] gradient = Weights.get(part.gradient());
+    double[] means = Weights.get(part.means());
+    double[] squares = Weights.get(part.squares());
+    for (int i = 0; i < weight.length; i++) {
+      double g = gradient[i];
+      means[i] = Adam.MEAN_DECAY * means[i] + (1 - Adam.MEAN_DECAY) * g;
+      squares[i] = Adam.SQUARE_DECAY * squares[i] + (1 - Adam.SQUARE_DECAY) * g * g;
+      weight[i] -= rate * means[i] / (Math.sqrt(squares[i]) * correction + Adam.EPSILON);
+    }
+    part.means().copyFrom(means);
+    part.squares().copyFrom(squares);
+    part.weight().copyFrom(weight);
+  }
+
+  @Override
   public double loss() {
     return loss;
   }
 
   @Override
   public void close() {
-    weights.forEach(DeviceBuffer::close);
+    own.forEach(DeviceBuffer::close);
   }
 }

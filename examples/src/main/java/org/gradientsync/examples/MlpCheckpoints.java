@@ -11,7 +11,7 @@ final class MlpCheckpoints {
   @Option(
       names = "--checkpoint",
       paramLabel = "FILE",
-      description = "Write the weights there at the end.")
+      description = "Write the weights, and Adam's moments, there at the end.")
   private Path file;
 
   @Option(
@@ -24,8 +24,8 @@ final class MlpCheckpoints {
       names = "--resume",
       paramLabel = "FILE",
       description =
-          "Go on where a checkpoint was written; rank 0 reads it. Data, seed and widths must be the"
-              + " same.")
+          "Go on where a checkpoint was written; rank 0 reads it. Data, seed, widths and"
+              + " optimizer must be the same; the number of ranks may differ.")
   private Path resumed;
 
   /** Refuses invalid options. */
@@ -57,11 +57,12 @@ final class MlpCheckpoints {
    * Reads the checkpoint to resume from.
    *
    * @param program prints errors
+   * @param state receives the weights and the optimizer's state
    * @return the number of finished steps, or -1 if the checkpoint cannot be read
    */
-  long read(Program program, MlpModel model, List<DeviceBuffer> weights) {
+  long read(Program program, Checkpoint.Training training, List<DeviceBuffer> state) {
     try {
-      return Checkpoint.read(resumed, model.training(), weights);
+      return Checkpoint.read(resumed, training, state);
     } catch (IOException e) {
       program.printError("cannot resume: %s", Program.reason(e));
       return -1;
@@ -76,13 +77,13 @@ final class MlpCheckpoints {
    */
   boolean write(
       Program program,
-      MlpModel model,
+      Checkpoint.Training training,
       long done,
-      List<DeviceBuffer> weights,
+      List<DeviceBuffer> state,
       boolean finiteLosses) {
     try {
-      if (finiteLosses && Weights.areFinite(weights)) {
-        Checkpoint.write(file, model.training(), done, weights);
+      if (finiteLosses && Weights.areFinite(state)) {
+        Checkpoint.write(file, training, done, state);
       } else {
         program.printError(
             "no checkpoint is written, as the training has diverged: steps done=%d", done);

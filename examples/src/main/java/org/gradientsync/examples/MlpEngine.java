@@ -18,6 +18,12 @@ interface MlpEngine extends AutoCloseable {
   List<DeviceBuffer> weights();
 
   /**
+   * Takes other buffers for the weights, with the same types and counts, instead of its own, which
+   * it frees. Call it before the first pass. The caller keeps them open and closes them.
+   */
+  void useWeights(List<DeviceBuffer> newWeights);
+
+  /**
    * Stores a batch on the device: rows x widths[0] inputs and rows x widths[last] targets,
    * row-major. Batches are numbered from 0. Loading one again replaces it.
    */
@@ -37,6 +43,13 @@ interface MlpEngine extends AutoCloseable {
 
   /** Computes weights -= rate * gradient. */
   void update(int layer, DeviceBuffer gradient, double rate);
+
+  /**
+   * Makes a step of Adam: updates the moments, then weights -= rate * means / (sqrt(squares) *
+   * correction + epsilon). Each element gets the same bits wherever it lies. Call it after the
+   * backward pass.
+   */
+  void adam(AdamPart part, double rate, double correction);
 
   /** Waits for the loss of the last forward pass. */
   double loss();

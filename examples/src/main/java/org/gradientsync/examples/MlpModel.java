@@ -126,8 +126,8 @@ final class MlpModel {
   }
 
   /** Returns what identifies the training in a checkpoint. */
-  Checkpoint.Training training() {
-    return new Checkpoint.Training(source.name(), seed, widths());
+  Checkpoint.Training training(MlpOptimizer.Kind optimizer) {
+    return new Checkpoint.Training(source.name(), optimizer.name(), seed, widths());
   }
 
   /** Sets the initial weights of a training. */

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 
@@ -127,8 +128,8 @@ final class MlpRun {
       pause();
     }
     boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
-    boolean kept =
-        Example.everywhere(sync, sync.rank() != 0 || program.keep(done, trainer.weights(), finite));
+    List<DeviceBuffer> state = trainer.gatherState();
+    boolean kept = Example.everywhere(sync, sync.rank() != 0 || program.keep(done, state, finite));
     go();
     return kept;
   }

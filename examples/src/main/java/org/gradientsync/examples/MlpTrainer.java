@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
 import org.gradientsync.DeviceBuffer;
@@ -24,17 +25,26 @@ final class MlpTrainer {
   private final int batches;
   private final int accumulate;
   private final DeviceBuffer[] gradients;
+  private final Adam adam; // or null
   private final IntConsumer update;
+  private final GradientBuckets.ShardUpdate shardUpdate;
   private final double[] loss = new double[1];
   private final DoubleBuffer lossBuffer = DoubleBuffer.wrap(loss);
 
+  /**
+   * Creates a trainer of the engine's weights.
+   *
+   * @param rate the learning rate of plain gradient descent
+   * @param adam updates the weights, or null for plain gradient descent
+   */
   MlpTrainer(
       GradientSync sync,
       MlpEngine engine,
       GradientBuckets buckets,
       int batches,
       int accumulate,
-      double rate) {
+      double rate,
+      Adam adam) {
     this.sync = sync;
     this.engine = engine;
     this.buckets = buckets;
@@ -44,7 +54,9 @@ final class MlpTrainer {
     for (int layer = 0; layer < gradients.length; layer++) {
       gradients[layer] = buckets.gradient(layer);
     }
-    update = layer -> engine.update(layer, gradients[layer], rate);
+    this.adam = adam;
+    update = adam == null ? layer -> engine.update(layer, gradients[layer], rate) : adam::update;
+    shardUpdate = (gradient, weight, shard) -> update.accept(shard);
   }
 
   /** Loads a rank's share of all batches. */
@@ -65,7 +77,14 @@ final class MlpTrainer {
       addUp(step, accumulate - 1, readLoss);
     }
     pass(step, accumulate - 1, readLoss);
-    buckets.finish(update);
+    if (adam != null) {
+      adam.begin(step);
+    }
+    if (adam != null && adam.isSharded()) {
+      buckets.finish(shardUpdate);
+    } else {
+      buckets.finish(update);
+    }
     if (readLoss) {
       sync.communicator().allReduce(lossBuffer, ReduceOp.AVERAGE);
     }
@@ -74,8 +93,12 @@ final class MlpTrainer {
   /** Makes the same computation on this rank's own data, without the other ranks. */
   void stepAlone(long step, boolean readLoss) {
     addUp(step, accumulate, readLoss);
-    for (int layer = gradients.length - 1; layer >= 0; layer--) {
-      update.accept(layer);
+    int parts = adam == null ? gradients.length : adam.parts();
+    if (adam != null) {
+      adam.begin(step);
+    }
+    for (int part = parts - 1; part >= 0; part--) {
+      update.accept(part);
     }
   }
 
@@ -104,8 +127,17 @@ final class MlpTrainer {
     return loss[0];
   }
 
-  List<DeviceBuffer> weights() {
-    return engine.weights();
+  /**
+   * Returns what to write to a checkpoint on rank 0: the weights, and Adam's moments. Collective.
+   */
+  List<DeviceBuffer> gatherState() {
+    if (adam == null) {
+      return engine.weights();
+    }
+    adam.gather();
+    List<DeviceBuffer> all = new ArrayList<>(engine.weights());
+    all.addAll(adam.whole());
+    return all;
   }
 
   /** Waits for all work enqueued on the device. */

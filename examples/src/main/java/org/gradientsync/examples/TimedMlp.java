@@ -109,6 +109,11 @@ final class TimedMlp implements MlpEngine {
   }
 
   @Override
+  public void useWeights(List<DeviceBuffer> newWeights) {
+    engine.useWeights(newWeights);
+  }
+
+  @Override
   public void load(int batch, double[] inputs, double[] targets) {
     engine.load(batch, inputs, targets);
   }
@@ -133,6 +138,13 @@ final class TimedMlp implements MlpEngine {
     begin();
     engine.update(layer, gradient, rate);
     end(TimelineEvent.Kind.UPDATE, layer);
+  }
+
+  @Override
+  public void adam(AdamPart part, double rate, double correction) {
+    begin();
+    engine.adam(part, rate, correction);
+    end(part.shard() ? TimelineEvent.Kind.SHARD : TimelineEvent.Kind.UPDATE, part.number());
   }
 
   @Override

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
  *
  * @param rank the rank
  * @param kind the kind of work
- * @param number the number of the layer or bucket; 0 for a forward pass
+ * @param number the number of the layer, bucket or shard; 0 for a forward pass
  * @param step the step of the training
  * @param start the start time, with the same origin for all events
  * @param duration 0 or more
@@ -32,7 +32,8 @@ record TimelineEvent(
     FORWARD("forward"),
     BACKWARD("backward"),
     UPDATE("update"),
-    AVERAGE("average");
+    AVERAGE("average"),
+    SHARD("update shard");
 
     final String text;
 
@@ -52,6 +53,7 @@ record TimelineEvent(
       case FORWARD -> kind.text;
       case BACKWARD, UPDATE -> kind.text + " layer" + number;
       case AVERAGE -> kind.text + " bucket" + number;
+      case SHARD -> kind.text + number;
     };
   }
 

@@ -116,7 +116,7 @@ final class TimelinePlot {
     return switch (kind) {
       case FORWARD -> new Color(0x6baed6);
       case BACKWARD -> new Color(0xfdae6b);
-      case UPDATE -> new Color(0x74c476);
+      case UPDATE, SHARD -> new Color(0x74c476);
       case AVERAGE -> new Color(0xb39ddb);
     };
   }

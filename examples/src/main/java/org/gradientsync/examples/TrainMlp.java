@@ -3,6 +3,7 @@ package org.gradientsync.examples;
 import java.nio.LongBuffer;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,7 +28,7 @@ import picocli.CommandLine.Option;
           + " the backward pass.",
       "",
       "Layers are matrix products with ReLU, without bias; the loss is the mean squared error; steps"
-          + " are those of plain gradient descent. On the CPU it computes in float64. N ranks with B"
+          + " are those of plain gradient descent or Adam. On the CPU it computes in float64. N ranks with B"
           + " rows each see the same rows as one rank with N * B rows.",
       ""
     })
@@ -58,7 +59,7 @@ public class TrainMlp extends Example {
       paramLabel = "N",
       defaultValue = "200",
       description =
-          "Steps of gradient descent, those before a checkpoint included (default:"
+          "Updates of the weights, those before a checkpoint included (default:"
               + " ${DEFAULT-VALUE}).")
   private int steps;
 
@@ -69,12 +70,7 @@ public class TrainMlp extends Example {
       description = "Batches of a step, whose gradients are added up (default: ${DEFAULT-VALUE}).")
   private int accumulate;
 
-  @Option(
-      names = "--rate",
-      paramLabel = "R",
-      defaultValue = "0.2",
-      description = "Learning rate (default: ${DEFAULT-VALUE}).")
-  private double rate;
+  @Mixin private MlpOptimizer optimizer;
 
   @Option(
       names = "--bucket-mb",
@@ -170,7 +166,7 @@ public class TrainMlp extends Example {
     requireAtLeast(1, "--steps", steps);
     requireAtLeast(1, "--accumulate", accumulate);
     requireAtLeast(1, "--loss-every", lossEvery);
-    requirePositive("--rate", rate);
+    optimizer.check(this);
     requirePositive("--bucket-mb", bucketMb);
     requirePositive("--first-bucket-mb", firstBucketMb);
     if (warmUp != null) {
@@ -184,7 +180,8 @@ public class TrainMlp extends Example {
     files.check(this, checkpoints.file());
   }
 
-  private void requirePositive(String option, Double value) {
+  /** Refuses a value that is given and not positive. */
+  void requirePositive(String option, Double value) {
     if (value != null && !(value > 0 && value <= Integer.MAX_VALUE)) {
       throw badUse(
           option
@@ -222,7 +219,10 @@ public class TrainMlp extends Example {
     try (MlpEngine engine = engine(sync, model.widths());
         Timeline times = files.timeline(sync, engine, steps, accumulate);
         GradientBuckets buckets = buckets(sync, engine.parameters())) {
-      return train(sync, times == null ? engine : times.engine(), buckets, times);
+      MlpEngine used = times == null ? engine : times.engine();
+      try (Adam adam = optimizer.adam(sync, used, buckets)) {
+        return train(sync, used, buckets, adam, times);
+      }
     }
   }
 
@@ -246,13 +246,17 @@ public class TrainMlp extends Example {
     if (firstBucketMb != null) {
       builder.firstBucketBytes((long) Math.ceil(firstBucketMb * MEBIBYTE));
     }
+    if (optimizer.isSharded()) {
+      builder.sharded();
+    }
     return builder.build();
   }
 
-  private int train(GradientSync sync, MlpEngine engine, GradientBuckets buckets, Timeline times) {
+  private int train(
+      GradientSync sync, MlpEngine engine, GradientBuckets buckets, Adam adam, Timeline times) {
     stage(sync, "making the data");
     MlpData data = model.data();
-    long first = start(sync, engine.weights());
+    long first = start(sync, engine.weights(), adam);
     if (first < 0) {
       return CANNOT_RUN;
     }
@@ -263,14 +267,21 @@ public class TrainMlp extends Example {
     buckets.broadcast(engine.weights(), 0);
     MlpTrainer.load(sync, engine, data, batches, rows, model.widths());
     printHeader(sync, engine.parameters(), buckets, first);
+    if (adam != null) {
+      printState(sync, adam);
+    }
 
-    MlpTrainer trainer = new MlpTrainer(sync, engine, buckets, batches, accumulate, rate);
+    MlpTrainer trainer =
+        new MlpTrainer(sync, engine, buckets, batches, accumulate, optimizer.rate(), adam);
     Exposure exposure = exposed || times != null ? new Exposure() : null;
     MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times);
     if (!run.train()) {
       return CANNOT_RUN;
     }
     Map<String, Object> results = results(sync, run);
+    if (adam != null) {
+      results.put("stateBytes", adam.bytes());
+    }
     boolean same = sameWeights(sync, engine.weights(), results);
     boolean finite = everywhere(sync, Weights.areFinite(engine.weights()));
     finite &= Double.isFinite(run.lastLoss());
@@ -304,19 +315,30 @@ public class TrainMlp extends Example {
   }
 
   /**
-   * Sets the initial weights on rank 0. Collective.
+   * Sets the initial weights on rank 0, and Adam's moments on all ranks. Collective.
    *
    * @return the steps already done, or -1 if the checkpoint cannot be read
    */
-  private long start(GradientSync sync, List<DeviceBuffer> weights) {
+  private long start(GradientSync sync, List<DeviceBuffer> weights, Adam adam) {
     long[] done = {0};
     if (sync.rank() == 0 && checkpoints.resumed() != null) {
-      done[0] = checkpoints.read(this, model, weights);
+      List<DeviceBuffer> state = new ArrayList<>(weights);
+      if (adam != null) {
+        state.addAll(adam.whole());
+      }
+      done[0] = checkpoints.read(this, training(), state);
     } else if (sync.rank() == 0) {
       model.setFirst(weights);
     }
     sync.communicator().broadcast(LongBuffer.wrap(done), 0);
+    if (adam != null && done[0] > 0) {
+      adam.scatter();
+    }
     return done[0];
+  }
+
+  private Checkpoint.Training training() {
+    return model.training(optimizer.kind());
   }
 
   private MlpRun.Plan plan(GradientSync sync, long first) {
@@ -341,8 +363,8 @@ public class TrainMlp extends Example {
     return checkpoints.isDue(done, done == steps);
   }
 
-  boolean keep(long done, List<DeviceBuffer> weights, boolean finiteLosses) {
-    return checkpoints.write(this, model, done, weights, finiteLosses);
+  boolean keep(long done, List<DeviceBuffer> state, boolean finiteLosses) {
+    return checkpoints.write(this, training(), done, state, finiteLosses);
   }
 
   /** Collective. */
@@ -379,6 +401,20 @@ public class TrainMlp extends Example {
         overlap ? "during" : "after");
     if (checkpoints.resumed() != null) {
       print(sync, "Resumed: %s, steps done: %d", checkpoints.resumed(), first);
+    }
+  }
+
+  private void printState(GradientSync sync, Adam adam) {
+    if (adam.isSharded()) {
+      double share = 100.0 * adam.bytes() / adam.bytesOfAll();
+      print(
+          sync,
+          "Adam's moments: %d bytes on each rank, %.1f%% of the %d without --sharded",
+          adam.bytes(),
+          share,
+          adam.bytesOfAll());
+    } else {
+      print(sync, "Adam's moments: %d bytes on each rank", adam.bytes());
     }
   }
 
@@ -439,7 +475,9 @@ public class TrainMlp extends Example {
     about.put("batches", batches);
     about.put("accumulate", accumulate);
     about.put("steps", steps);
-    about.put("rate", rate);
+    about.put("optimizer", optimizer.kind().name());
+    about.put("sharded", optimizer.isSharded());
+    about.put("rate", optimizer.rate());
     about.put("seed", model.seed());
     about.put("overlap", overlap);
     about.put("wire", wire);

@@ -140,6 +140,19 @@ final class Weights {
     }
   }
 
+  /** Copies a layer's weights to another buffer of the same type, on any device. */
+  static void copy(DeviceBuffer from, DeviceBuffer to) {
+    ByteBuffer here = ByteBuffer.allocateDirect(PIECE * Long.BYTES).order(ByteOrder.nativeOrder());
+    for (long first = 0; first < from.count(); first += PIECE) {
+      try (DeviceBuffer source = piece(from, first);
+          DeviceBuffer target = piece(to, first)) {
+        here.clear().limit((int) source.sizeInBytes());
+        source.copyTo(here);
+        target.copyFrom(here);
+      }
+    }
+  }
+
   private static DeviceBuffer piece(DeviceBuffer layer, long first) {
     return layer.slice(first, Math.min(PIECE, layer.count() - first));
   }

@@ -19,7 +19,7 @@ import org.gradientsync.internal.host.HostDevice;
 /** Reads arbitrary files as checkpoints, including some with a correct checksum. */
 class CheckpointFuzzTest {
   private static final Checkpoint.Training TRAINING =
-      new Checkpoint.Training("A", 5, new int[] {2, 2});
+      new Checkpoint.Training("A", "B", 5, new int[] {2, 2});
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L;
   private static final double[] BEFORE = {1, 2, 3, 4};
 
@@ -45,11 +45,11 @@ class CheckpointFuzzTest {
       double[] after = new double[4];
       try {
         long steps = Checkpoint.read(path, TRAINING, List.of(weights));
-        assertEquals(file.getLong(39), steps);
+        assertEquals(file.getLong(42), steps);
         weights.copyTo(after);
         for (int i = 0; i < 4; i++) {
           assertEquals(
-              file.getLong(47 + 8 * i), Double.doubleToRawLongBits(after[i]), "weight " + i);
+              file.getLong(50 + 8 * i), Double.doubleToRawLongBits(after[i]), "weight " + i);
         }
       } catch (IOException e) {
         weights.copyTo(after);

@@ -46,7 +46,7 @@ class CheckpointTest {
   }
 
   private static Checkpoint.Training training(int... widths) {
-    return new Checkpoint.Training("IRIS", 5, widths);
+    return new Checkpoint.Training("IRIS", "SGD", 5, widths);
   }
 
   private List<DeviceBuffer> weights(DataType type, int[] widths) {
@@ -109,10 +109,10 @@ class CheckpointTest {
     Checkpoint.write(file, training(widths), 7, weights);
     byte[] whole = Files.readAllBytes(file);
     byte[] before = bits(weights.get(0));
-    assertEquals(50 + before.length + Long.BYTES, whole.length);
+    assertEquals(55 + before.length + Long.BYTES, whole.length);
     assertEquals(
         ByteBuffer.wrap(before).order(ByteOrder.nativeOrder()).getLong(),
-        ByteBuffer.wrap(whole).getLong(50),
+        ByteBuffer.wrap(whole).getLong(55),
         "the first weight is not where it should be");
     weights.get(0).fillZero();
     for (int i = 0; i < whole.length; i++) {

@@ -2,12 +2,14 @@ package org.gradientsync.examples;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Parameter;
@@ -129,6 +131,83 @@ abstract class GpuMlpContract {
           }
         }
       }
+    }
+  }
+
+  @Test
+  void adamHasTheSameBitsWhereverElementsLie() {
+    int count = 1000;
+    Random random = new Random(3);
+    float[][] all = new float[4][count]; // weights, gradients, means, squares
+    for (int i = 0; i < count; i++) {
+      all[0][i] = (float) random.nextGaussian();
+      all[1][i] = i % 7 == 0 ? 0 : (float) (random.nextGaussian() * Math.pow(10, i % 9 - 6));
+      all[2][i] = i < 10 ? 0 : (float) random.nextGaussian() / 10;
+      all[3][i] = i < 10 ? 0 : random.nextFloat() / 10;
+    }
+    float[][] expected = {all[0].clone(), all[2].clone(), all[3].clone()};
+    for (int i = 0; i < count; i++) {
+      float[] one = {expected[0][i], expected[1][i], expected[2][i]};
+      adam(one, all[1][i], 0.01f, 1.5f);
+      for (int k = 0; k < 3; k++) {
+        expected[k][i] = one[k];
+      }
+    }
+    try (GpuMlp engine = engine(new int[] {5, 6, 3}, 4, false)) {
+      for (int[] parts : new int[][] {{count}, {1, 2, 253, 744}}) {
+        DeviceBuffer[] whole = new DeviceBuffer[4];
+        for (int k = 0; k < 4; k++) {
+          whole[k] = gpu().allocate(DataType.FLOAT32, count);
+          whole[k].copyFrom(all[k]);
+        }
+        int first = 0;
+        for (int part : parts) {
+          int from = first;
+          DeviceBuffer[] own =
+              Arrays.stream(whole).map(w -> w.slice(from, part)).toArray(DeviceBuffer[]::new);
+          engine.adam(new AdamPart(0, true, own[0], own[1], own[2], own[3]), 0.01, 1.5);
+          first += part;
+        }
+        assertArrayEquals(expected[0], values(whole[0]));
+        assertArrayEquals(all[1], values(whole[1]));
+        assertArrayEquals(expected[1], values(whole[2]));
+        assertArrayEquals(expected[2], values(whole[3]));
+        Arrays.stream(whole).forEach(DeviceBuffer::close);
+      }
+    }
+  }
+
+  /** One element's step in float: weight, mean and square. */
+  static void adam(float[] element, float gradient, float rate, float correction) {
+    element[1] = 0.9f * element[1] + 0.1f * gradient;
+    element[2] = 0.999f * element[2] + 0.001f * gradient * gradient;
+    element[0] -= rate * element[1] / ((float) Math.sqrt(element[2]) * correction + 1e-8f);
+  }
+
+  @Test
+  void otherBuffersCanHoldTheWeights() {
+    MlpReference reference = MlpReference.of(new int[] {5, 6, 4, 3}, 4, 1e-3);
+    try (GpuMlp engine = engine(reference.widths, reference.rows, false)) {
+      List<DeviceBuffer> others = new ArrayList<>();
+      for (double[] layer : reference.weights) {
+        others.add(gpu().allocate(DataType.FLOAT32, layer.length + 4).slice(4, layer.length));
+      }
+      engine.useWeights(others);
+      assertEquals(others, engine.weights());
+      engine.load(0, reference.inputs, reference.targets);
+      for (int layer = 0; layer < others.size(); layer++) {
+        others.get(layer).copyFrom(floats(reference.weights[layer]));
+      }
+      engine.forward(0);
+      assertEquals(reference.loss, engine.loss(), SINGLE * reference.loss);
+      List<DeviceBuffer> gradients = backward(engine, 0, 1, false);
+      for (int layer = 0; layer < gradients.size(); layer++) {
+        assertNear(reference.gradients[layer], 1, gradients.get(layer), SINGLE);
+        float[] before = values(others.get(layer));
+        engine.update(layer, gradients.get(layer), 0.5);
+        assertFalse(Arrays.equals(before, values(others.get(layer))));
+      }
+      gradients.forEach(DeviceBuffer::close);
     }
   }
 

@@ -23,6 +23,7 @@ class GpuMlpTest extends GpuMlpContract {
     gpu.kernel("mask", (a, blocks) -> mask(a));
     gpu.kernel("update", (a, blocks) -> update(a));
     gpu.kernel("loss", GpuMlpTest::loss);
+    gpu.kernel("adam", (a, blocks) -> adam(a));
   }
 
   @AfterEach
@@ -101,6 +102,16 @@ class GpuMlpTest extends GpuMlpContract {
     for (long i = 0; i < a.integer(3); i++) {
       float step = a.real(2) * gradient.get(i);
       weights.set(i, weights.get(i) - step);
+    }
+  }
+
+  private static void adam(Arguments a) {
+    for (long i = 0; i < a.integer(6); i++) {
+      float[] one = {a.floats(0).get(i), a.floats(2).get(i), a.floats(3).get(i)};
+      adam(one, a.floats(1).get(i), a.real(4), a.real(5));
+      a.floats(0).set(i, one[0]);
+      a.floats(2).set(i, one[1]);
+      a.floats(3).set(i, one[2]);
     }
   }
 

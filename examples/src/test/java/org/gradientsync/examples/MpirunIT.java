@@ -129,8 +129,8 @@ class MpirunIT {
   }
 
   @ParameterizedTest
-  @CsvSource({"2,true", "3,false"})
-  void trainMlp(int ranks, boolean overlap) throws Exception {
+  @CsvSource({"2,true,SGD", "3,false,SGD", "3,true,ADAM"})
+  void trainMlp(int ranks, boolean overlap, String optimizer) throws Exception {
     String[] options = {
       "--widths=6,20,5",
       "--rows=7",
@@ -138,6 +138,8 @@ class MpirunIT {
       "--loss-every=1",
       "--first-bucket-mb=0.0001",
       overlap ? "--overlap" : "--no-overlap",
+      optimizer.equals("ADAM") ? "--sharded" : "--no-tf32",
+      "--optimizer=" + optimizer,
       "--json=" + folder.resolve("r.json")
     };
     Script.underMpirun(ranks, "train-mlp")
@@ -148,6 +150,10 @@ class MpirunIT {
     Trained threads = Trained.run(folder, ranks, options);
     assertEquals(threads, processes, "the same ranks as threads have taken other steps");
     assertEquals(30, processes.losses().size());
+    if (optimizer.equals("ADAM")) {
+      options[6] = "--no-tf32"; // any option in place of --sharded
+      assertEquals(Trained.run(folder, ranks, options), processes, "shards give other weights");
+    }
   }
 
   @ParameterizedTest

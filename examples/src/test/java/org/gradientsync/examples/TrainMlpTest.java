@@ -102,6 +102,65 @@ class TrainMlpTest {
     assertArrayEquals(Files.readAllBytes(whole), Files.readAllBytes(half));
   }
 
+  @ParameterizedTest
+  @CsvSource({"1,true", "2,true", "2,false", "3,true", "3,false"})
+  void shardedAdamHasTheBitsOfAdam(int ranks, boolean overlap) throws IOException {
+    String[] options = {
+      WIDTHS,
+      "--optimizer=adam",
+      "--rows=" + ROWS / ranks,
+      "--steps=60",
+      "--accumulate=2",
+      SMALL_BUCKETS,
+      "--bucket-mb=0.0001",
+      overlap ? "--overlap" : "--no-overlap"
+    };
+    Trained whole = Trained.run(folder, ranks, options);
+    assertEquals(whole, Trained.run(folder, ranks, with(options, "--sharded")));
+    assertTrue(whole.losses().get(59) < whole.losses().get(0) / 2, whole::toString);
+  }
+
+  @Test
+  void adamResumesWithAnotherNumberOfRanks() throws IOException {
+    String[] common = {WIDTHS, "--optimizer=adam", SMALL_BUCKETS};
+    String[] two = with(common, "--rows=" + ROWS / 2, "--steps=20");
+    String[] three = with(common, "--rows=" + ROWS / 3, "--sharded");
+    Path file = folder.resolve("three");
+    Path whole = folder.resolve("whole");
+    Path shards = folder.resolve("shards");
+    Path other = folder.resolve("other");
+    Trained.run(folder, 3, with(three, "--steps=11", "--checkpoint=" + file));
+    Trained.run(folder, 3, with(common, "--rows=8", "--steps=11", "--checkpoint=" + other));
+    assertArrayEquals(Files.readAllBytes(other), Files.readAllBytes(file));
+    String resume = "--resume=" + file;
+    Trained sharded =
+        Trained.run(folder, 2, with(two, "--sharded", resume, "--checkpoint=" + shards));
+    assertEquals(9, sharded.losses().size());
+    assertEquals(sharded, Trained.run(folder, 2, with(two, resume, "--checkpoint=" + whole)));
+    assertArrayEquals(Files.readAllBytes(whole), Files.readAllBytes(shards));
+    Trained straight = Trained.run(folder, 3, with(three, "--steps=20"));
+    assertEquals(
+        straight.digest(), Trained.run(folder, 3, with(three, "--steps=20", resume)).digest());
+    Run.of(new TrainMlp(), WIDTHS, "--steps=20", resume)
+        .exits(3)
+        .complainsInOneLine("optimizer=ADAM, expected=SGD");
+  }
+
+  @Test
+  void theSizeOfAdamsMomentsIsTold() {
+    String[] options = {"--width=64", "--layers=3", "--steps=1", "--optimizer=adam"};
+    int bytes = 2 * 3 * 64 * 64 * Double.BYTES;
+    Run.of(new TrainMlp(), with(options, "--local=3"))
+        .exits(0)
+        .prints("Adam's moments: " + bytes + " bytes on each rank");
+    Run.of(new TrainMlp(), with(options, "--local=3", "--sharded"))
+        .exits(0)
+        .prints(
+            "Adam's moments: 65536 bytes on each rank, 33.3% of the "
+                + bytes
+                + " without --sharded");
+  }
+
   @Test
   void checkpointsAreWrittenInBetween() throws IOException {
     String[] common = {WIDTHS, "--rows=5"};
@@ -347,7 +406,8 @@ class TrainMlpTest {
         "--timeline-plot=timeline.png",
         "--timeline-steps=0",
         "--timeline-steps=1001",
-        "--data=mnist"
+        "--data=mnist",
+        "--optimizer=adagrad"
       })
   void impossibleValuesAreBadUse(String option) {
     Run.of(new TrainMlp(), "--local=2", option)
@@ -360,6 +420,9 @@ class TrainMlpTest {
     Run.of(new TrainMlp(), "--widths=5,3", "--layers=1")
         .exits(2)
         .complainsInOneLine("--widths says it all: leave out --layers and --width.");
+    Run.of(new TrainMlp(), "--sharded")
+        .exits(2)
+        .complainsInOneLine("--sharded needs --optimizer ADAM, as plain gradient descent has no");
     Run.of(new TrainMlp(), "--data=IRIS", "--widths=4,3")
         .exits(2)
         .complainsInOneLine("--widths for IRIS begin with 5 and end with 3: --widths 4,3.");

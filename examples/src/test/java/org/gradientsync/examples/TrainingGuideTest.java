@@ -249,6 +249,17 @@ class TrainingGuideTest {
     return moments;
   }
 
+  static void decayed(GradientBuckets buckets, float[] decay) {
+    buckets.finish(
+        (gradient, weight, k) -> {
+          for (GradientBuckets.Piece piece : buckets.shards().get(k).pieces()) {
+            DeviceBuffer part = weight.slice(piece.shardOffset(), piece.count());
+            update(
+                gradient.slice(piece.shardOffset(), piece.count()), part, decay[piece.parameter()]);
+          }
+        });
+  }
+
   static void saveAndRestore(GradientBuckets buckets, List<DeviceBuffer> moments, int rank) {
     float[][] saved = Arrays.stream(COUNTS).mapToObj(float[]::new).toArray(float[][]::new);
     float[][] before = moments.stream().map(MyModel::read).toArray(float[][]::new);
@@ -312,6 +323,16 @@ class TrainingGuideTest {
     }
     weight.copyFrom(w);
     moment.copyFrom(m);
+  }
+
+  /** Gradient descent with a decay of the weights. */
+  private static void update(DeviceBuffer gradient, DeviceBuffer weight, float decay) {
+    float[] g = MyModel.read(gradient);
+    float[] w = MyModel.read(weight);
+    for (int i = 0; i < w.length; i++) {
+      w[i] -= RATE * (g[i] + decay * w[i]);
+    }
+    weight.copyFrom(w);
   }
 
   /** Trains with ranks that create their own syncs. */
@@ -732,6 +753,31 @@ class TrainingGuideTest {
               }
             }),
         0f);
+  }
+
+  @Test
+  void shardsDecayTheParametersThatShallBe() {
+    float[] decay = {0.1f, 0, 0.2f};
+    run(
+        3,
+        (sync, model) -> {
+          try (GradientBuckets plain = GradientBuckets.builder(sync, model.parameters()).build();
+              GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).sharded().build()) {
+            List<DeviceBuffer> weights =
+                IntStream.range(0, buckets.size()).mapToObj(buckets::weight).toList();
+            MyModel other = new MyModel(sync, weights);
+            buckets.broadcast(weights, 0);
+            plain.broadcast(model.weights(), 0);
+            for (int step = 0; step < STEPS; step++) {
+              pass(model, plain, step * 3 + sync.rank(), 1, false);
+              plain.finish(i -> update(plain.gradient(i), model.weights().get(i), decay[i]));
+              pass(other, buckets, step * 3 + sync.rank(), 1, false);
+              decayed(buckets, decay);
+            }
+            assertArrayEquals(model.values(), other.values(), 0f);
+          }
+        });
   }
 
   @Test

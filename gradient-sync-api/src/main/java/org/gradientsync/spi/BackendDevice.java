@@ -117,6 +117,29 @@ public interface BackendDevice extends Device, AutoCloseable {
   long firstNotFinite(DeviceBuffer buffer);
 
   /**
+   * Adds up the squares of all elements, in double, after the work enqueued on the buffer's stream,
+   * and waits for the result. The order of the additions depends on type and count only, so that
+   * all devices of this kind get the same bits for the same elements. Devices of another kind may
+   * get other ones.
+   *
+   * @param buffer a buffer of this device, of a floating-point type
+   * @return the sum; 0 if there are no elements; NaN if one is NaN, otherwise infinity if one is
+   *     infinite or the sum is too large
+   * @throws IllegalArgumentException for integers
+   */
+  double sumOfSquares(DeviceBuffer buffer);
+
+  /**
+   * Multiplies all elements by a factor: each in double, the product rounded to the buffer's type,
+   * with types of 16 bits by way of FLOAT32. Ordered on the buffer's stream.
+   *
+   * @param buffer a buffer of this device, of a floating-point type
+   * @param factor a finite factor
+   * @throws IllegalArgumentException for integers
+   */
+  void scale(DeviceBuffer buffer, double factor);
+
+  /**
    * Describes this device for reports. Called by any thread, possibly while the device hangs, so it
    * must not block.
    *

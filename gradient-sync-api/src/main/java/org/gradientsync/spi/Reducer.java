@@ -89,6 +89,21 @@ public interface Reducer extends AutoCloseable {
   }
 
   /**
+   * Prepares calls of {@link #run} with the same arguments in advance; otherwise the first one does
+   * so. Reads and writes no elements. Collective, unless it does nothing.
+   *
+   * @param collective the same on all ranks; one that all ranks have an input for
+   * @param in this rank's input
+   * @param out this rank's output, or null if it has none
+   * @param op the same on all ranks; null if nothing is reduced
+   * @param root the same on all ranks; {@link RankGroup#NO_RANK} if there is none
+   */
+  default void register(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    // most reducers prepare so little that the first call may do it
+  }
+
+  /**
    * Whether calls block the host until the other ranks have joined. Reducers that do not block only
    * enqueue their work.
    *

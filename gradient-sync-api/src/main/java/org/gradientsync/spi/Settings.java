@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.gradientsync.DataType;
+import org.gradientsync.SumOrder;
 
 /**
  * What the user asked for: the builder's values first, then system properties named {@code
@@ -29,6 +30,7 @@ public final class Settings {
           "dev.rendezvous",
           "device",
           "finite",
+          "order",
           "reducer",
           "reports",
           "timeout",
@@ -198,6 +200,27 @@ public final class Settings {
           what + " must be more than zero: gradientsync." + name + "=" + text);
     }
     return duration;
+  }
+
+  /**
+   * The order in which sums are added: the setting {@code order}.
+   *
+   * @return RANKS if nobody set it
+   * @throws IllegalArgumentException if the setting is neither {@code ranks} nor {@code any}, in
+   *     any case
+   */
+  public SumOrder order() {
+    return get("order").map(Settings::sumOrder).orElse(SumOrder.RANKS);
+  }
+
+  private static SumOrder sumOrder(String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "ranks" -> SumOrder.RANKS;
+      case "any" -> SumOrder.ANY;
+      default ->
+          throw new IllegalArgumentException(
+              "not an order of sums: gradientsync.order=" + text + "; give ranks, any, or nothing");
+    };
   }
 
   /**

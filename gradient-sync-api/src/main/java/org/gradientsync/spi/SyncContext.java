@@ -3,6 +3,7 @@ package org.gradientsync.spi;
 import java.util.Optional;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
+import org.gradientsync.SumOrder;
 
 /**
  * The parts of one rank's sync from which a reducer is created.
@@ -23,6 +24,15 @@ public record SyncContext(
    */
   public Optional<DataType> wire() {
     return settings.wire();
+  }
+
+  /**
+   * The order in which sums are added; see {@link org.gradientsync.GradientSync.Builder#order}.
+   *
+   * @return RANKS unless the user allows others; the same on all ranks
+   */
+  public SumOrder order() {
+    return settings.order();
   }
 
   /**

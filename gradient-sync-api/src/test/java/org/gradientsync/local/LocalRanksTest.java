@@ -27,6 +27,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.Logged;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.local.LocalWorld;
 import org.junit.jupiter.api.Test;
@@ -183,7 +184,9 @@ class LocalRanksTest {
             assertEquals(
                 Map.of(
                     "shared",
-                    "the ranks are threads of one JVM and share its memory anyway (rank 0)"),
+                    "the ranks are threads of one JVM and share its memory anyway (rank 0)",
+                    "two-level",
+                    "the ranks are on one node (rank 0)"),
                 sync.alternatives()));
   }
 
@@ -196,7 +199,7 @@ class LocalRanksTest {
             UnavailableException.class,
             () -> LocalRanks.run(2, b -> b.reducer("warp"), sync -> {}));
     assertTrue(e.getMessage().contains("no such reducer: reducer=warp"), e.getMessage());
-    assertTrue(e.getMessage().contains("known here: shared, local"), e.getMessage());
+    assertTrue(e.getMessage().contains("known here: shared, two-level, local"), e.getMessage());
     UnavailableException device =
         assertThrows(
             UnavailableException.class,
@@ -255,6 +258,10 @@ class LocalRanksTest {
   @Test
   void ranksThatAskForDifferentThingsAllFail() {
     refuses((b, rank) -> rank == 0 ? b.reducer("local") : b, "reducer=local", "reducer=(any)");
+    refuses(
+        (b, rank) -> b.order(SumOrder.values()[rank]),
+        ", order=ranks, finite=false on ranks [",
+        ", order=any, finite=false on ranks [");
     refuses(
         (b, rank) -> b.requireFinite(rank == 0), ", finite=true on ranks [", ", finite=false on");
   }

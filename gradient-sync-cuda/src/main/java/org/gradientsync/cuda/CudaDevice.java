@@ -16,6 +16,7 @@ import org.gradientsync.cuda.internal.driver.FiniteCheck;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.cuda.internal.driver.NormKernel;
 import org.gradientsync.cuda.internal.driver.PinnedStaging;
 import org.gradientsync.cuda.internal.driver.ReduceKernel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -35,6 +36,7 @@ public final class CudaDevice implements BackendDevice {
   private final CudaStream stream;
   private final PinnedStaging staging;
   private FiniteCheck finite; // created by its first use
+  private NormKernel norm; // likewise
   private volatile CallInterceptor interceptor; // or null
 
   static {
@@ -296,6 +298,28 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public double sumOfSquares(DeviceBuffer buffer) {
+    CudaBuffer own = (CudaBuffer) buffer;
+    return norm(own).sumOfSquares(own.type(), own.address(), own.count(), own.stream().driver());
+  }
+
+  @Override
+  public void scale(DeviceBuffer buffer, double factor) {
+    CudaBuffer own = (CudaBuffer) buffer;
+    norm(own).scale(own.type(), own.address(), own.count(), factor, own.stream().driver());
+  }
+
+  private synchronized NormKernel norm(CudaBuffer buffer) {
+    gpu.requireOpen();
+    gpu.makeCurrent();
+    if (norm == null) {
+      buffer.stream().await(); // loading may wait for averages, and these for other threads' calls
+      norm = new NormKernel(gpu.api(), gpu.ordinal());
+    }
+    return norm;
+  }
+
+  @Override
   public List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");
@@ -362,6 +386,7 @@ public final class CudaDevice implements BackendDevice {
         staging,
         gpu::unloadKernels,
         finite,
+        norm,
         gpu::markClosed,
         gpu.memory()::freeBuffers,
         gpu.memory()::freeDeferred,

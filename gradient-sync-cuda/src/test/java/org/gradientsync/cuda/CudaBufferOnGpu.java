@@ -54,6 +54,47 @@ class CudaBufferOnGpu extends DeviceBufferContract {
     }
   }
 
+  /** In the order that all GPUs have, however many processors they have. */
+  @Test
+  void squaresAreAddedInTheOrderOfEveryGpu() {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      for (int count : new int[] {1, 513, 4_097, 300_007, 5_000_001}) {
+        float[] values = new float[count];
+        for (int i = 0; i < count; i++) {
+          values[i] = (i * 7919L % 10_007 - 5_000) / 97f;
+        }
+        for (int offset = 0; offset < 4; offset++) {
+          try (DeviceBuffer whole = device.allocate(DataType.FLOAT32, offset + count);
+              DeviceBuffer buffer = whole.slice(offset, count)) {
+            buffer.copyFrom(values);
+            assertEquals(squares(values), device.sumOfSquares(buffer), "count=" + count);
+          }
+        }
+      }
+    }
+  }
+
+  private static double squares(float[] values) {
+    int threads = 512;
+    int blocks = (int) Math.min(512, (values.length + 4095L) / 4096);
+    double sum = 0;
+    for (int block = 0; block < blocks; block++) {
+      double[] own = new double[threads];
+      for (int thread = 0; thread < threads; thread++) {
+        for (int i = block * threads + thread; i < values.length; i += blocks * threads) {
+          own[thread] += (double) values[i] * values[i];
+        }
+      }
+      for (int half = threads / 2; half > 0; half /= 2) {
+        for (int thread = 0; thread < half; thread++) {
+          own[thread] += own[thread + half];
+        }
+      }
+      sum += own[0];
+    }
+    return sum;
+  }
+
   @Test
   void largeCopiesKeepEveryElement() {
     try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0);

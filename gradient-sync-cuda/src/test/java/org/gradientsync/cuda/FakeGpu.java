@@ -34,6 +34,9 @@ import org.gradientsync.cuda.internal.driver.CudaApi;
  * has two GPUs with NVLink between them.
  */
 public final class FakeGpu {
+  /** The handle of each stream. */
+  public static final long HANDLE = 0x5;
+
   private static final int INVALID_VALUE = 1;
   private static final AtomicLong next = new AtomicLong(1L << 32);
 
@@ -88,6 +91,7 @@ public final class FakeGpu {
     when(api.arguments(any(), any())).thenAnswer(c -> new Pointer());
     memory();
     when(api.createStream()).thenAnswer(c -> take(CUstream::new, "stream"));
+    when(api.handleOf(any())).thenReturn(HANDLE);
     when(api.createUrgentStream()).thenAnswer(c -> take(CUstream::new, "stream"));
     doAnswer(c -> give(c.getArgument(0))).when(api).destroyStream(any());
     when(api.createEvent(anyBoolean())).thenAnswer(c -> take(CUevent::new, "event"));

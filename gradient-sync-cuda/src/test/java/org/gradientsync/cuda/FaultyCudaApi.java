@@ -53,7 +53,8 @@ final class FaultyCudaApi {
           LAUNCH_FAILED);
 
   /** Calls that never reach the driver. */
-  private static final Set<String> NEVER_FAIL = Set.of("pointer", "arguments", "streamOf");
+  private static final Set<String> NEVER_FAIL =
+      Set.of("pointer", "arguments", "streamOf", "handleOf");
 
   /**
    * Release calls, which take effect although they fail. Otherwise a test would report a leak, and

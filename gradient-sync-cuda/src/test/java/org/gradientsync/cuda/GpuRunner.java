@@ -44,6 +44,9 @@ public final class GpuRunner implements RankRunner {
     if (SIZE != null) {
       return new int[] {Integer.parseInt(SIZE)};
     }
+    if (reducer.equals("nccl")) { // which wants a GPU for each thread
+      return IntStream.rangeClosed(1, Math.min(4, CudaLibrary.api().deviceCount())).toArray();
+    }
     boolean peer = reducer.equals("peer");
     return (peer ? peerSizes(3) : IntStream.rangeClosed(1, 3)).toArray();
   }

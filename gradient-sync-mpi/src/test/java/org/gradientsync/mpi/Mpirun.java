@@ -95,8 +95,33 @@ final class Mpirun {
       Class<?> main,
       String... arguments)
       throws IOException, InterruptedException {
+    return runBelow(List.of(), ranks, seconds, environment, below, jvmOptions, main, arguments);
+  }
+
+  /** Runs a class on some ranks with an mpirun that runs below another command. */
+  static Result runBelow(
+      List<String> outer,
+      int ranks,
+      long seconds,
+      Map<String, String> environment,
+      Class<?> main,
+      String... arguments)
+      throws IOException, InterruptedException {
+    return runBelow(outer, ranks, seconds, environment, List.of("env"), List.of(), main, arguments);
+  }
+
+  private static Result runBelow(
+      List<String> outer,
+      int ranks,
+      long seconds,
+      Map<String, String> environment,
+      List<String> below,
+      List<String> jvmOptions,
+      Class<?> main,
+      String... arguments)
+      throws IOException, InterruptedException {
     require();
-    List<String> command = new ArrayList<>();
+    List<String> command = new ArrayList<>(outer);
     command.addAll(
         List.of("mpirun", "--oversubscribe", "--bind-to", "none", "-np", Integer.toString(ranks)));
     command.addAll(below);

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class TwoNodesContract {
   /** Returns the reducers to try, the default one first. */
   List<String> reducers() {
-    return List.of("mpi");
+    return List.of("two-level", "mpi");
   }
 
   /** Returns the reducer that one node would choose. */

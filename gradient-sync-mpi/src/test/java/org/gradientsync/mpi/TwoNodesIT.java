@@ -42,7 +42,12 @@ class TwoNodesIT {
         Mpirun.SECONDS,
         nodes,
         List.of(),
-        List.of(TwoNodesContract.class, MpiCommunicatorContract.class, MpiDeadlockContract.class));
+        List.of(
+            TwoNodesContract.class,
+            MpiCommunicatorContract.class,
+            MpiDeadlockContract.class,
+            TwoLevelReducerContract.class,
+            TwoLevelDeadlockContract.class));
   }
 
   @Test

@@ -2,7 +2,8 @@ package org.gradientsync.internal.buckets;
 
 import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
-import org.gradientsync.DeviceBuffer;
+import java.util.Arrays;
+import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
 /**
@@ -12,25 +13,40 @@ import org.gradientsync.ReduceOp;
 final class AverageChecks {
   private final BucketSync sync;
   private final boolean sharded;
-  private HostPieces pieces; // made with the first norm
+  private Boolean finite; // what a check of this step has found, the same on all ranks; or null
 
   AverageChecks(BucketSync sync, boolean sharded) {
     this.sync = sync;
     this.sharded = sharded;
   }
 
-  /** Whether all averages are finite. Collective if sharded. */
+  /** Forgets what was found, as the averages are new. */
+  void beginStep() {
+    finite = null;
+  }
+
+  /** Whether all averages are finite. Collective if sharded, unless the norm of the step tells. */
   boolean isFinite(BucketSet set) {
-    boolean finite = true;
-    for (int i = 0; i < set.buckets.length && finite; i++) {
-      Bucket bucket = set.buckets[i];
-      DeviceBuffer own = sharded ? bucket.shard.own.gradient() : bucket.flat;
-      finite = sync.backend().firstNotFinite(own) < 0;
+    if (finite == null) {
+      finite = isFiniteEverywhere(isFiniteHere(set));
     }
+    return finite;
+  }
+
+  private boolean isFiniteHere(BucketSet set) {
+    for (int i = 0; i < set.buckets.length; i++) {
+      if (sync.backend().firstNotFinite(set.averages(i)) >= 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private boolean isFiniteEverywhere(boolean here) {
     if (!sharded) {
-      return finite;
+      return here;
     }
-    long[] found = {finite ? 0 : 1};
+    long[] found = {here ? 0 : 1};
     sync.awaitTurn();
     sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX);
     return found[0] == 0;
@@ -38,23 +54,29 @@ final class AverageChecks {
 
   /** Scales the averages so that their norm is at most max, and returns the norm before. */
   double clip(BucketSet set, double max) {
-    if (pieces == null) {
-      pieces = new HostPieces();
-    }
     double norm = Math.sqrt(sumOfSquares(set));
+    if (norm < Double.POSITIVE_INFINITY) {
+      finite = true;
+    } else if (Double.isNaN(norm) || !hasDoubles(set)) { // squares of floats are finite
+      finite = false;
+    }
     if (norm > max && norm < Double.POSITIVE_INFINITY) {
       double factor = max / norm;
-      for (int i = 0; i < parts(set); i++) {
-        pieces.multiply(part(set, i), factor);
+      for (int i = 0; i < set.buckets.length; i++) {
+        sync.backend().scale(set.averages(i), factor);
       }
     }
     return norm;
   }
 
+  private static boolean hasDoubles(BucketSet set) {
+    return Arrays.stream(set.buckets).anyMatch(bucket -> bucket.flat.type() == DataType.FLOAT64);
+  }
+
   private double sumOfSquares(BucketSet set) {
     double own = 0;
-    for (int i = 0; i < parts(set); i++) {
-      own += pieces.sumOfSquares(part(set, i));
+    for (int i = 0; i < set.buckets.length; i++) {
+      own += sync.backend().sumOfSquares(set.averages(i));
     }
     if (!sharded) {
       return own;
@@ -67,15 +89,5 @@ final class AverageChecks {
       sum += part;
     }
     return sum;
-  }
-
-  /** The gradients of this rank: its shards, or those of all parameters without the join flag. */
-  private static DeviceBuffer part(BucketSet set, int index) {
-    BucketShard shard = set.buckets[0].shard;
-    return shard == null ? set.gradient(index) : set.buckets[index].shard.own.gradient();
-  }
-
-  private static int parts(BucketSet set) {
-    return set.buckets[0].shard == null ? set.layout.bucketOf.length : set.buckets.length;
   }
 }

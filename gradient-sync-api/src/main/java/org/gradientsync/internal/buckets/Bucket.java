@@ -1,7 +1,9 @@
 package org.gradientsync.internal.buckets;
 
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
@@ -43,12 +45,17 @@ public final class Bucket implements AutoCloseable {
 
   private final Resources resources = new Resources();
 
+  /**
+   * Allocates the memory, filled with zeros.
+   *
+   * @param pieces the parts of parameters in this rank's shard, or null without shards
+   */
   Bucket(
       BucketSync sync,
       BucketLayout.Bucket layout,
       Stream compute,
       Stream communication,
-      boolean sharded) {
+      List<GradientBuckets.Piece> pieces) {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     try {
@@ -62,14 +69,24 @@ public final class Bucket implements AutoCloseable {
       compute.waitFor(ready);
       communication.waitFor(ready);
       shard =
-          sharded
-              ? resources.add(new BucketShard(sync, flat, averaged, compute, communication))
-              : null;
+          pieces == null
+              ? null
+              : resources.add(
+                  new BucketShard(sync, flat, averaged, compute, communication, pieces));
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
     }
     average = () -> average(sync, communication);
+  }
+
+  /** Prepares the calls of a step. Collective. */
+  void prepare(BucketSync sync) {
+    if (shard == null) {
+      sync.prepare(averaged);
+    } else {
+      shard.prepare(sync, averaged);
+    }
   }
 
   private void average(BucketSync sync, Stream communication) {

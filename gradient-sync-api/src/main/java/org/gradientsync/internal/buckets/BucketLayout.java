@@ -7,6 +7,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
 
 /**
@@ -107,6 +108,26 @@ public final class BucketLayout {
   /** Whether every gradient has the same bucket and offset in a layout with the same options. */
   boolean isSameAs(BucketLayout other) {
     return Arrays.equals(bucketOf, other.bucketOf) && Arrays.equals(offsetOf, other.offsetOf);
+  }
+
+  /**
+   * Lists the parts of gradients within a block of a bucket, in the order of its elements.
+   *
+   * @param first the block's first element in the bucket
+   * @param count the number of the block's elements
+   */
+  List<GradientBuckets.Piece> pieces(
+      int bucket, long first, long count, List<Parameter> parameters) {
+    List<GradientBuckets.Piece> pieces = new ArrayList<>();
+    for (int parameter : buckets.get(bucket).parameters) {
+      long offset = offsetOf[parameter];
+      long from = Math.max(offset, first);
+      long to = Math.min(offset + parameters.get(parameter).count(), first + count);
+      if (from < to) {
+        pieces.add(new GradientBuckets.Piece(parameter, from - offset, from - first, to - from));
+      }
+    }
+    return pieces;
   }
 
   /**

@@ -2,6 +2,7 @@ package org.gradientsync.internal.buckets;
 
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -18,6 +19,7 @@ public final class BucketSet implements AutoCloseable {
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
   private final DeviceBuffer[] weights; // or null
+  private final DeviceBuffer beforeFlag; // the first bucket without the flag; or null
   private final Resources resources = new Resources();
 
   /**
@@ -43,7 +45,10 @@ public final class BucketSet implements AutoCloseable {
       for (int i = 0; i < buckets.length; i++) {
         Stream stream = streams.of(i, buckets.length);
         BucketLayout.Bucket place = layout.buckets.get(i);
-        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, sharded));
+        long count = place.count / sync.size();
+        List<GradientBuckets.Piece> pieces =
+            sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
         name(i, number);
       }
       for (int i = 0; i < gradients.length; i++) {
@@ -54,7 +59,9 @@ public final class BucketSet implements AutoCloseable {
       }
       if (layout.flagOffset < 0) {
         flag = null;
+        beforeFlag = null;
       } else {
+        beforeFlag = buckets[0].flat.slice(0, layout.flagOffset);
         DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
         flag = resources.add(new JoinFlag(sync.backend(), place, compute));
       }
@@ -87,6 +94,14 @@ public final class BucketSet implements AutoCloseable {
 
   private DeviceBuffer view(DeviceBuffer bucket, int parameter) {
     return bucket.slice(layout.offsetOf[parameter], parameters.get(parameter).count());
+  }
+
+  /** This rank's averages of a bucket: its shard, or all; zeros between parameters, and no flag. */
+  DeviceBuffer averages(int bucket) {
+    BucketShard shard = buckets[bucket].shard;
+    return shard != null
+        ? shard.own.gradient()
+        : bucket == 0 && beforeFlag != null ? beforeFlag : buckets[bucket].flat;
   }
 
   /** The view of a parameter's gradient: a new one if the caller has closed the last one. */

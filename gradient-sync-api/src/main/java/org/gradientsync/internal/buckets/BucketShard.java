@@ -1,5 +1,6 @@
 package org.gradientsync.internal.buckets;
 
+import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
 import org.gradientsync.GradientBuckets;
@@ -40,13 +41,15 @@ final class BucketShard implements AutoCloseable {
    *
    * @param gradients the bucket's gradients, of the compute stream
    * @param averaged the same memory, of the communication stream
+   * @param pieces the parts of parameters in this rank's block
    */
   BucketShard(
       BucketSync sync,
       DeviceBuffer gradients,
       DeviceBuffer averaged,
       Stream compute,
-      Stream communication) {
+      Stream communication,
+      List<GradientBuckets.Piece> pieces) {
     BackendDevice device = sync.backend();
     this.compute = compute;
     long count = gradients.count() / sync.size();
@@ -56,7 +59,9 @@ final class BucketShard implements AutoCloseable {
       resources.add(memory); // closing it closes the views, too
       weights = device.on(compute, memory);
       gathered = (AbstractDeviceBuffer) device.on(communication, memory);
-      own = new GradientBuckets.Shard(gradients.slice(first, count), weights.slice(first, count));
+      own =
+          new GradientBuckets.Shard(
+              gradients.slice(first, count), weights.slice(first, count), pieces);
       reduced = averaged.slice(first, count);
       updated = gathered.slice(first, count);
       afterUpdate = resources.add(device.createEvent(false));
@@ -69,6 +74,12 @@ final class BucketShard implements AutoCloseable {
       throw e;
     }
     gather = () -> gather(sync, communication);
+  }
+
+  /** Prepares the calls of a step. Collective. */
+  void prepare(BucketSync sync, DeviceBuffer averaged) {
+    sync.prepareShard(averaged, reduced);
+    sync.prepareGather(updated, gathered);
   }
 
   /** Averages the gradients; this rank gets its block of them. On the communication stream. */

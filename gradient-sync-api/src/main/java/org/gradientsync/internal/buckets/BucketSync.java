@@ -39,6 +39,12 @@ public interface BucketSync {
   /** Prepares a buffer for averages. Collective. */
   void prepare(DeviceBuffer buffer);
 
+  /** Prepares averages of a buffer that leave this rank its block. Collective. */
+  void prepareShard(DeviceBuffer in, DeviceBuffer shard);
+
+  /** Prepares gathers of all ranks' blocks. Collective. */
+  void prepareGather(DeviceBuffer shard, DeviceBuffer out);
+
   /** Averages at once: the caller keeps the order of calls. */
   void averageInOrder(DeviceBuffer buffer);
 

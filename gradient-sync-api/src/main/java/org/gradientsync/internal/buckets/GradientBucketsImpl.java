@@ -118,10 +118,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     Agreement.requireAll(sync.ownCommunicator(), reason);
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
-        sync.prepare(bucket.averaged);
-        if (bucket.shard != null) {
-          sync.prepare(bucket.shard.gathered);
-        }
+        bucket.prepare(sync);
       }
     }
     if (options.sharded) {
@@ -132,6 +129,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void beginStep() {
     readiness.beginStep();
+    checks.beginStep();
     started = 0;
     set.beginStep();
   }

@@ -67,7 +67,7 @@ public final class CompressedReducer implements Reducer {
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    if (!op.adds() || buffer.type() != DataType.FLOAT32 || group.size() == 1) {
+    if (!compresses(op, buffer)) {
       inner.allReduce(buffer, op);
       return;
     }
@@ -90,7 +90,7 @@ public final class CompressedReducer implements Reducer {
 
   @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (op == null || !op.adds() || in.type() != DataType.FLOAT32 || group.size() == 1) {
+    if (!compresses(op, in)) {
       inner.run(collective, in, out, op, root);
       return;
     }
@@ -229,6 +229,19 @@ public final class CompressedReducer implements Reducer {
   @Override
   public void register(DeviceBuffer buffer) {
     inner.register(buffer);
+  }
+
+  @Override
+  public void register(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (!compresses(op, in)) {
+      inner.register(collective, in, out, op, root);
+    }
+  }
+
+  /** Whether a call goes through the scratch. */
+  private boolean compresses(ReduceOp op, DeviceBuffer in) {
+    return op != null && op.adds() && in.type() == DataType.FLOAT32 && group.size() > 1;
   }
 
   @Override

@@ -16,12 +16,19 @@ public final class HostReducers {
    */
   public static Reducer fastest(SyncContext context) {
     SharedMemoryReducerProvider shared = new SharedMemoryReducerProvider();
-    if (shared.isPossible(context)) {
-      try {
+    TwoLevelReducerProvider twoLevel = new TwoLevelReducerProvider();
+    try {
+      if (shared.isPossible(context)) {
         return shared.create(context);
-      } catch (UnavailableException e) {
-        // on all ranks; messages always work
       }
+      if (twoLevel.whyImpossible(context).isEmpty()) {
+        return twoLevel.create(context);
+      }
+    } catch (UnavailableException e) {
+      // on all ranks; messages always work
+    }
+    if (context.communicator().nodeCount() > 1) {
+      RendezvousChoice.choose(context.group(), context.settings(), false);
     }
     return new MessageReducer("messages", context.group(), context.device());
   }

@@ -11,8 +11,10 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.InlinePayload;
+import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -32,6 +34,11 @@ import org.gradientsync.spi.Resources;
 public final class MessageReducer implements Reducer {
   private static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
   private static final int MIN_CHUNK_BYTES = 256;
+  private static final int MIN_SHRUNK_BYTES = 4 << 10;
+
+  /** Scratch memory holds at most this many full chunks; with more ranks, chunks are smaller. */
+  private static final int SCRATCH_CHUNKS = 64;
+
   private static final long BROADCAST_BYTES = 16 << 20;
 
   private final String name;
@@ -44,6 +51,7 @@ public final class MessageReducer implements Reducer {
   private final PlanCache<AllReducePlan> plans;
   private final CollectivePlans<TransferPlan> transfers;
   private final CollectivePlans<ReduceScatterPlan> reduceScatters;
+  private GatheredSums gathered; // null until needed
 
   /**
    * @param name its name
@@ -82,12 +90,45 @@ public final class MessageReducer implements Reducer {
 
   void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
     synchronized (group) {
+      GatheredSums sums = sums();
+      if (sums != null && sums.fits(buffer)) {
+        gather(sums, buffer, op, kind);
+        group.finished();
+        return;
+      }
       InlinePayload payload = load(buffer);
       group.matcher().meet(kind, buffer, op, payload);
       if (group.size() > 1 && buffer.count() > 0) {
         reduce(buffer, op, payload != null);
       }
       group.finished();
+    }
+  }
+
+  /** For small buffers; null if the ranks do not meet over several nodes. */
+  private GatheredSums sums() {
+    NodesRendezvous rendezvous = group.arrivals().overNodes();
+    if (rendezvous == null || !(device instanceof HostDevice host)) {
+      return null;
+    }
+    if (gathered == null || gathered.rendezvous() != rendezvous) {
+      Resources.closeAll(gathered);
+      gathered = new GatheredSums(rendezvous, host, group.rank(), group.size());
+    }
+    return gathered;
+  }
+
+  private void gather(GatheredSums sums, DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
+    sums.begin(buffer);
+    group.matcher().meet(kind, buffer, op, Call.NO_ROOT);
+    if (!sums.haveCome()) {
+      reduce(buffer, op, false);
+      return;
+    }
+    try {
+      sums.finish(op);
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed in the middle: " + e, e);
     }
   }
 
@@ -325,10 +366,17 @@ public final class MessageReducer implements Reducer {
    * enough for a shard. Every rank holds scratch memory for two chunks of each rank.
    */
   private long chunk(DeviceBuffer buffer) {
-    int most = chunkBytes / buffer.type().sizeInBytes();
+    int most = maxChunkBytes(chunkBytes, group.size()) / buffer.type().sizeInBytes();
     int least = Math.min(most, MIN_CHUNK_BYTES / buffer.type().sizeInBytes());
     long shard = (buffer.count() + group.size() - 1) / group.size();
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
+  }
+
+  /** The maximum size of a message: less with many ranks, so that scratch memory stays bounded. */
+  static int maxChunkBytes(int chunkBytes, int ranks) {
+    long each = (long) chunkBytes * SCRATCH_CHUNKS / AllReducePlan.DEPTH / ranks;
+    return (int)
+        Math.min(chunkBytes, Math.max(MIN_SHRUNK_BYTES, Long.highestOneBit(Math.max(1, each))));
   }
 
   private DeviceBuffer scratch(DataType type, long count) {
@@ -348,7 +396,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, reduceScatters);
+      Resources.closeAll(plans, transfers, reduceScatters, gathered);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

@@ -2,11 +2,15 @@ package org.gradientsync.internal.collectives;
 
 import java.nio.LongBuffer;
 import java.util.Arrays;
+import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
+import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
@@ -14,8 +18,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
- * memory: a few loads and stores instead of a message to and from each other rank. Others use
- * messages, which can carry small gradients ({@link InlinePayload}).
+ * memory: a few loads and stores instead of a message to and from each other rank. On several
+ * nodes, one rank of each exchanges messages for all ({@link NodesRendezvous}). Where memory cannot
+ * be shared, each rank sends messages, which can carry small gradients ({@link InlinePayload}).
  */
 public final class RendezvousChoice {
   private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
@@ -23,9 +28,9 @@ public final class RendezvousChoice {
   private RendezvousChoice() {}
 
   /**
-   * Uses shared memory from the next call on if all ranks are on one node, can share memory, and
-   * none has the setting {@code rendezvous=messages}; otherwise messages. Collective, before the
-   * reducers of the group are made.
+   * Uses shared memory on each node from the next call on if the ranks of each can share memory,
+   * and none has the setting {@code rendezvous=messages}; otherwise messages between all ranks.
+   * Collective, before the reducers of the group are made.
    *
    * @param ranks processes
    * @param settings this rank's
@@ -39,10 +44,6 @@ public final class RendezvousChoice {
       return;
     }
     GroupCommunicator communicator = new GroupCommunicator(group);
-    if (!NodeMemory.isPossible(communicator)) {
-      useMessages(group, carriesPayload);
-      return;
-    }
     long[] wishes = new long[group.size()];
     LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
     communicator.allGather(own, LongBuffer.wrap(wishes));
@@ -51,10 +52,14 @@ public final class RendezvousChoice {
       return;
     }
     try {
-      NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
-      group
-          .arrivals()
-          .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
+      if (NodeMemory.isPossible(communicator)) {
+        NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
+        group
+            .arrivals()
+            .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
+      } else {
+        useNodes(group, communicator, new SharedFiles());
+      }
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
       useMessages(group, carriesPayload);
@@ -65,5 +70,40 @@ public final class RendezvousChoice {
     if (carriesPayload) {
       group.arrivals().useInlinePayload();
     }
+  }
+
+  /**
+   * Meets over several nodes from the next call on. Collective.
+   *
+   * @param files create this rank's memory
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  static NodesRendezvous useNodes(
+      ProcessGroup group, Communicator communicator, SharedFiles files) {
+    NodeLayout layout = new NodeLayout(group.ranks());
+    NodeMemory memory = share(layout, communicator, files);
+    NodesRendezvous rendezvous =
+        new NodesRendezvous(group.messages(), layout, memory, group.id(), group::isUnreachable);
+    group.arrivals().useRendezvous(rendezvous);
+    return rendezvous;
+  }
+
+  private static NodeMemory share(NodeLayout layout, Communicator communicator, SharedFiles files) {
+    int size = communicator.size();
+    if (layout.most() == 1) {
+      return NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files);
+    }
+    NodeMemory memory = null;
+    String failure = "";
+    try (Communicator node = communicator.split(layout.node(), communicator.rank())) {
+      memory =
+          layout.ranksOf(layout.node()).size() == 1
+              ? NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files)
+              : NodeMemory.share(node, rank -> NodesRendezvous.bytes(rank, size), files);
+    } catch (UnavailableException e) {
+      failure = e.getMessage();
+    }
+    Agreement.requireAll(communicator, failure);
+    return memory;
   }
 }

@@ -7,7 +7,6 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
@@ -35,7 +34,7 @@ public final class SharedMemoryReducer implements Reducer {
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
-  private final NodeMemory node;
+  private final NodeMates mates;
   private final MessageReducer messages;
   private final PlanCache<Plan> plans;
   private final CollectivePlans<Transfer> transfers;
@@ -79,7 +78,7 @@ public final class SharedMemoryReducer implements Reducer {
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
-    this.node = node;
+    this.mates = new NodeMates(group, group.ranks().all(), rendezvous, node);
     this.messages = new MessageReducer(name, group, device);
     this.plans = new PlanCache<>(group, plan -> plan.whole.close());
     this.transfers = new CollectivePlans<>(group);
@@ -112,19 +111,9 @@ public final class SharedMemoryReducer implements Reducer {
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
-        throw broken(own, e);
+        throw mates.broken(own, e);
       }
     }
-  }
-
-  /**
-   * Names the rank that is the cause of a failure in the middle of a call. The failure may be an
-   * InternalError, which the JVM throws for access to a mapping of a truncated file.
-   */
-  private RankLostException broken(HostBuffer own, Throwable e) {
-    requireNoneGaveUp(e); // its memory may be gone
-    requireNoneClosed(own, e);
-    return group.lost("the call failed in the middle: " + e, e);
   }
 
   @Override
@@ -149,12 +138,12 @@ public final class SharedMemoryReducer implements Reducer {
       }
       try {
         transfer(collective, (HostBuffer) in, (HostBuffer) out, root).plan().run(op);
-        finishReading();
+        mates.finishReading();
         group.finished();
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
-        throw broken((HostBuffer) (in != null ? in : out), e);
+        throw mates.broken((HostBuffer) (in != null ? in : out), e);
       }
     }
   }
@@ -247,43 +236,7 @@ public final class SharedMemoryReducer implements Reducer {
           .copyRange(
               plan.shards.first(owner, 0), plan.whole.of(owner), plan.shards.length(owner, 0));
     }
-    finishReading();
-  }
-
-  /** Waits until no rank reads another one's memory any more. */
-  private void finishReading() {
-    rendezvous.set(SharedMemoryRendezvous.DONE);
-    for (int peer = 0; peer < group.size(); peer++) {
-      if (peer != group.rank()) {
-        group.await(rendezvous.flag(peer, SharedMemoryRendezvous.DONE), peer);
-      }
-    }
-    requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
-  }
-
-  private void requireNoneGaveUp(Throwable cause) {
-    for (int peer = 0; peer < group.size(); peer++) {
-      if (peer != group.rank() && rendezvous.gaveUp(peer)) {
-        throw group.lost(peer, cause);
-      }
-    }
-  }
-
-  /** Names the rank that has closed its buffer during the call. */
-  private void requireNoneClosed(HostBuffer own, Throwable cause) {
-    String buffer = own.describe(); // the same on all ranks
-    if (own.isClosed()) {
-      throw group.lost("this rank closed its buffer during the call: buffer=" + buffer, cause);
-    }
-    for (int peer = 0; peer < group.size(); peer++) {
-      long id = Call.memoryId(rendezvous.call(peer));
-      if (peer != group.rank()
-          && id >= 0
-          && !SharedFiles.isThere(node.process(peer), node.secret(peer), id)) {
-        throw group.lost(
-            group.name(peer) + " closed its buffer during the call: buffer=" + buffer, cause);
-      }
-    }
+    mates.finishReading();
   }
 
   private boolean anyPrivate() {

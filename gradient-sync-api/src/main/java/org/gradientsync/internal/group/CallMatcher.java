@@ -110,6 +110,7 @@ public final class CallMatcher {
     own.put(0, record, 0, Call.BYTES);
     rendezvous.load(payload);
     rendezvous.arrive(sequence);
+    awaitAll(rendezvous, sequence);
     boolean same = true;
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
@@ -118,18 +119,12 @@ public final class CallMatcher {
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
-        wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
         ByteBuffer call = rendezvous.call(peer);
         same &= Call.same(own, call);
         same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
         named = Call.hasName(named) ? named : call;
         counted = Call.enqueued(counted) >= 0 ? counted : call;
         finite &= Call.notFinite(call) < 0;
-      }
-    }
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank()) {
-        wait.await(rendezvous.sent(peer), peer);
       }
     }
     if (same && finite) {
@@ -141,6 +136,19 @@ public final class CallMatcher {
     throw same
         ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer))
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
+  }
+
+  private void awaitAll(Rendezvous rendezvous, long sequence) {
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
+      }
+    }
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.sent(peer), peer);
+      }
+    }
   }
 
   /** Adds where the others find this rank's elements. */

@@ -48,8 +48,8 @@ import org.slf4j.LoggerFactory;
  * Calls}), waits with a deadline ({@link Wait}), liveness ({@link Liveness}), reports ({@link
  * Reports}), and departure notices ({@link DepartureNotices}).
  *
- * <p>Every collective begins with a rendezvous, in which each rank sends its call to every other
- * rank. So mismatches are found before any buffer is touched, and a missing rank is identified.
+ * <p>Every collective begins with a rendezvous, in which each rank learns the calls of all others.
+ * So mismatches are found before any buffer is touched, and a missing rank is identified.
  *
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
@@ -221,6 +221,11 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return messages;
   }
 
+  /** A random number that is the same on all ranks, and 0 for the world. */
+  public long id() {
+    return watched.key().id();
+  }
+
   /** This rank's number in the job. */
   public int worldRank() {
     return ranks.worldRank(rank());
@@ -390,6 +395,11 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   @Override
   public boolean isAlive(int peer) {
     return liveness.isAlive(peer);
+  }
+
+  /** Whether a rank must be sent nothing, because it has left or is gone. */
+  public boolean isUnreachable(int peer) {
+    return liveness.isUnreachable(peer);
   }
 
   @Override

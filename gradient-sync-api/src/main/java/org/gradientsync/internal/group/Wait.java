@@ -37,6 +37,10 @@ public final class Wait {
   private static final int YIELDS = 20;
 
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
+
+  /** Ranks on other nodes that have arrived in a late call have said so by then. */
+  private static final long INDIRECT_NANOS = Duration.ofMillis(500).toNanos();
+
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
@@ -178,7 +182,7 @@ public final class Wait {
         for (Runnable check : checks) {
           check.run();
         }
-        int dead = deadWhileWaitingFor(peer);
+        int dead = deadWhileWaitingFor(peer, waited);
         if (dead != RankMap.NO_RANK && !state.test(message, peer)) {
           throw state.lost(
               ranks.name(dead)
@@ -216,11 +220,11 @@ public final class Wait {
    *
    * @return {@link RankMap#NO_RANK} if there is none
    */
-  private int deadWhileWaitingFor(int peer) {
+  private int deadWhileWaitingFor(int peer, long waited) {
     if (!liveness.isAlive(peer)) {
       return peer;
     }
-    return ranks.isNear(peer) || arrivals.isPair()
+    return ranks.isNear(peer) || arrivals.isPair() || waited < INDIRECT_NANOS
         ? RankMap.NO_RANK
         : ranks.all().stream()
             .filter(liveness::hasDiedSilently)

@@ -35,6 +35,11 @@ abstract class Accumulator {
    */
   abstract Buffer incoming();
 
+  /** The buffer of the reduction so far, in the accumulator's type. */
+  Buffer running() {
+    return first();
+  }
+
   /** Begins with the first rank's block. */
   void begin(int count) {
     // the block is in place

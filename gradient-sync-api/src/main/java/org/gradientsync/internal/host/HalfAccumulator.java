@@ -30,6 +30,11 @@ final class HalfAccumulator extends FloatAccumulator {
   }
 
   @Override
+  Buffer running() {
+    return floats;
+  }
+
+  @Override
   void begin(int count) {
     decode(sum, count);
   }

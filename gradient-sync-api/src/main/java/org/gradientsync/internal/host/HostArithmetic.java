@@ -21,21 +21,20 @@ final class HostArithmetic {
    * @param sources two or more
    */
   void reduce(DeviceBuffer[] sources, HostBuffer target, ReduceOp op) {
+    finish(null, sources, target, op, sources.length);
+  }
+
+  /** See {@link HostDevice#finish}. */
+  void finish(
+      HostBuffer running, DeviceBuffer[] sources, HostBuffer target, ReduceOp op, int ranks) {
     Accumulator accumulator = accumulator(target.type());
-    if (accumulator instanceof FloatAccumulator || accumulator instanceof DoubleAccumulator) {
-      Denormals.requireKept(); // a library may have been loaded since the last call
-    }
+    requireDenormals(accumulator);
+    int last = sources.length - 1;
     for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
       int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
-      ((HostBuffer) sources[0]).read(first, accumulator.first(), 0, count);
-      accumulator.begin(count);
-      int last = sources.length - 1;
-      for (int rank = 1; rank < last; rank++) {
-        ((HostBuffer) sources[rank]).read(first, accumulator.incoming(), 0, count);
-        accumulator.combineNext(op, count);
-      }
+      combine(accumulator, running, sources, last, first, count, op);
       ((HostBuffer) sources[last]).read(first, accumulator.incoming(), 0, count);
-      target.write(first, accumulator.finish(op, sources.length, count), 0, count);
+      target.write(first, accumulator.finish(op, ranks, count), 0, count);
     }
     if (accumulator.takeMaybeNaN()) {
       for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
@@ -43,6 +42,45 @@ final class HostArithmetic {
         target.read(first, accumulator.incoming(), 0, count);
         target.write(first, accumulator.canonicalize(count), 0, count);
       }
+    }
+  }
+
+  /** See {@link HostDevice#accumulate}. */
+  void accumulate(HostBuffer running, DeviceBuffer[] sources, HostBuffer target, ReduceOp op) {
+    Accumulator accumulator = accumulator(sources[0].type());
+    requireDenormals(accumulator);
+    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+      combine(accumulator, running, sources, sources.length, first, count, op);
+      target.write(first, accumulator.running(), 0, count);
+    }
+  }
+
+  /** Combines a block of a running reduction with the first sources. */
+  private static void combine(
+      Accumulator accumulator,
+      HostBuffer running, // or null
+      DeviceBuffer[] sources,
+      int end,
+      long first,
+      int count,
+      ReduceOp op) {
+    int next = 0;
+    if (running != null) {
+      running.read(first, accumulator.running(), 0, count);
+    } else {
+      ((HostBuffer) sources[next++]).read(first, accumulator.first(), 0, count);
+      accumulator.begin(count);
+    }
+    for (; next < end; next++) {
+      ((HostBuffer) sources[next]).read(first, accumulator.incoming(), 0, count);
+      accumulator.combineNext(op, count);
+    }
+  }
+
+  private static void requireDenormals(Accumulator accumulator) {
+    if (accumulator instanceof FloatAccumulator || accumulator instanceof DoubleAccumulator) {
+      Denormals.requireKept(); // a library may have been loaded since the last call
     }
   }
 

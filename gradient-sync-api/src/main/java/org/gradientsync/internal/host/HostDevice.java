@@ -37,6 +37,7 @@ public final class HostDevice implements BackendDevice {
   private final int segmentBytes;
   private final ThreadLocal<HostArithmetic> arithmetic =
       ThreadLocal.withInitial(HostArithmetic::new);
+  private final ThreadLocal<HostPieces> pieces = ThreadLocal.withInitial(HostPieces::new);
   private volatile SharedFiles files;
   private volatile boolean warned;
   private volatile CallInterceptor interceptor; // or null
@@ -210,9 +211,45 @@ public final class HostDevice implements BackendDevice {
     }
   }
 
+  /**
+   * Continues a reduction that passes from node to node in rank order.
+   *
+   * @param running the reduction of all ranks before, of the {@linkplain DataType#accumulator
+   *     accumulator's type}; null if there are none
+   * @param sources the buffers of the next ranks in rank order, one or more
+   * @param target receives the reduction so far, in the accumulator's type; may be {@code running}
+   */
+  public void accumulate(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+    arithmetic.get().accumulate((HostBuffer) running, sources, (HostBuffer) target, op);
+  }
+
+  /**
+   * Ends a reduction that passes from node to node, with the bits of {@link #reduce}.
+   *
+   * @param running the reduction of all ranks before
+   * @param sources the buffers of the last ranks in rank order, one or more
+   * @param target receives the result; may be one of the sources
+   * @param ranks the number of all ranks, by which AVERAGE divides
+   */
+  public void finish(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks) {
+    arithmetic.get().finish((HostBuffer) running, sources, (HostBuffer) target, op, ranks);
+  }
+
   @Override
   public long firstNotFinite(DeviceBuffer buffer) {
     return arithmetic.get().firstNotFinite((HostBuffer) buffer);
+  }
+
+  @Override
+  public double sumOfSquares(DeviceBuffer buffer) {
+    return pieces.get().sumOfSquares(buffer);
+  }
+
+  @Override
+  public void scale(DeviceBuffer buffer, double factor) {
+    pieces.get().multiply(buffer, factor);
   }
 
   @Override

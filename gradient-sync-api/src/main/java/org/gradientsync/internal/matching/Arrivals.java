@@ -71,9 +71,18 @@ public final class Arrivals implements AutoCloseable {
     useRendezvous(payloadMessages);
   }
 
-  /** Uses another rendezvous from the next call on. Every rank calls this after the same call. */
+  /**
+   * Uses another rendezvous from the next call on. Every rank calls this after the same call.
+   *
+   * @param newRendezvous closed with this
+   */
   public void useRendezvous(Rendezvous newRendezvous) {
     rendezvous = newRendezvous;
+  }
+
+  /** The rendezvous over several nodes, or null if the ranks meet in another way. */
+  public NodesRendezvous overNodes() {
+    return rendezvous instanceof NodesRendezvous nodes ? nodes : null;
   }
 
   /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
@@ -165,9 +174,8 @@ public final class Arrivals implements AutoCloseable {
     return rendezvous.abandoned(peer);
   }
 
-  /** Closes the messages. The caller of {@link #useRendezvous} closes what it has passed. */
   @Override
   public void close() {
-    Resources.closeAll(messages, payloadMessages);
+    Resources.closeAll(messages, payloadMessages, rendezvous);
   }
 }

@@ -58,6 +58,11 @@ public final class Call {
       };
     }
 
+    /** The call's name in errors. */
+    public String text() {
+      return text;
+    }
+
     /** What the root field of a call means. */
     private String rootText() {
       return switch (this) {
@@ -143,6 +148,16 @@ public final class Call {
   public static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
     target.putLong(MEMORY_ID, memoryId);
     target.putLong(MEMORY_OFFSET, memoryOffset);
+  }
+
+  /** Adds the size of the elements that travel with the call. */
+  static void writeInline(ByteBuffer target, int bytes) {
+    writePlace(target, INLINE, bytes);
+  }
+
+  /** The size of the elements that travel with the call, or 0. */
+  static int inlineBytes(ByteBuffer call) {
+    return isInline(call) ? (int) memoryOffset(call) : 0;
   }
 
   public static long memoryId(ByteBuffer call) {

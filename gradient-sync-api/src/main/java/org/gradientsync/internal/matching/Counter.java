@@ -38,6 +38,11 @@ public final class Counter implements Message {
     VALUE.setRelease(memory, offset, value);
   }
 
+  /** The current value. */
+  public long get() {
+    return (long) VALUE.getAcquire(memory, offset);
+  }
+
   /** Sets the value for which {@link #test} waits. */
   public Counter expect(long value) {
     expected = value;
@@ -51,7 +56,7 @@ public final class Counter implements Message {
 
   @Override
   public boolean test() {
-    return (long) VALUE.getAcquire(memory, offset) >= expected;
+    return get() >= expected;
   }
 
   @Override

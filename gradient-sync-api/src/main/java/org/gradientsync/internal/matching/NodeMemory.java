@@ -3,9 +3,11 @@ package org.gradientsync.internal.matching;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
+import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.internal.host.SharedFiles;
 
 /**
@@ -53,12 +55,26 @@ public final class NodeMemory {
    * @throws UnavailableException on all ranks if one of them fails
    */
   public static NodeMemory share(Communicator communicator, int bytes, SharedFiles files) {
+    return share(communicator, rank -> bytes, files);
+  }
+
+  /**
+   * Creates and maps the memory. Collective.
+   *
+   * @param communicator the ranks, all on one node
+   * @param bytes the size for a rank
+   * @param files create this rank's memory
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodeMemory share(
+      Communicator communicator, IntUnaryOperator bytes, SharedFiles files) {
     int size = communicator.size();
     ByteBuffer[] memory = new ByteBuffer[size];
     String failure = "another rank failed";
     long id = -1;
     try {
-      SharedFiles.Writable own = files.createWritable(bytes);
+      SharedFiles.Writable own = files.createWritable(bytes.applyAsInt(communicator.rank()));
       memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
@@ -76,7 +92,8 @@ public final class NodeMemory {
       if (peer != communicator.rank() && found[3 * peer + 2] >= 0) {
         try {
           memory[peer] =
-              SharedFiles.openWritable(processes[peer], secrets[peer], found[3 * peer + 2], bytes);
+              SharedFiles.openWritable(
+                  processes[peer], secrets[peer], found[3 * peer + 2], bytes.applyAsInt(peer));
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;
@@ -90,6 +107,15 @@ public final class NodeMemory {
           "shared memory cannot be mapped, rank=" + communicator.rank() + ": " + failure);
     }
     return new NodeMemory(files, processes, secrets, memory);
+  }
+
+  /** Private memory of a rank that is alone on its node: all zeros. */
+  public static NodeMemory ofOne(int bytes, SharedFiles files) {
+    return new NodeMemory(
+        files,
+        new long[] {files.process()},
+        new long[] {files.secret()},
+        new ByteBuffer[] {HostBuffers.allocate(bytes)});
   }
 
   /** The memory of a rank, in native byte order. */

@@ -27,18 +27,18 @@ public interface Rendezvous extends AutoCloseable {
    */
   void arrive(long sequence);
 
-  /** Finishes when another rank has reached the current call. */
+  /** Finishes when another rank is known to have reached the current call. */
   Message arrival(int peer);
 
   /**
-   * Finishes when this rank's call was sent to another rank, so that {@link #own} may be written
-   * again.
+   * Finishes when this rank has done with another one. When it has done with all, {@link #own} may
+   * be written again.
    */
   Message sent(int peer);
 
   /**
-   * What a rank asks for, valid from its arrival to the next call: a {@link Call}, followed by its
-   * inline payload.
+   * What a rank asks for: a {@link Call}, followed by its inline payload. Valid after all
+   * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
    */
   ByteBuffer call(int peer);
 

@@ -9,12 +9,12 @@ import org.gradientsync.spi.Message;
  * A rendezvous in memory that all ranks of a group have mapped. Each rank writes to its own rows
  * and reads the others', so a rendezvous costs a few loads and stores.
  *
- * <p>Each rank has a word with the call that it abandoned, and three counters, each in a cache line
- * of its own: the call that it has reached, the call whose shard it has reduced, and the call that
- * it has finished. Counters hold call numbers and only grow, so they are never reset. A rank
- * alternates between two slots for what it asks for. It reaches call k + 2 only after all others
- * have reached k + 1, and so have read its slot of call k. The same holds for a small payload that
- * travels with the call.
+ * <p>Each rank has a word with the call that it abandoned, and counters, each in a cache line of
+ * its own: the call that it has reached, the call whose shard it has reduced, the call that it has
+ * finished, and the chunks that it has published. Counters only grow, so they are never reset. A
+ * rank alternates between two slots for what it asks for. It reaches call k + 2 only after all
+ * others have reached k + 1, and so have read its slot of call k. The same holds for a small
+ * payload that travels with the call.
  */
 public final class SharedMemoryRendezvous implements Rendezvous {
   /** The counter of the call that a rank has reached. */
@@ -27,8 +27,11 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   public static final int DONE = 2;
 
   private static final int ABANDONED = 3;
+  private static final int CHUNKS = 4;
+  private static final int WAITS_FOR = 5;
+  private static final int COUNTERS = 6;
   private static final int LINE = Counter.LINE;
-  private static final int CALLS = 4 * LINE;
+  private static final int CALLS = COUNTERS * LINE;
 
   private static final int PAYLOADS = CALLS + 2 * LINE;
 
@@ -65,14 +68,14 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     node = memory;
     calls = new ByteBuffer[size][SLOTS];
     payloads = new ByteBuffer[size][SLOTS];
-    counters = new Counter[size][ABANDONED + 1];
+    counters = new Counter[size][COUNTERS];
     for (int peer = 0; peer < size; peer++) {
       for (int i = 0; i < SLOTS; i++) {
         calls[peer][i] =
             memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
         payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }
-      for (int counter = 0; counter <= ABANDONED; counter++) {
+      for (int counter = 0; counter < COUNTERS; counter++) {
         counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
       }
     }
@@ -114,6 +117,34 @@ public final class SharedMemoryRendezvous implements Rendezvous {
    */
   public void set(int counter) {
     counters[rank][counter].set(current);
+  }
+
+  /**
+   * Publishes chunks of results in this rank's buffer.
+   *
+   * @param chunks the number of all chunks that this rank has published
+   */
+  public void publish(long chunks) {
+    counters[rank][CHUNKS].set(chunks);
+  }
+
+  /**
+   * Tells the others which rank this one waits for in the middle of a call.
+   *
+   * @param peer a number of another rendezvous, or a negative number for none
+   */
+  public void waitFor(int peer) {
+    counters[rank][WAITS_FOR].set(peer + 1L);
+  }
+
+  /** The rank that a rank waits for, or a negative number. */
+  public int waitsFor(int peer) {
+    return (int) counters[peer][WAITS_FOR].get() - 1;
+  }
+
+  /** The number of all chunks that a rank has published. */
+  public long published(int peer) {
+    return counters[peer][CHUNKS].get();
   }
 
   /** Finishes when a rank's counter has reached the current call. */

@@ -33,6 +33,12 @@ public final class Channel {
   /** Calls with an inline payload. */
   public static final int PAYLOAD = 8;
 
+  /** The calls that the leaders of nodes gather. */
+  public static final int GATHERED_CALLS = 9;
+
+  /** Notices of ranks that have arrived at a late call. */
+  public static final int ARRIVALS = 10;
+
   /** In the place of a user's tag, for messages on device memory. */
   public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;
 

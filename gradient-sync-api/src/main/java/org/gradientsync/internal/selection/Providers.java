@@ -23,9 +23,11 @@ public final class Providers {
       Map.of(
           "local", HERE,
           "shared", HERE,
+          "two-level", HERE,
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
+          "nccl", "gradient-sync-cuda",
           "peer", "gradient-sync-cuda");
 
   private Providers() {}

@@ -226,6 +226,7 @@ public final class Selection {
    */
   private void requireSame(GroupCommunicator communicator) {
     String asked = "wire=" + settings.get("wire").orElse("(none)");
+    asked += ", order=" + settings.order();
     asked += ", finite=" + settings.get("finite").orElse("false");
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
     int rank = 0;
@@ -240,7 +241,7 @@ public final class Selection {
               + causes
               + "; rank="
               + communicator.rank()
-              + "; give gradientsync.wire and gradientsync.finite alike on all ranks");
+              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all ranks");
     }
   }
 

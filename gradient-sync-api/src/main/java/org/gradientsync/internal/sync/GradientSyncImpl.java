@@ -441,6 +441,24 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   }
 
   @Override
+  public void prepareShard(DeviceBuffer in, DeviceBuffer shard) {
+    prepare(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE);
+  }
+
+  @Override
+  public void prepareGather(DeviceBuffer shard, DeviceBuffer out) {
+    prepare(Collective.ALL_GATHER, shard, out, null);
+  }
+
+  private void prepare(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
+    awaitTurn();
+    synchronized (group) {
+      requireArguments(collective, in, out, op);
+      reducer.register(collective, in, out, op, RankGroup.NO_RANK);
+    }
+  }
+
+  @Override
   public double mean(double value) {
     requireOpen();
     double[] average = {value};

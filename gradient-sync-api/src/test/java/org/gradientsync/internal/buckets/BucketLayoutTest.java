@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
+import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.Parameter;
 import org.junit.jupiter.api.Test;
 
@@ -119,6 +120,24 @@ class BucketLayoutTest {
     assertEquals(
         List.of(3 * 64L, 2 * 3 * 128L, 3 * 64L),
         blocks.buckets.stream().map(bucket -> bucket.count).toList());
+  }
+
+  @Test
+  void piecesAreThePartsOfParametersInABlock() {
+    List<Parameter> model = List.of(floats(3), floats(0), floats(129), floats(64), floats(64));
+    BucketLayout layout = new BucketLayout(model, new int[] {0, 1, 2, 3, 4}, 1, 2000, false, 2);
+    assertEquals(2, layout.buckets.size());
+    assertEquals(2 * 64, layout.buckets.get(0).count); // the first is full with one parameter
+    assertEquals(List.of(new Piece(0, 0, 0, 3)), layout.pieces(0, 0, 64, model));
+    assertEquals(List.of(), layout.pieces(0, 64, 64, model)); // padding only
+    assertEquals(6 * 64, layout.buckets.get(1).count); // 192 + 64 + 64, and padding
+    assertEquals(List.of(new Piece(2, 0, 0, 129)), layout.pieces(1, 0, 192, model)); // and not 1
+    assertEquals(
+        List.of(new Piece(3, 0, 0, 64), new Piece(4, 0, 64, 64)),
+        layout.pieces(1, 192, 192, model));
+    assertEquals(
+        List.of(new Piece(2, 128, 0, 1), new Piece(3, 0, 64, 64)),
+        layout.pieces(1, 128, 128, model)); // begins within a parameter
   }
 
   @Test

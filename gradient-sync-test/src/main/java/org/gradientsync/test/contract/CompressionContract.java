@@ -368,10 +368,12 @@ public abstract class CompressionContract {
               String text = e.getMessage();
               assertTrue(
                   text.contains(
-                      "wire=bfloat16, finite=false on ranks [0]; wire=float16, finite=false on ranks [1]"),
+                      "wire=bfloat16, order=ranks, finite=false on ranks [0]; wire=float16, order=ranks, finite=false on ranks [1]"),
                   text);
               assertTrue(
-                  ranks == 2 || text.contains("; wire=(none), finite=false on ranks [2"), text);
+                  ranks == 2
+                      || text.contains("; wire=(none), order=ranks, finite=false on ranks [2"),
+                  text);
               assertTrue(text.contains("rank=" + sync.rank() + ";"), text);
               sync.barrier();
             });
@@ -438,13 +440,16 @@ public abstract class CompressionContract {
               sync.average(a);
               sync.average(b);
             }
-            long before = threads.getCurrentThreadAllocatedBytes();
-            for (int i = 0; i < 100; i++) {
-              sync.average(a);
-              sync.average(b);
+            long allocated = Long.MAX_VALUE;
+            for (int round = 0; round < 3; round++) {
+              long before = threads.getCurrentThreadAllocatedBytes();
+              for (int i = 0; i < 100; i++) {
+                sync.average(a);
+                sync.average(b);
+              }
+              allocated = Math.min(allocated, threads.getCurrentThreadAllocatedBytes() - before);
             }
-            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            // One object per call would be 3200 bytes. A long wait allocates a little.
+            // One object per call would be 3200 bytes in each round. A long wait allocates, too.
             assertTrue(allocated < 3000, "bytes allocated in 200 averages: " + allocated);
           }
         });

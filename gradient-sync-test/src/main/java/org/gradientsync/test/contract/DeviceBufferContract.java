@@ -13,6 +13,7 @@ import java.nio.CharBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -122,6 +123,79 @@ public abstract class DeviceBufferContract {
       float[] result = new float[5];
       buffer.copyTo(FloatBuffer.wrap(result, 2, 2));
       assertArrayEquals(new float[] {0, 0, 2, 3, 0}, result);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64"})
+  void addsSquaresInAFixedOrder(DataType type) {
+    for (int count : new int[] {0, 1, 511, 9_001}) {
+      double[] values = new double[count];
+      for (int i = 0; i < count; i++) {
+        values[i] = (i * 7919L % 1009 - 504) / 64.0; // exact in all types but BFLOAT16
+      }
+      double bits = Double.NaN;
+      for (int offset : new int[] {0, 1, 3}) {
+        try (DeviceBuffer whole = device.allocate(type, count + 4);
+            DeviceBuffer buffer = whole.slice(offset, count)) {
+          Doubles.fill(whole, Double.NaN); // what must not be read
+          Doubles.write(buffer, values);
+          double expected = Arrays.stream(Doubles.read(buffer)).map(v -> v * v).sum();
+          double sum = device.sumOfSquares(buffer);
+          assertEquals(expected, sum, 1e-12 * expected, type + ", count=" + count);
+          bits = offset == 0 ? sum : bits;
+          assertEquals(bits, sum, "other bits at another address");
+          assertEquals(sum, device.sumOfSquares(buffer));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64"})
+  void squaresAreNotFiniteIfAnElementIsNot(DataType type) {
+    try (DeviceBuffer buffer = device.allocate(type, 10_000)) {
+      for (int index : new int[] {0, 7_777, 9_999}) {
+        for (double odd : new double[] {Double.NEGATIVE_INFINITY, Double.NaN}) {
+          double[] values = new double[10_000];
+          values[index] = odd;
+          Doubles.write(buffer, values);
+          assertEquals(odd * odd, device.sumOfSquares(buffer));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64"})
+  void scalesInDoubleAndRounds(DataType type) {
+    int count = 9_001;
+    try (DeviceBuffer whole = device.allocate(type, count + 2);
+        DeviceBuffer buffer = whole.slice(1, count);
+        DeviceBuffer rounded = device.allocate(type, count)) {
+      double[] values = new double[count];
+      for (int i = 0; i < count; i++) {
+        values[i] = (i % 301 - 150) * Math.pow(2, i % 23 - 14);
+      }
+      Doubles.fill(whole, 5);
+      Doubles.write(buffer, values);
+      double factor = 1 / 3.0;
+      double[] expected =
+          Arrays.stream(Doubles.read(buffer)).map(value -> value * factor).toArray();
+      device.scale(buffer, factor);
+      Doubles.write(rounded, expected);
+      assertArrayEquals(Doubles.read(rounded), Doubles.read(buffer));
+      double[] all = Doubles.read(whole);
+      assertEquals(5, all[0]);
+      assertEquals(5, all[count + 1]);
+    }
+  }
+
+  @Test
+  void integersHaveNoNorm() {
+    try (DeviceBuffer buffer = device.allocate(DataType.INT32, 3)) {
+      assertThrows(IllegalArgumentException.class, () -> device.sumOfSquares(buffer));
+      assertThrows(IllegalArgumentException.class, () -> device.scale(buffer, 2));
     }
   }
 

@@ -23,6 +23,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientBuckets.Missing;
+import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.GradientBuckets.Shard;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
@@ -212,6 +213,87 @@ public abstract class ShardedContract {
               }
             }
             assertWeights(expected, buckets, "sharded");
+          }
+        });
+  }
+
+  /** Gradient descent with options of the parameter: rate, and a decay of the weights or none. */
+  private static void descend(int parameter, DeviceBuffer gradient, DeviceBuffer weight) {
+    double decay = parameter % 3 == 0 ? 0 : 0.1 / parameter;
+    double rate = RATE * (1 + parameter);
+    double[] g = read(gradient);
+    double[] w = read(weight);
+    for (int i = 0; i < w.length; i++) {
+      w[i] -= rate * (g[i] + decay * w[i]);
+    }
+    write(weight, w);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void eachParameterMayHaveOptionsOfItsOwn(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          List<DeviceBuffer> weights = new ArrayList<>();
+          for (int i = 0; i < MODEL.size(); i++) {
+            weights.add(sync.allocate(MODEL.get(i).type(), MODEL.get(i).count()));
+            write(weights.get(i), start(i));
+          }
+          try (GradientBuckets plain = small(sync).build();
+              GradientBuckets buckets = small(sync).sharded().build()) {
+            begin(sync, buckets);
+            for (int step = 0; step < 3; step++) {
+              backward(plain, sync.rank(), step);
+              plain.finish(i -> descend(i, plain.gradient(i), weights.get(i)));
+              backward(buckets, sync.rank(), step);
+              buckets.finish(
+                  (gradient, weight, k) -> {
+                    for (Piece piece : buckets.shards().get(k).pieces()) {
+                      descend(
+                          piece.parameter(),
+                          gradient.slice(piece.shardOffset(), piece.count()),
+                          weight.slice(piece.shardOffset(), piece.count()));
+                    }
+                  });
+            }
+            assertWeights(bits(weights), buckets, "by parameter");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void piecesSayWhichParametersAShardHas(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            for (int i = MODEL.size() - 1; i >= 0; i--) {
+              buckets.ready(i);
+            }
+            buckets.finish( // each weight becomes its index in the parameter, plus 1, modulo 100
+                (gradient, weight, k) -> {
+                  long end = 0;
+                  for (Piece piece : buckets.shards().get(k).pieces()) {
+                    assertEquals(k, buckets.bucketOf(piece.parameter()));
+                    assertTrue(piece.count() > 0 && piece.shardOffset() >= end, piece::toString);
+                    end = piece.shardOffset() + piece.count();
+                    write(
+                        weight.slice(piece.shardOffset(), piece.count()),
+                        IntStream.range(0, (int) piece.count())
+                            .mapToDouble(n -> (piece.parameterOffset() + n) % 100 + 1)
+                            .toArray());
+                  }
+                  assertTrue(end <= weight.count());
+                });
+            for (int i = 0; i < MODEL.size(); i++) {
+              double[] expected =
+                  IntStream.range(0, (int) MODEL.get(i).count())
+                      .mapToDouble(n -> n % 100 + 1)
+                      .toArray();
+              assertArrayEquals(expected, read(buckets.weight(i)), "parameter " + i);
+            }
           }
         });
   }

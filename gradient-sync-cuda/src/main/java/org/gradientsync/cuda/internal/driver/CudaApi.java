@@ -147,6 +147,9 @@ public interface CudaApi {
   /** Another library's stream with this handle. */
   CUstream streamOf(long handle);
 
+  /** The handle of a stream, for other libraries. Allocates nothing. */
+  long handleOf(CUstream stream);
+
   /** Begins to capture a stream's work. Calls of other threads do not make the capture fail. */
   void beginCapture(CUstream stream);
 

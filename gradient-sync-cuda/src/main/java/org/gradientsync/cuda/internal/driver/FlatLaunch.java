@@ -40,7 +40,15 @@ final class FlatLaunch {
    *     SM
    */
   void launch(CUfunction function, long threads, CUstream stream) {
-    grid[0] = (int) Math.max(1, Math.min(maxBlocks, (threads + THREADS - 1) / THREADS));
+    launchBlocks(
+        function,
+        (int) Math.max(1, Math.min(maxBlocks, (threads + THREADS - 1) / THREADS)),
+        stream);
+  }
+
+  /** Enqueues a kernel with a number of blocks that does not depend on the GPU. */
+  void launchBlocks(CUfunction function, int blocks, CUstream stream) {
+    grid[0] = blocks;
     api.launch(function, grid, block, 0, stream, arguments);
   }
 }

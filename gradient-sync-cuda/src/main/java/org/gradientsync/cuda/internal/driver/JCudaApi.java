@@ -38,6 +38,7 @@ import org.gradientsync.DeviceException;
  */
 public final class JCudaApi implements CudaApi {
   private static final ReturnCode CODES = new ReturnCode(CUresult::stringFor);
+  private static final Field HANDLE = handle();
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
 
@@ -420,13 +421,31 @@ public final class JCudaApi implements CudaApi {
   public CUstream streamOf(long handle) {
     CUstream stream = new CUstream();
     try {
-      Field pointer = NativePointerObject.class.getDeclaredField("nativePointer");
-      pointer.setAccessible(true); // JCuda has no other way to make a stream from a handle
-      pointer.setLong(stream, handle);
-    } catch (ReflectiveOperationException e) {
+      HANDLE.setLong(stream, handle);
+    } catch (IllegalAccessException e) {
       throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
     }
     return stream;
+  }
+
+  @Override
+  public long handleOf(CUstream stream) {
+    try {
+      return HANDLE.getLong(stream);
+    } catch (IllegalAccessException e) {
+      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+    }
+  }
+
+  /** Where JCuda keeps the handle of a stream: it has no other way to get it, or to set it. */
+  private static Field handle() {
+    try {
+      Field pointer = NativePointerObject.class.getDeclaredField("nativePointer");
+      pointer.setAccessible(true);
+      return pointer;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
+    }
   }
 
   @Override

@@ -245,6 +245,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       return null;
     }
+    return known(collective, in, out, op, root);
+  }
+
+  /** A call that the ranks have registered together, now or before. All ranks ask for it. */
+  private PeerCollective known(
+      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
     CollectivePlans<PeerCollective> plans = plans(collective);
     Object kind = PeerCollective.kind(collective, op);
     PeerCollective known = plans.get(kind, in, out, root);
@@ -318,6 +324,28 @@ final class PeerReducer implements Reducer, DeviceWatch {
         if (!nothingToDo(own) && needsRegistration(numberOf(registrations.get(own)))) {
           registrations.forget(own);
           register(own);
+        }
+      } catch (DeviceException e) {
+        throw broken(e);
+      }
+    }
+  }
+
+  @Override
+  public void register(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (collective.hasRoot()) {
+      return; // the ranks meet at each such call
+    }
+    synchronized (group) {
+      try {
+        check();
+        requireNoCapture((CudaBuffer) in, REGISTER);
+        // A block may be a part of the whole, at another offset on each rank.
+        group.meetForRegistration(collective == Collective.ALL_GATHER ? out : in);
+        group.finished();
+        if (!nothingToDo((CudaBuffer) in)) {
+          known(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
         }
       } catch (DeviceException e) {
         throw broken(e);

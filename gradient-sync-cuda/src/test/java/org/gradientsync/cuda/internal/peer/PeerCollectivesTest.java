@@ -1,5 +1,6 @@
 package org.gradientsync.cuda.internal.peer;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -15,6 +16,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
@@ -101,6 +103,58 @@ class PeerCollectivesTest {
                 rank.group().deviceCalls().current());
           }
           assertEquals(rank.rank() == 0 ? 10 : 2, graphs(rank));
+        });
+  }
+
+  @Test
+  void callsThatWereRegisteredDoNotMeet() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          for (int i = 0; i < 2; i++) { // the second time changes nothing
+            reducer.register(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
+            reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+          }
+          assertEquals(0, graphs(rank));
+          int plans = rank.gpu().holds().get("executable graph");
+          long met = rank.group().deviceCalls().met();
+          if (rank.rank() == 0) {
+            for (int i = 0; i < 4; i++) {
+              reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
+              reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+            }
+            assertEquals(met, rank.group().deviceCalls().met());
+            assertEquals(8, rank.group().deviceCalls().count());
+          }
+          assertEquals(rank.rank() == 0 ? 8 : 0, graphs(rank));
+          assertEquals(plans, rank.gpu().holds().get("executable graph"));
+        });
+  }
+
+  /** The block is at another offset of the named buffer on each rank. */
+  @Test
+  void blocksOfTheWholeAreRegistered() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          DeviceBuffer whole = all.named("weights");
+          DeviceBuffer block = whole.slice(rank.rank() * part.count(), part.count());
+          reducer.register(Collective.ALL_GATHER, block, whole, null, NONE);
+          assertEquals(0, graphs(rank));
+        });
+  }
+
+  @Test
+  void oneRankHasNothingToRegister() {
+    run(
+        1,
+        (rank, reducer, all, part) -> {
+          float[] before = new float[10];
+          part.copyFrom(new float[10]);
+          reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+          part.copyTo(before);
+          assertArrayEquals(new float[10], before);
+          assertEquals(0, graphs(rank));
         });
   }
 

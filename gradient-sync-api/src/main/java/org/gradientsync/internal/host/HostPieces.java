@@ -1,4 +1,4 @@
-package org.gradientsync.internal.buckets;
+package org.gradientsync.internal.host;
 
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
@@ -9,8 +9,8 @@ import org.gradientsync.Float16;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /**
- * Arithmetic on floating-point buffers in double, on the host, in a fixed order. Copies one piece
- * of a buffer after the other, so it works with every device.
+ * Arithmetic on floating-point buffers in double, in a fixed order. Copies one piece of a buffer
+ * after the other. Not thread-safe.
  */
 final class HostPieces {
   private static final int ELEMENTS = 1 << 16;
@@ -20,7 +20,7 @@ final class HostPieces {
   private final FloatBuffer floats = FloatBuffer.allocate(ELEMENTS);
   private final ShortBuffer shorts = ShortBuffer.allocate(ELEMENTS);
 
-  /** Waits for the values and returns the sum of their squares. */
+  /** Returns the sum of their squares. */
   double sumOfSquares(DeviceBuffer buffer) {
     double sum = 0;
     for (long first = 0; first < buffer.count(); first += ELEMENTS) {

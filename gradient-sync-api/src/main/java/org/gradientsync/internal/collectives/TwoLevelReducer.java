@@ -1,0 +1,190 @@
+package org.gradientsync.internal.collectives;
+
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostBuffer;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.internal.matching.NodesRendezvous;
+import org.gradientsync.internal.ranks.NodeLayout;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+
+/**
+ * The reducer for processes on several nodes that follow one another in rank order. Ranks of one
+ * node read each other's buffers in place; a running sum passes from node to node ({@link
+ * RunningSumPlan}).
+ *
+ * <p>Small buffers, and buffers that lie in private memory on any rank, are reduced by messages
+ * between all ranks.
+ */
+public final class TwoLevelReducer implements Reducer {
+  /** Below this size, the messages that pass from node to node take longer than all at once. */
+  static final int MIN_BYTES = 64 << 10;
+
+  /** What MPI sends at once, without asking the receiver. */
+  static final int MAX_CHUNK_BYTES = 32 << 10;
+
+  private static final int MIN_CHUNK_BYTES = 4 << 10;
+  private static final int MAX_SCRATCH_BYTES = 4 << 20;
+  private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
+
+  private final String name;
+  private final ProcessGroup group;
+  private final NodesRendezvous rendezvous;
+  private final HostDevice device;
+  private final NodeLayout layout;
+  private final NodeMates mates;
+  private final NodeBuffers buffers;
+  private final MessageReducer messages;
+  private final PlanCache<RunningSumPlan> plans;
+  private final SumOrder order;
+  private final int minBytes;
+  private final int chunkBytes;
+  private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private long published; // chunks of each rank of this node
+
+  TwoLevelReducer(
+      String name,
+      ProcessGroup group,
+      NodesRendezvous rendezvous,
+      HostDevice device,
+      NodeLayout layout,
+      NodeMemory node,
+      SumOrder order,
+      int minBytes,
+      int chunkBytes) {
+    this.name = name;
+    this.group = group;
+    this.rendezvous = rendezvous;
+    this.device = device;
+    this.layout = layout;
+    this.order = order;
+    this.minBytes = minBytes;
+    this.chunkBytes = chunkBytes;
+    mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
+    buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
+    messages = new MessageReducer(name, group, device);
+    plans = new PlanCache<>(group, RunningSumPlan::close);
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+    if (buffer.count() == 0 || buffer.sizeInBytes() < minBytes) {
+      messages.allReduce(buffer, op);
+      return;
+    }
+    HostBuffer own = (HostBuffer) buffer;
+    synchronized (group) {
+      group.meetForAllReduce(own, op);
+      if (anyPrivate()) {
+        messages.reduceAfterRendezvous(own, op);
+        group.finished();
+        return;
+      }
+      try {
+        published = plan(own).run(op, published);
+        group.finished();
+      } catch (RankLostException e) {
+        throw e;
+      } catch (RuntimeException | Error e) {
+        throw mates.broken(own, e);
+      }
+    }
+  }
+
+  private boolean anyPrivate() {
+    boolean any = false;
+    for (int peer = 0; peer < group.size(); peer++) {
+      any |= Call.memoryId(rendezvous.call(peer)) < 0;
+    }
+    return any;
+  }
+
+  private RunningSumPlan plan(HostBuffer own) {
+    RunningSumPlan plan = plans.get(own);
+    if (plan == null || !plan.isValid()) {
+      plans.forget(own);
+      Shards shards = new Shards(own.count(), layout.fewest(), chunk(own));
+      NodeBuffers.Mapped mapped =
+          buffers.map(own, own.type(), own.count(), layout.ranksOf(layout.node()).size());
+      plan =
+          new RunningSumPlan(
+              group, device, layout, order, mates, rendezvous.node(), mapped, shards, scratch(own));
+      plans.put(own, plan);
+    }
+    return plan;
+  }
+
+  /** The number of elements in a chunk. */
+  private long chunk(HostBuffer buffer) {
+    int element = buffer.type().accumulator().sizeInBytes();
+    long shard = (buffer.count() - 1) / layout.fewest() + 1;
+    long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
+    return Math.min(maxChunk(), Math.max(MIN_CHUNK_BYTES, bytes)) / element;
+  }
+
+  private long maxChunk() {
+    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / slots());
+    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
+  }
+
+  private int slots() {
+    return RunningSumPlan.slots(order, layout.nodes());
+  }
+
+  private DeviceBuffer scratch(HostBuffer buffer) {
+    return scratch.computeIfAbsent(
+        buffer.type().accumulator(),
+        type -> device.allocate(type, slots() * maxChunk() / type.sizeInBytes()));
+  }
+
+  @Override
+  public void broadcast(DeviceBuffer buffer, int root) {
+    messages.broadcast(buffer, root);
+  }
+
+  @Override
+  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    messages.run(collective, in, out, op, root);
+  }
+
+  @Override
+  public void send(DeviceBuffer buffer, int peer) {
+    messages.send(buffer, peer);
+  }
+
+  @Override
+  public void receive(DeviceBuffer buffer, int peer) {
+    messages.receive(buffer, peer);
+  }
+
+  @Override
+  public void exchange(List<PeerMessage> all) {
+    messages.exchange(all);
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      Resources.closeAll(plans, messages, rendezvous);
+      scratch.values().forEach(DeviceBuffer::close);
+      scratch.clear();
+    }
+  }
+}

@@ -1,0 +1,15 @@
+package org.gradientsync.mpi;
+
+import org.gradientsync.test.contract.DeadlockContract;
+import org.gradientsync.test.contract.RankRunner;
+
+/**
+ * Runs the deadlock contract on several nodes. {@link TwoNodesIT} runs it in each rank of an mpirun
+ * job.
+ */
+class TwoLevelDeadlockContract extends DeadlockContract {
+  @Override
+  protected RankRunner runner() {
+    return new MpiRunner("two-level");
+  }
+}
