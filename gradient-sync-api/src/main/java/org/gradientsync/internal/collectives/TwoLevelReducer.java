@@ -182,7 +182,7 @@ public final class TwoLevelReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, messages, rendezvous);
+      Resources.closeAll(plans, messages);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
     }
