@@ -17,6 +17,11 @@ import org.gradientsync.SumOrder;
 final class ChunkOrder {
   private static final int LAG = 4;
 
+  /** Chunks on the way of a sum, and of its result, from one node to the next. */
+  private static final int CHUNKS_PER_HOP = 4;
+
+  private static final int MIN_WINDOW = 16;
+
   private final int nodes;
   private final int node;
   private final SumOrder sumOrder;
@@ -38,6 +43,16 @@ final class ChunkOrder {
    */
   static int ahead(SumOrder order, int nodes) {
     return order == SumOrder.RANKS ? 1 : (LAG + 1) * nodes + 2;
+  }
+
+  /**
+   * The number of sums that a node may be ahead of the results. Sums and results share the links of
+   * the nodes in the middle. A node that sends its sums as fast as it can would fill the next one's
+   * queues, and its own link would be half idle at the end, when only results are left.
+   */
+  int window() {
+    int turns = Math.max(MIN_WINDOW, 2 * CHUNKS_PER_HOP * (nodes - 1));
+    return sumOrder == SumOrder.RANKS ? turns : (turns + 2 * LAG * (nodes - 1)) * nodes;
   }
 
   private int[] sorted(int chunks, int direction) {

@@ -52,6 +52,7 @@ final class RunningSumPlan implements Message {
   private final ChunkOrder[] orders; // of each shard
   private final ChunkOrder order; // of this rank's shard, or null
   private final int slots;
+  private final int window; // sums that may be under way without their results
   private final Message[] sumReceives;
   private final Message[] sumSends;
   private final Message[] resultReceives;
@@ -104,6 +105,7 @@ final class RunningSumPlan implements Message {
     order = rail < orders.length ? orders[rail] : null;
     chunks = order == null ? 0 : order.chunks();
     slots = slots(sumOrder, layout.nodes());
+    window = order == null ? 0 : order.window();
     int nodes = layout.nodes();
     previous = carrier(layout, (layout.node() + nodes - 1) % nodes);
     next = carrier(layout, (layout.node() + 1) % nodes);
@@ -261,7 +263,7 @@ final class RunningSumPlan implements Message {
   /** Moves this rank's shard. Returns whether anything has moved. */
   private boolean carry() {
     int before = progress();
-    while (posted < chunks && posted - sent < slots) {
+    while (posted < chunks && posted - sent < slots && posted - results < window) {
       startIfAny(sumReceives[order.sum(posted++)]);
     }
     if (sumIsThere()) {
