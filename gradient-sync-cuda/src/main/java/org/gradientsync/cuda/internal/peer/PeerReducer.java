@@ -44,8 +44,7 @@ import org.slf4j.LoggerFactory;
 final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
 
-  private static final String REGISTER =
-      "register the buffer before, and broadcast outside of graphs";
+  private static final String REGISTER = "register the buffer before";
   private static final String RUN_BEFORE = "make the same call once before";
   private static final String NO_MESSAGES = "send and receive outside of graphs";
 
@@ -180,23 +179,32 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private void broadcast(CudaBuffer own, int root) {
     synchronized (group) {
       check();
-      requireNoCapture(own, REGISTER);
-      group.meetForBroadcast(own, root);
-      group.finished();
-      if (nothingToDo(own)) {
-        return;
-      }
-      if (needsRegistration(numberOf(registrations.get(own)))) {
-        registrations.forget(own);
-        register(own);
-      }
       PeerRegistration registration = registrations.get(own);
-      if (registration.broadcast(root) == null) {
-        prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
-        memory.sharing().planned(communicator);
+      boolean known = registration != null && registration.broadcast(root) != null;
+      if (!known || !own.stream().isCapturing()) {
+        requireNoCapture(own, RUN_BEFORE);
+        group.meetForBroadcast(own, root);
+        group.finished();
+        if (nothingToDo(own)) {
+          return;
+        }
+        registration = planBroadcast(own, root);
       }
       enqueue(registration, registration.broadcast(root), own, null, root);
     }
+  }
+
+  private PeerRegistration planBroadcast(CudaBuffer own, int root) {
+    if (needsRegistration(numberOf(registrations.get(own)))) {
+      registrations.forget(own);
+      register(own);
+    }
+    PeerRegistration registration = registrations.get(own);
+    if (registration.broadcast(root) == null) {
+      prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
+      memory.sharing().planned(communicator);
+    }
+    return registration;
   }
 
   @Override
@@ -598,7 +606,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     if (gpu.api().isCapturing(handle)) {
       plan.enqueueEach(handle);
       registration.captured = true;
-      addReplay(stream, new Captured(buffer, op));
+      addReplay(stream, new Captured(buffer, op, root));
       return;
     }
     count(buffer, op, root);
@@ -612,9 +620,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
     private final List<CudaBuffer> buffers;
     private final Runnable counting;
 
-    Captured(CudaBuffer buffer, ReduceOp op) {
+    Captured(CudaBuffer buffer, ReduceOp op, int root) {
       buffers = List.of(buffer);
-      counting = () -> count(buffer, op, RankGroup.NO_RANK);
+      counting = () -> count(buffer, op, root);
     }
 
     Captured(PeerCollective call) {

@@ -263,6 +263,23 @@ class PeerReducerTest {
         });
   }
 
+  @Test
+  void aBroadcastThatRanBeforeIsCaptured() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          reducer.broadcast(buffer, 1);
+          rank.gpu().launched.clear();
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          reducer.broadcast(buffer, 1);
+          assertEquals(List.of("broadcast_FLOAT32"), rank.gpu().launched);
+          IllegalStateException e =
+              assertThrows(IllegalStateException.class, () -> reducer.broadcast(buffer, 0));
+          assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
+          when(rank.gpu().api.isCapturing(any())).thenReturn(false);
+        });
+  }
+
   /** Captures a call on the buffer as a graph. */
   private static CudaGraph capture(Rank rank, Reducer reducer, CudaBuffer buffer) {
     CudaApi api = rank.gpu().api;
