@@ -79,6 +79,7 @@ struct Arguments {
   int root; // of a broadcast
   Found* found;    // in kernels that check for NaN and infinities
   long long first; // index in the registered buffer of the first element here
+  char* output;    // of a collective that has one apart from its input; or null
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {

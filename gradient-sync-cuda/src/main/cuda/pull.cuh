@@ -4,8 +4,7 @@
 // And nobody leaves before all others have read its input, so work enqueued behind may write over it. A rank without an input
 // or without an output takes part in both.
 //
-// Of Arguments, `buffers` are the elements that this rank reads from each rank, 0 if it reads none; staging[rank] is its output,
-// 0 if it has none.
+// Of Arguments, `buffers` are the elements that this rank reads from each rank, 0 if it reads none.
 
 #pragma once
 
@@ -28,12 +27,11 @@ template <class Work> __device__ __forceinline__ void between_barriers(const Arg
 
 // Copies a block of `count` bytes from each rank; `stride` is from one block in the output to the next.
 __device__ __forceinline__ void pull_blocks(const Arguments& a) {
-  char* output = reinterpret_cast<char*>(a.staging[a.rank]);
   long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, threads = (long long)gridDim.x * blockDim.x;
   for (int k = 0; k < a.ranks; k++) {
     int rank = after(a, k);
     const char* from = static_cast<const char*>(a.buffers[rank]);
-    char* to = output + rank * a.stride;
+    char* to = a.output + rank * a.stride;
     if (from != nullptr && from != to) copy_bytes(to, from, a.count, thread, threads);
   }
 }
@@ -56,7 +54,7 @@ template <class F, int FAMILY>
 __device__ __noinline__ void pull_and_reduce(const Arguments& a, long long skip, long long count, bool aligned) {
   using V = Vector<F, FAMILY>;
   constexpr int BATCH = 2, GROUP = 2; // vectors of a thread, and ranks, that are in flight at once
-  char* output = reinterpret_cast<char*>(a.staging[a.rank]) + skip;
+  char* output = a.output + skip;
   bool whole = aligned && (reinterpret_cast<long long>(output) & 15) == 0;
   long long vectors = (count + V::SIZE - 1) / V::SIZE, threads = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < vectors; i += BATCH * threads) {
@@ -96,7 +94,7 @@ __device__ __noinline__ void pull_and_reduce(const Arguments& a, long long skip,
 
 // Inputs that begin equally far behind a multiple of 16 bytes are read in vectors, but for their first elements.
 template <class F, int FAMILY> __device__ __forceinline__ void pull_reduction(const Arguments& a) {
-  if (a.staging[a.rank] == nullptr) return;
+  if (a.output == nullptr) return;
   constexpr int SIZE = sizeof(typename F::Kept);
   long long first = reinterpret_cast<long long>(a.buffers[0]), head = 0;
   bool alike = true;

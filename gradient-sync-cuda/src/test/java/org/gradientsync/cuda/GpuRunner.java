@@ -16,9 +16,16 @@ public final class GpuRunner implements RankRunner {
   private static final String SIZE = System.getenv("OMPI_COMM_WORLD_SIZE");
 
   private final String reducer;
+  private final String algorithm;
 
   public GpuRunner(String reducer) {
+    this(reducer, null);
+  }
+
+  /** Runs with one algorithm of {@code peer}, whatever the size. */
+  public GpuRunner(String reducer, String algorithm) {
     this.reducer = reducer;
+    this.algorithm = algorithm;
   }
 
   /**
@@ -53,7 +60,7 @@ public final class GpuRunner implements RankRunner {
 
   @Override
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
-    UnaryOperator<GradientSync.Builder> all = b -> options.apply(b.device("cuda").reducer(reducer));
+    UnaryOperator<GradientSync.Builder> all = b -> options.apply(configured(b));
     if (SIZE == null) {
       LocalRanks.run(ranks, all, task);
       return;
@@ -65,5 +72,10 @@ public final class GpuRunner implements RankRunner {
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }
+  }
+
+  private GradientSync.Builder configured(GradientSync.Builder builder) {
+    builder.device("cuda").reducer(reducer);
+    return algorithm == null ? builder : builder.set("dev.peer.algorithm", algorithm);
   }
 }

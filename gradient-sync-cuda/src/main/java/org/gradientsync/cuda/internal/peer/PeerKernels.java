@@ -16,7 +16,7 @@ import org.gradientsync.spi.Resources;
 /**
  * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
  * floating-point formats have a second one, with the check for NaN and infinities. The kernels of
- * {@code pull.cuh} and {@code message.cu} are in modules of their own.
+ * {@code pull.cuh}, {@code push.cuh} and {@code message.cu} are in modules of their own.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
@@ -77,6 +77,17 @@ public final class PeerKernels implements AutoCloseable {
   /** The name of the kernel of a collective that reduces. */
   static String pullNameOf(PeerFormat format, ReduceOp op) {
     return "pull_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
+  }
+
+  /** As {@link #pull}, for small blocks, which go in lines. */
+  CUfunction push(PeerFormat format, ReduceOp op) {
+    return op == null
+        ? named("push_copy", "push_copy")
+        : named("push_" + format.text(), pushNameOf(format, op));
+  }
+
+  static String pushNameOf(PeerFormat format, ReduceOp op) {
+    return "push_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
   }
 
   CUfunction message(boolean sends) {

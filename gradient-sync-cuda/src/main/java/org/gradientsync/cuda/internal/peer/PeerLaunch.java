@@ -26,7 +26,8 @@ final class PeerLaunch {
   private static final int ROOT = OP + Integer.BYTES;
   private static final int FOUND = ROOT + Integer.BYTES;
   private static final int FIRST = FOUND + Long.BYTES;
-  private static final int BYTES = FIRST + Long.BYTES;
+  private static final int OUTPUT = FIRST + Long.BYTES;
+  private static final int BYTES = OUTPUT + Long.BYTES;
 
   private final CudaApi api;
   private final CUfunction function;
@@ -78,15 +79,9 @@ final class PeerLaunch {
     return this;
   }
 
-  /**
-   * Sets where a collective's output is, in the place of this rank's staging.
-   *
-   * @param address 0 if this rank has none
-   * @param stride the bytes from one rank's block in it to the next
-   */
-  PeerLaunch output(int rank, long address, long stride) {
-    memory.putLong(STAGING + rank * Long.BYTES, address);
-    memory.putLong(STRIDE, stride);
+  /** Sets a collective's output on this rank; 0 if it has none. */
+  PeerLaunch output(long address) {
+    memory.putLong(OUTPUT, address);
     return this;
   }
 

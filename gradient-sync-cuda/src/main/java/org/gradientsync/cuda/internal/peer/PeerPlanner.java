@@ -1,7 +1,9 @@
 package org.gradientsync.cuda.internal.peer;
 
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import jcuda.driver.CUfunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
@@ -15,6 +17,9 @@ import org.gradientsync.spi.Resources;
 final class PeerPlanner implements AutoCloseable {
   /** As the kernels of pull.cuh and message.cu are bound to. */
   static final int PULL_THREADS = 512;
+
+  private static final Set<Collective> PUSHED =
+      EnumSet.of(Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_TO_ALL);
 
   private final Gpu gpu;
   private final PeerMailbox mailbox;
@@ -96,8 +101,53 @@ final class PeerPlanner implements AutoCloseable {
     return found != 0 && type.isFloatingPoint();
   }
 
+  /** Whether the blocks of a collective are so small that they go in lines. */
+  boolean pushes(Collective collective, DataType type, long count, ReduceOp op) {
+    DataType travels = op == null ? type : PeerFormat.of(type, op, wire).wire();
+    return PUSHED.contains(collective) && tuning.pushes(count * travels.sizeInBytes());
+  }
+
   /**
-   * The plan of a collective.
+   * The plan of a collective whose blocks go in lines.
+   *
+   * @param number its registration
+   * @param count the number of elements of a block
+   */
+  PeerPlan push(
+      Collective collective,
+      int number,
+      boolean overlapped,
+      CudaBuffer in,
+      CudaBuffer out,
+      long count,
+      ReduceOp op) {
+    DataType type = in.type();
+    PeerFormat format = op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
+    CUfunction function = kernels.push(format, op);
+    long bytes = count * type.sizeInBytes();
+    long[] blocks = new long[ranks];
+    for (int peer = 0; peer < ranks; peer++) {
+      blocks[peer] = in.address() + (collective.inputBlocks(ranks) > 1 ? peer * bytes : 0);
+    }
+    PeerAlgorithm lines = PeerAlgorithm.ONE_SHOT;
+    int most =
+        tuning.mostBlocks(kernels.perSm(function, lines.threads), kernels.sms(), lines, overlapped);
+    PeerLaunch launch =
+        new PeerLaunch(
+                gpu.api(),
+                function,
+                lines.threads,
+                mailbox.layout().blocks(lines, format.wire(), count, most))
+            .mailboxes(mailbox, lines, rank, ranks)
+            .output(out.address())
+            .elements(blocks, op == null ? bytes / Short.BYTES : count)
+            .waiting(report, timeoutNanos)
+            .call(PeerTag.ofCollective(number), op == null ? 0 : op.ordinal(), 0, 1);
+    return new PeerPlan(gpu, capture, launch);
+  }
+
+  /**
+   * The plan of a collective whose outputs are read from the ranks' inputs.
    *
    * @param number its registration
    * @param inputs each rank's input, as mapped here; of ranks without one, any number
@@ -127,11 +177,8 @@ final class PeerPlanner implements AutoCloseable {
     PeerLaunch launch =
         new PeerLaunch(
                 gpu.api(), function, PULL_THREADS, PeerLayout.pullBlocks(bytes, PULL_THREADS, most))
-            .mailboxes(mailbox, 0, 0, rank, ranks)
-            .output(
-                rank,
-                out == null ? 0 : out.address(),
-                collective.outputBlocks(ranks) > 1 ? bytes : 0)
+            .mailboxes(mailbox, 0, collective.outputBlocks(ranks) > 1 ? bytes : 0, rank, ranks)
+            .output(out == null ? 0 : out.address())
             .elements(blocks, op == null ? bytes : count)
             .waiting(report, timeoutNanos)
             .call(PeerTag.ofCollective(number), op == null ? 0 : op.ordinal(), 0, 1);

@@ -521,21 +521,27 @@ final class PeerReducer implements Reducer, DeviceWatch {
       Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
     CudaBuffer own = out != null ? out : in;
     boolean overlapped = agreeOnNumber(own);
-    // Ranks without an input take part with memory that the others have mapped already.
-    long none = mailbox.of(group.rank());
-    CudaBuffer copy = null;
-    PeerMemory.Mapped[] mapped = memory.share(in == null ? none : in.address());
-    if (mapped == null) {
-      copy = in == null ? null : device.allocate(in.type(), in.count(), own.stream());
-      mapped = memory.share(copy == null ? none : copy.address());
-    }
     long count = collective.blockCount(in, out, group.size());
+    boolean pushes = planner.pushes(collective, own.type(), count, op);
+    PeerMemory.Mapped[] mapped = new PeerMemory.Mapped[0];
+    CudaBuffer copy = null;
+    if (!pushes) {
+      // Ranks without an input take part with memory that the others have mapped already.
+      long none = mailbox.of(group.rank());
+      mapped = memory.share(in == null ? none : in.address());
+      if (mapped == null) {
+        copy = in == null ? null : device.allocate(in.type(), in.count(), own.stream());
+        mapped = memory.share(copy == null ? none : copy.address());
+      }
+    }
     PeerCollective call =
         new PeerCollective(
             collective, lastNumber, in, out, op, root, count, mapped, copy, this::end);
     String reason = "";
     try {
-      if (mapped == null) {
+      if (pushes) {
+        call.plan = planner.push(collective, lastNumber, overlapped, in, out, count, op);
+      } else if (mapped == null) {
         reason = "a rank cannot map another rank's GPU memory";
       } else {
         keepUntilUnmapped(copy != null ? copy : in);

@@ -104,6 +104,11 @@ final class PeerTuning {
     return algorithm;
   }
 
+  /** Whether blocks of a collective go in lines, rather than being read from the inputs. */
+  boolean pushes(long bytes) {
+    return bytes <= layout.mostBytes(PeerAlgorithm.ONE_SHOT) && forced != PeerAlgorithm.STREAM;
+  }
+
   PeerSharing sharing() {
     return sharing;
   }

@@ -258,9 +258,9 @@ class PeerCollectivesTest {
           }
           long before = rank.gpu().allocatedBytes();
           for (int i = 0; i < 3; i++) {
-            reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+            reducer.run(Collective.REDUCE, all, all, ReduceOp.SUM, 1);
           }
-          assertEquals(40, rank.gpu().allocatedBytes() - before);
+          assertEquals(80, rank.gpu().allocatedBytes() - before);
           verify(rank.gpu().api, times(3)).copy(any(), any(), anyLong(), any());
           assertEquals(3, graphs(rank));
         });
@@ -275,7 +275,7 @@ class PeerCollectivesTest {
           rank.gpu().launched.clear();
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
           reducer.run(Collective.ALL_TO_ALL, all, all, null, NONE);
-          assertEquals(List.of("pull_copy"), rank.gpu().launched);
+          assertEquals(List.of("push_copy"), rank.gpu().launched);
           IllegalStateException e =
               assertThrows(
                   IllegalStateException.class,

@@ -26,6 +26,7 @@ class PeerKernelsTest {
     used.put("copy_many", new TreeSet<>(List.of("copy_many")));
     used.put("message", new TreeSet<>(List.of("message_send", "message_receive")));
     used.put("pull_copy", new TreeSet<>(List.of("pull_copy")));
+    used.put("push_copy", new TreeSet<>(List.of("push_copy")));
     TreeSet<String> reduce = new TreeSet<>();
     List<PeerFormat> formats = new ArrayList<>();
     for (DataType type : DataType.values()) {
@@ -47,6 +48,8 @@ class PeerKernelsTest {
         if (op.isDefinedFor(format.type()) && (op.adds() || !format.isNarrowed())) {
           used.computeIfAbsent("pull_" + format.text(), module -> new TreeSet<>())
               .add(PeerKernels.pullNameOf(format, op));
+          used.computeIfAbsent("push_" + format.text(), module -> new TreeSet<>())
+              .add(PeerKernels.pushNameOf(format, op));
         }
         for (boolean checkFinite : new boolean[] {false, true}) {
           for (PeerAlgorithm algorithm : PeerKernels.algorithms(format, op, checkFinite)) {

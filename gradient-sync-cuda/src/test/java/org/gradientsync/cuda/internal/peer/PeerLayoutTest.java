@@ -220,6 +220,7 @@ class PeerLayoutTest {
             .elements(new long[] {0x20, 0x38, 0x40}, 99)
             .waiting(report, 1234)
             .checkingFinite(0x66, 1L << 40)
+            .output(0x88)
             .call(55, 4, 1, 6);
     launch.enqueue(null);
     ByteBuffer memory = captor.getValue();
@@ -230,7 +231,7 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "plan", "timeout", "found", "first" ->
+            case "report", "count", "stride", "plan", "timeout", "found", "first", "output" ->
                 memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);
@@ -255,6 +256,7 @@ class PeerLayoutTest {
             "root=1",
             "found=" + 0x66,
             "first=" + (1L << 40),
+            "output=" + 0x88,
             "end=0"),
         fields);
   }

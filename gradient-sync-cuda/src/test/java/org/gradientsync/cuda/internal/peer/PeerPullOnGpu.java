@@ -46,7 +46,15 @@ class PeerPullOnGpu {
 
   private static final DataType FLOAT = DataType.FLOAT32;
 
-  private final RankRunner runner = new GpuRunner(PeerReducer.NAME);
+  private final RankRunner runner;
+
+  PeerPullOnGpu() {
+    this("stream");
+  }
+
+  PeerPullOnGpu(String algorithm) {
+    runner = new GpuRunner(PeerReducer.NAME, algorithm);
+  }
 
   Stream<Integer> sizes() {
     return Arrays.stream(runner.sizes()).filter(n -> n > 1).boxed();

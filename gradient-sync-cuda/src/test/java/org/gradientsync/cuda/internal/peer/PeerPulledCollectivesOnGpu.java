@@ -1,0 +1,13 @@
+package org.gradientsync.cuda.internal.peer;
+
+import org.gradientsync.cuda.GpuRunner;
+import org.gradientsync.test.contract.CollectivesContract;
+import org.gradientsync.test.contract.RankRunner;
+
+/** Runs the contract of collectives with {@code peer} where blocks are read from the inputs. */
+class PeerPulledCollectivesOnGpu extends CollectivesContract {
+  @Override
+  protected RankRunner runner() {
+    return new GpuRunner(PeerReducer.NAME, "stream");
+  }
+}
