@@ -46,14 +46,11 @@ class PeerPullOnGpu {
 
   private static final DataType FLOAT = DataType.FLOAT32;
 
-  private final RankRunner runner;
+  private final RankRunner runner = new GpuRunner(PeerReducer.NAME, algorithm());
 
-  PeerPullOnGpu() {
-    this("stream");
-  }
-
-  PeerPullOnGpu(String algorithm) {
-    runner = new GpuRunner(PeerReducer.NAME, algorithm);
+  /** The algorithm with which blocks are read from the inputs, whatever their size. */
+  String algorithm() {
+    return "stream";
   }
 
   Stream<Integer> sizes() {

@@ -2,7 +2,8 @@ package org.gradientsync.cuda.internal.peer;
 
 /** The same with blocks that go in lines. */
 class PeerPushOnGpu extends PeerPullOnGpu {
-  PeerPushOnGpu() {
-    super("one_shot");
+  @Override
+  String algorithm() {
+    return "one_shot";
   }
 }
