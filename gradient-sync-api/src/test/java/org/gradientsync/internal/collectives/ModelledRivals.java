@@ -4,11 +4,11 @@ import java.util.Arrays;
 
 /**
  * Other all-reduces on the machine of {@link ModelledTwoLevel}, without a rendezvous. All of them
- * add what has come while more arrives.
+ * add what has come while more arrives. A message within a node costs a copy.
  */
 final class ModelledRivals {
-  /** The size of a message, for which a longer one is divided. */
-  private static final int SEGMENT_BYTES = 256 << 10;
+  /** Longer messages are divided, as those of {@code two-level} are. */
+  private static final int SEGMENT_BYTES = TwoLevelReducer.MAX_CHUNK_BYTES;
 
   /** The chunks that NCCL lets a sender be ahead of its receiver. */
   private static final int NCCL_STEPS = 8;
