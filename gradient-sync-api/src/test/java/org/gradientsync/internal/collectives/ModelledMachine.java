@@ -43,6 +43,12 @@ record ModelledMachine(
     }
   }
 
+  /** The same with another network. */
+  ModelledMachine with(long newLatency, long newMessage) {
+    return new ModelledMachine(
+        ranksPerNode, link, newLatency, newMessage, flag, call, core, memory);
+  }
+
   /** How long a link carries some bytes. */
   long linkTime(long bytes) {
     return Math.round(bytes / link * SECOND);

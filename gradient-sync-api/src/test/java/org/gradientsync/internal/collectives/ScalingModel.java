@@ -64,6 +64,7 @@ final class ScalingModel {
     }
     chart.write(Path.of(args[0]));
     printBorders();
+    printOtherNetworks();
   }
 
   private static Modelled[] models(int nodes, long count) {
@@ -141,5 +142,30 @@ final class ScalingModel {
         time(ModelledTwoLevel.directly(MACHINE, nodes, count).picoseconds()),
         time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.RANKS, count).picoseconds()),
         time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count).picoseconds()));
+  }
+
+  /** How the border depends on the parameters: the sums' times beside those of messages. */
+  private static void printOtherNetworks() {
+    System.out.printf(
+        "%nTime by messages divided by that of a running sum, RANKS, at %s:%n%n",
+        size(TwoLevelReducer.MIN_BYTES));
+    System.out.println("| a message costs | latency | 2 nodes | 8 nodes | 16 nodes | 64 nodes |");
+    System.out.println("| --- ".repeat(6) + "|");
+    long count = TwoLevelReducer.MIN_BYTES / ModelledTwoLevel.ELEMENT;
+    for (int nanoseconds : new int[] {200, 500, 2000}) {
+      for (int microseconds : new int[] {2, 5, 20}) {
+        ModelledMachine machine =
+            MACHINE.with(
+                microseconds * ModelledMachine.MICROSECOND,
+                nanoseconds * ModelledMachine.NANOSECOND);
+        StringBuilder row = new StringBuilder();
+        for (int nodes : new int[] {2, 8, 16, 64}) {
+          double messages = ModelledTwoLevel.directly(machine, nodes, count).seconds();
+          double sum = ModelledTwoLevel.runningSum(machine, nodes, SumOrder.RANKS, count).seconds();
+          row.append(String.format(Locale.ROOT, " %.2f |", messages / sum));
+        }
+        System.out.printf("| %d ns | %d us |%s%n", nanoseconds, microseconds, row);
+      }
+    }
   }
 }
