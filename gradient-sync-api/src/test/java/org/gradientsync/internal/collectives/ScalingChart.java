@@ -5,6 +5,7 @@ import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
 import de.erichseifert.vectorgraphics2d.util.PageSize;
 import java.awt.BasicStroke;
 import java.awt.Color;
+import java.awt.Graphics2D;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
@@ -21,8 +22,7 @@ final class ScalingChart {
   private static final int HEIGHT = 400;
   private static final double MILLISECOND = ModelledMachine.SECOND / 1000;
 
-  private final VectorGraphics2D graphics = new VectorGraphics2D();
-  private int panels;
+  private final List<XYChart> panels = new ArrayList<>();
 
   ScalingChart() {
     System.setProperty("java.awt.headless", "true");
@@ -43,7 +43,7 @@ final class ScalingChart {
             .yAxisTitle("modelled time (ms)")
             .build();
     chart.getStyler().setLegendPosition(Styler.LegendPosition.InsideNW);
-    chart.getStyler().setLegendVisible(panels == 0);
+    chart.getStyler().setLegendVisible(panels.isEmpty());
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
     // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
@@ -61,16 +61,25 @@ final class ScalingChart {
       }
       chart.addSeries(names.get(line), at, times);
     }
-    graphics.translate(panels % 2 * WIDTH, panels / 2 * HEIGHT);
-    chart.paint(graphics, WIDTH, HEIGHT);
-    graphics.translate(-(panels % 2) * WIDTH, -(panels / 2) * HEIGHT);
-    panels++;
+    panels.add(chart);
   }
 
   void write(Path file) throws IOException {
-    PageSize page = new PageSize(2 * WIDTH, (panels + 1) / 2 * HEIGHT);
+    VectorGraphics2D graphics = new VectorGraphics2D();
+    paint(graphics);
+    PageSize page = new PageSize(2 * WIDTH, (panels.size() + 1) / 2 * HEIGHT);
     try (OutputStream out = Files.newOutputStream(file)) {
       Processors.get("svg").getDocument(graphics.getCommands(), page).writeTo(out);
+    }
+  }
+
+  void paint(Graphics2D graphics) {
+    for (int panel = 0; panel < panels.size(); panel++) {
+      int x = panel % 2 * WIDTH;
+      int y = panel / 2 * HEIGHT;
+      graphics.translate(x, y);
+      panels.get(panel).paint(graphics, WIDTH, HEIGHT);
+      graphics.translate(-x, -y);
     }
   }
 }
