@@ -32,7 +32,7 @@ import org.gradientsync.spi.Resources;
  * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
  */
 public final class MessageReducer implements Reducer {
-  private static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
+  static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
   private static final int MIN_CHUNK_BYTES = 256;
   private static final int MIN_SHRUNK_BYTES = 4 << 10;
 
@@ -361,14 +361,21 @@ public final class MessageReducer implements Reducer {
     return plan;
   }
 
+  private long chunk(DeviceBuffer buffer) {
+    return chunk(buffer.count(), buffer.type().sizeInBytes(), group.size(), chunkBytes);
+  }
+
   /**
    * The number of elements in a chunk: the maximum of a message, or a smaller power of two that is
    * enough for a shard. Every rank holds scratch memory for two chunks of each rank.
+   *
+   * @param element the size of an element
+   * @param chunkBytes the size of a message of few ranks
    */
-  private long chunk(DeviceBuffer buffer) {
-    int most = maxChunkBytes(chunkBytes, group.size()) / buffer.type().sizeInBytes();
-    int least = Math.min(most, MIN_CHUNK_BYTES / buffer.type().sizeInBytes());
-    long shard = (buffer.count() + group.size() - 1) / group.size();
+  static long chunk(long count, int element, int ranks, int chunkBytes) {
+    int most = maxChunkBytes(chunkBytes, ranks) / element;
+    int least = Math.min(most, MIN_CHUNK_BYTES / element);
+    long shard = (count + ranks - 1) / ranks;
     return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
   }
 

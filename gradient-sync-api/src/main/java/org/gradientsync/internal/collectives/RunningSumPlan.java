@@ -35,7 +35,7 @@ import org.gradientsync.spi.Resources;
  * <p>Sums travel in the {@linkplain org.gradientsync.DataType#accumulator accumulator's type},
  * results in the buffer's.
  */
-final class RunningSumPlan implements Message {
+final class RunningSumPlan implements Message, RunningSum.Steps {
   private static final int MIN_SLOTS = 4;
 
   private final ProcessGroup group;
@@ -52,26 +52,19 @@ final class RunningSumPlan implements Message {
   private final ChunkOrder[] orders; // of each shard
   private final ChunkOrder order; // of this rank's shard, or null
   private final int slots;
-  private final int window; // sums that may be under way without their results
+  private final RunningSum sum; // of this rank's shard, or null
   private final Message[] sumReceives;
   private final Message[] sumSends;
   private final Message[] resultReceives;
   private final Message[] resultSends;
   private final DeviceBuffer[] sums;
   private final DeviceBuffer[][] contributions;
-  private final boolean[] isAdded;
   private final List<Message> messages = new ArrayList<>();
 
   private final int[] copied; // chunks of each shard that this rank has
   private int waitedFor;
   private ReduceOp op;
   private long base; // the chunks that each rank has published before this call
-  private int posted; // receives of sums
-  private int added; // sums
-  private int sent; // sums
-  private int expected; // receives of results
-  private int results; // complete chunks of this rank's shard
-  private int returned; // results that were sent back
 
   /**
    * @param sumOrder where sums begin
@@ -105,7 +98,7 @@ final class RunningSumPlan implements Message {
     order = rail < orders.length ? orders[rail] : null;
     chunks = order == null ? 0 : order.chunks();
     slots = slots(sumOrder, layout.nodes());
-    window = order == null ? 0 : order.window();
+    sum = order == null ? null : new RunningSum(order, slots, this);
     int nodes = layout.nodes();
     previous = carrier(layout, (layout.node() + nodes - 1) % nodes);
     next = carrier(layout, (layout.node() + 1) % nodes);
@@ -115,7 +108,6 @@ final class RunningSumPlan implements Message {
     resultSends = new Message[chunks];
     sums = new DeviceBuffer[chunks];
     contributions = new DeviceBuffer[chunks][local.length];
-    isAdded = new boolean[chunks];
     for (int i = 0; i < chunks; i++) {
       prepareResult(i);
     }
@@ -206,13 +198,9 @@ final class RunningSumPlan implements Message {
   long run(ReduceOp newOp, long publishedBefore) {
     op = newOp;
     base = publishedBefore;
-    posted = 0;
-    added = 0;
-    sent = 0;
-    expected = 0;
-    results = 0;
-    returned = 0;
-    Arrays.fill(isAdded, false);
+    if (sum != null) {
+      sum.begin();
+    }
     Arrays.fill(copied, 0);
     while (!isDone()) {
       if (!carry() & !copy()) {
@@ -227,7 +215,7 @@ final class RunningSumPlan implements Message {
   }
 
   private boolean isDone() {
-    return results == chunks && sent == chunks && returned == chunks && lacking() < 0;
+    return (sum == null || sum.isDone()) && lacking() < 0;
   }
 
   /** A shard of which this rank lacks chunks, or a negative number. */
@@ -246,10 +234,10 @@ final class RunningSumPlan implements Message {
    * another node.
    */
   private int awaited() {
-    if (added < posted) {
+    if (sum != null && sum.isExpectingSum()) {
       return previous;
     }
-    if (results < chunks) {
+    if (sum != null && !sum.hasAllResults()) {
       return next;
     }
     int owner = lacking();
@@ -257,52 +245,48 @@ final class RunningSumPlan implements Message {
       int further = board.waitsFor(owner);
       return further == RankMap.NO_RANK || further == group.rank() ? local[owner] : further;
     }
-    return sent < chunks ? next : previous;
+    return sum != null && !sum.hasSentAll() ? next : previous;
   }
 
   /** Moves this rank's shard. Returns whether anything has moved. */
   private boolean carry() {
-    int before = progress();
-    while (posted < chunks && posted - sent < slots && posted - results < window) {
-      startIfAny(sumReceives[order.sum(posted++)]);
-    }
-    if (sumIsThere()) {
-      add(order.sum(added++));
-    }
-    while (sumIsSent()) {
-      sent++;
-    }
-    while (expected < chunks && isAdded[order.result(expected)]) {
-      startIfAny(resultReceives[order.result(expected++)]);
-    }
-    while (resultIsThere()) {
-      startIfAny(resultSends[order.result(results++)]);
-      board.publish(base + results);
-    }
-    while (resultIsReturned()) {
-      returned++;
-    }
-    return progress() > before;
+    return sum != null && sum.advance();
   }
 
-  private int progress() {
-    return posted + added + sent + expected + results + returned;
+  @Override
+  public void expectSum(int chunk) {
+    startIfAny(sumReceives[chunk]);
   }
 
-  private boolean sumIsThere() {
-    return added < posted && isDone(sumReceives[order.sum(added)]);
+  @Override
+  public boolean isSumThere(int chunk) {
+    return isDone(sumReceives[chunk]);
   }
 
-  private boolean sumIsSent() {
-    return sent < added && isDone(sumSends[order.sum(sent)]);
+  @Override
+  public boolean isSumSent(int chunk) {
+    return isDone(sumSends[chunk]);
   }
 
-  private boolean resultIsThere() {
-    return results < expected && isDone(resultReceives[order.result(results)]);
+  @Override
+  public void expectResult(int chunk) {
+    startIfAny(resultReceives[chunk]);
   }
 
-  private boolean resultIsReturned() {
-    return returned < results && isDone(resultSends[order.result(returned)]);
+  @Override
+  public boolean isResultThere(int chunk) {
+    return isDone(resultReceives[chunk]);
+  }
+
+  @Override
+  public void returnResult(int chunk) {
+    startIfAny(resultSends[chunk]);
+    board.publish(base + sum.results());
+  }
+
+  @Override
+  public boolean isResultReturned(int chunk) {
+    return isDone(resultSends[chunk]);
   }
 
   private static void startIfAny(Message message) {
@@ -315,7 +299,8 @@ final class RunningSumPlan implements Message {
     return message == null || message.test();
   }
 
-  private void add(int chunk) {
+  @Override
+  public void add(int chunk) {
     DeviceBuffer running = order.isFirst(chunk) ? null : sums[chunk];
     DeviceBuffer[] sources = contributions[chunk];
     if (order.isLast(chunk)) {
@@ -325,7 +310,6 @@ final class RunningSumPlan implements Message {
     }
     mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     startIfAny(sumSends[chunk]);
-    isAdded[chunk] = true; // so its result may overwrite it
   }
 
   /** Copies one chunk of each other shard that is there. Returns whether there was one. */
@@ -366,12 +350,7 @@ final class RunningSumPlan implements Message {
   /** Whether anything can move, or another rank is to be waited for. */
   @Override
   public boolean test() {
-    return sumIsThere()
-        || sumIsSent()
-        || resultIsThere()
-        || resultIsReturned()
-        || anyIsPublished()
-        || awaited() != waitedFor;
+    return sum != null && sum.canAdvance() || anyIsPublished() || awaited() != waitedFor;
   }
 
   @Override

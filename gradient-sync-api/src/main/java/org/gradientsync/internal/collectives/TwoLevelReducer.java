@@ -131,27 +131,39 @@ public final class TwoLevelReducer implements Reducer {
     return plan;
   }
 
-  /** The number of elements in a chunk. */
   private long chunk(HostBuffer buffer) {
     int element = buffer.type().accumulator().sizeInBytes();
-    long shard = (buffer.count() - 1) / layout.fewest() + 1;
-    long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
-    return Math.min(maxChunk(), Math.max(MIN_CHUNK_BYTES, bytes)) / element;
+    return chunk(buffer.count(), element, layout.fewest(), maxChunk()) / element;
   }
 
   private long maxChunk() {
-    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / slots());
+    return maxChunk(order, layout.nodes(), chunkBytes);
+  }
+
+  /**
+   * The size of a chunk's running sum.
+   *
+   * @param element the size of an element of the sum
+   * @param shards the number of carriers of a node
+   * @param most the maximum size
+   */
+  static long chunk(long count, int element, int shards, long most) {
+    long shard = (count - 1) / shards + 1;
+    long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
+    return Math.min(most, Math.max(MIN_CHUNK_BYTES, bytes));
+  }
+
+  /** The maximum size of a chunk's running sum: less on many nodes, whose carriers hold more. */
+  static long maxChunk(SumOrder order, int nodes, int chunkBytes) {
+    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / RunningSumPlan.slots(order, nodes));
     return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
   }
 
-  private int slots() {
-    return RunningSumPlan.slots(order, layout.nodes());
-  }
-
   private DeviceBuffer scratch(HostBuffer buffer) {
+    int slots = RunningSumPlan.slots(order, layout.nodes());
     return scratch.computeIfAbsent(
         buffer.type().accumulator(),
-        type -> device.allocate(type, slots() * maxChunk() / type.sizeInBytes()));
+        type -> device.allocate(type, slots * maxChunk() / type.sizeInBytes()));
   }
 
   @Override

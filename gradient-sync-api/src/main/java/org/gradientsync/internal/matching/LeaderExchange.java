@@ -20,8 +20,6 @@ import org.gradientsync.spi.Resources;
  * long for all. If it is not, the calls do not match, and what travels with them is dropped.
  */
 final class LeaderExchange implements AutoCloseable {
-  private static final int HEADER = Long.BYTES; // the payload of each entry
-
   private final GatheredCalls calls;
   private final int[] own; // the ranks of this node
   private final Step[] steps;
@@ -30,8 +28,10 @@ final class LeaderExchange implements AutoCloseable {
   private boolean sent; // the message of the current step
   private int payload; // the size that all entries have which this leader knows, or 0
 
-  /** What a leader sends and receives in one step. */
+  /** What a leader sends and receives in one round. */
   private static final class Step implements AutoCloseable {
+    private static final int HEADER = LeaderRounds.bytes(0, 0);
+
     private final GroupTransport group;
     private final int destination;
     private final int source;
@@ -43,18 +43,17 @@ final class LeaderExchange implements AutoCloseable {
     private final Message[] sends; // by size; each made at first use
     private Message send; // the last that was started
 
-    Step(GroupTransport group, NodeLayout layout, int distance) {
+    Step(GroupTransport group, NodeLayout layout, LeaderRounds rounds, int round) {
       this.group = group;
-      int nodes = layout.nodes();
-      int blocks = Math.min(distance, nodes - distance);
-      int from = (layout.node() + distance) % nodes;
-      destination = layout.ranksOf((layout.node() + nodes - distance) % nodes).get(0);
+      int blocks = rounds.blocks(round);
+      int from = rounds.source(round);
+      destination = layout.ranksOf(rounds.destination(round)).get(0);
       source = layout.ranksOf(from).get(0);
       given = ranksOf(layout, layout.node(), blocks);
       taken = ranksOf(layout, from, blocks);
-      int entry = GatheredCalls.entryBytes(group.size());
-      out = HostBuffers.allocate(HEADER + given.length * entry);
-      in = HostBuffers.allocate(HEADER + taken.length * entry);
+      int most = GatheredCalls.payloadBytes(group.size());
+      out = HostBuffers.allocate(LeaderRounds.bytes(given.length, most));
+      in = HostBuffers.allocate(LeaderRounds.bytes(taken.length, most));
       receive = group.receiver(in, source, Channel.GATHERED_CALLS);
       sends = new Message[Integer.SIZE];
     }
@@ -75,7 +74,8 @@ final class LeaderExchange implements AutoCloseable {
       }
       int size = Integer.SIZE - Integer.numberOfLeadingZeros(payload);
       if (sends[size] == null) {
-        ByteBuffer part = out.slice(0, HEADER + given.length * bytes).order(out.order());
+        ByteBuffer part =
+            out.slice(0, LeaderRounds.bytes(given.length, payload)).order(out.order());
         sends[size] = group.sender(part, destination, Channel.GATHERED_CALLS);
       }
       send = sends[size];
@@ -101,12 +101,12 @@ final class LeaderExchange implements AutoCloseable {
   LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls) {
     this.calls = calls;
     own = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
-    int count = Integer.SIZE - Integer.numberOfLeadingZeros(layout.nodes() - 1);
-    steps = new Step[count];
-    for (int step = 0; step < count; step++) {
-      steps[step] = new Step(group, layout, 1 << step);
+    LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
+    steps = new Step[rounds.count()];
+    for (int round = 0; round < steps.length; round++) {
+      steps[round] = new Step(group, layout, rounds, round);
     }
-    done = count;
+    done = steps.length;
   }
 
   /** Expects the messages of a call. */
