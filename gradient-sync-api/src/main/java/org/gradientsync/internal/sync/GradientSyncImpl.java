@@ -61,6 +61,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   private final Map<String, String> alternatives;
   private final ThreadLocal<List<RecordedCall>> recording = new ThreadLocal<>();
   private final CallGroups groups;
+  private final ArrayAverages arrays = new ArrayAverages(this);
   private Event order; // between the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
   private Communicator
@@ -122,6 +123,20 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     } else {
       reduce(given, op);
     }
+  }
+
+  @Override
+  public void average(float[] array) {
+    Objects.requireNonNull(array, "array");
+    awaitTurn();
+    arrays.average(array);
+  }
+
+  @Override
+  public void average(double[] array) {
+    Objects.requireNonNull(array, "array");
+    awaitTurn();
+    arrays.average(array);
   }
 
   @Override
@@ -568,6 +583,10 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       running.close();
     }
     closeParts(); // with no lock held, because it waits for the parts' running calls
+    Resources.closeAll(this::closeOwn, arrays); // in this order: calls hold the arrays' lock first
+  }
+
+  private void closeOwn() {
     synchronized (group) {
       if (closed) {
         return;
