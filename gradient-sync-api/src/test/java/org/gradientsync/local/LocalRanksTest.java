@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -55,6 +56,20 @@ class LocalRanksTest {
     assertTrue(
         e.getMessage().contains("rank 2") && e.getMessage().contains("boom"), e.getMessage());
     assertInstanceOf(java.io.IOException.class, e.getCause());
+  }
+
+  @Test
+  void callReturnsTheResultsInTheOrderOfTheRanks() {
+    assertEquals(
+        Arrays.asList("0 of 3", null, "2 of 3"),
+        LocalRanks.call(
+            3,
+            sync -> {
+              Thread.sleep(60 - 20 * sync.rank());
+              return sync.rank() == 1 ? null : sync.rank() + " of " + sync.size();
+            }));
+    assertEquals(
+        List.of("local"), LocalRanks.call(1, b -> b.reducer("local"), GradientSync::reducer));
   }
 
   @Test
