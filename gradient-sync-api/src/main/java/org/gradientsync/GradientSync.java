@@ -471,7 +471,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Reports the times of each reduction from now on to a listener. This costs a few microseconds
    * per reduction. JDK Flight Recorder's event {@code org.gradientsync.Synchronization} has the
-   * same data, if a recording enables it.
+   * same data and the rank, if a recording enables it.
    *
    * @param listener called in the order of the reductions, by a thread that makes the same or a
    *     later call of this sync or its buckets, or closes the sync. Collective calls of the sync by

@@ -437,7 +437,12 @@ class ObservationTest {
       recording.stop();
       recording.dump(file);
     }
-    assertEquals(3 * 8, events(file).size());
+    List<RecordedEvent> events = events(file);
+    for (int rank = 0; rank < 3; rank++) {
+      int each = rank;
+      assertEquals(8, events.stream().filter(e -> e.getInt("rank") == each).count());
+    }
+    assertEquals(3 * 8, events.size());
   }
 
   @Test

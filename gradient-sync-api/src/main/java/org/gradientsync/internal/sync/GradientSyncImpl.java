@@ -83,7 +83,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     wire = choice.wire();
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
-    observer = new Observer(device, reducer.name());
+    observer = new Observer(device, reducer.name(), group.worldRank());
     groups = new CallGroups(group, device);
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
