@@ -523,7 +523,7 @@ public abstract class GradientSync implements AutoCloseable {
      * Selects a kind of device, instead of the fastest. System property {@code
      * gradientsync.device}.
      *
-     * @param kind {@code host} or {@code cuda}
+     * @param kind {@code cuda} or {@code gpu}, {@code host} or {@code cpu}
      * @return this builder
      */
     public Builder device(String kind) {

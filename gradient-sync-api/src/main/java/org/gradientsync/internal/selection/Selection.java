@@ -332,7 +332,10 @@ public final class Selection {
       Function<P, Availability> availability,
       Map<String, String> rejected,
       Map<String, String> alternatives) {
-    String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
+    String asked =
+        what.equals("device")
+            ? settings.device().orElse(null)
+            : settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
       Availability available;
