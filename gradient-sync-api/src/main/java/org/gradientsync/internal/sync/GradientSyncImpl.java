@@ -41,6 +41,7 @@ import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -66,6 +67,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   private CallInterceptor interceptor; // or null
   private Communicator
       programCommunicator; // the program's view of the communicator, possibly wrapped
+  private final Unclosed unclosed;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -87,25 +89,31 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     groups = new CallGroups(group, device);
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
+    unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
   @Override
   public DeviceBuffer allocate(DataType type, long count) {
     requireOpen();
-    return device.allocate(type, count);
+    return watched(device.allocate(type, count));
   }
 
   @Override
   public DeviceBuffer wrap(DataType type, ByteBuffer memory) {
     requireOpen();
     if (device instanceof HostDevice host) {
-      return host.wrap(type, memory);
+      return watched(host.wrap(type, memory));
     }
     throw new IllegalArgumentException(
         "host memory cannot be wrapped on this device: device="
             + device.kind()
             + ", rank="
             + rank());
+  }
+
+  private static DeviceBuffer watched(DeviceBuffer buffer) {
+    ((AbstractDeviceBuffer) buffer).warnIfNeverClosed();
+    return buffer;
   }
 
   @Override
@@ -592,6 +600,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
         return;
       }
       closed = true;
+      unclosed.closed();
       Resources.closeAll(
           this::closeParts, // those that were made meanwhile
           groups,
