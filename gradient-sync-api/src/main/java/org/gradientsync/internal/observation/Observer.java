@@ -291,16 +291,15 @@ public final class Observer implements AutoCloseable {
     if (calls == 0) {
       return "";
     }
-    String text =
-        String.format(Locale.ROOT, "%d reductions of %.3f GB by %s", calls, bytes / 1e9, reducer);
+    String text = calls + " reductions of " + Amounts.bytes(bytes) + " by " + reducer;
     return observed == 0
         ? text
         : text
             + String.format(
                 Locale.ROOT,
-                "; of %d observed: %.3f ms each on the device, %.1f%% of it exposed",
+                "; of %d observed: %s each on the device, %.1f%% of it exposed",
                 observed,
-                totalDuration / observed,
+                Amounts.time(Math.round(totalDuration / observed * 1e6)),
                 totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
   }
 

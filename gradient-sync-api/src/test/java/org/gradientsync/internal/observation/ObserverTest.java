@@ -167,7 +167,7 @@ class ObserverTest {
     assertTrue(
         observer
             .summary()
-            .endsWith("; of 2 observed: 1.500 ms each on the device, 33.3% of it exposed"),
+            .endsWith("; of 2 observed: 1.5 ms each on the device, 33.3% of it exposed"),
         observer.summary());
   }
 
