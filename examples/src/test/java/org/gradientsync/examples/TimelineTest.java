@@ -202,7 +202,7 @@ class TimelineTest {
     Run.of(new TrainMlp(), observed.toArray(String[]::new))
         .exits(0)
         .printsLike(
-            "Averaging: [0-9.]+ ms in a step, [0-9.]+ ms of it exposed \\("
+            "Averaging: [0-9.]+ (us|ms|s) in a step, [0-9.]+ (us|ms|s) of it exposed \\("
                 + (overlap ? "[0-9.]+" : "100\\.0")
                 + "%\\), mean over the ranks");
     String text = Files.readString(json);
