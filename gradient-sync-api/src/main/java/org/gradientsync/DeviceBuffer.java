@@ -2,6 +2,12 @@ package org.gradientsync;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+import java.util.Arrays;
 
 /**
  * A typed array of elements in a device's memory, which holds gradients.
@@ -84,8 +90,8 @@ public interface DeviceBuffer extends AutoCloseable {
    * buffer or its parent is closed: writes may be lost or change another buffer, and reading memory
    * that was shared with other processes can throw an {@link InternalError}.
    *
-   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@code asFloatBuffer()} and
-   *     similar views count elements
+   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@link #floats()} and similar
+   *     views count elements
    * @throws IllegalStateException if this buffer is closed
    * @throws UnsupportedOperationException if the elements are on another device, or lie in several
    *     segments of the host's memory (only buffers above 1 GiB have several)
@@ -93,6 +99,72 @@ public interface DeviceBuffer extends AutoCloseable {
   default ByteBuffer hostMemory() {
     throw new UnsupportedOperationException(
         "buffer is not in host memory: buffer=" + this + "; use copyTo and copyFrom");
+  }
+
+  /**
+   * {@link #hostMemory()} as the elements of a FLOAT32 buffer.
+   *
+   * @return from 0 to {@link #count()}
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
+   *     another type
+   */
+  default FloatBuffer floats() {
+    requireElements("floats", DataType.FLOAT32);
+    return hostMemory().asFloatBuffer();
+  }
+
+  /**
+   * {@link #hostMemory()} as the elements of a FLOAT64 buffer.
+   *
+   * @return from 0 to {@link #count()}
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
+   *     another type
+   */
+  default DoubleBuffer doubles() {
+    requireElements("doubles", DataType.FLOAT64);
+    return hostMemory().asDoubleBuffer();
+  }
+
+  /**
+   * {@link #hostMemory()} as the elements of a FLOAT16 or BFLOAT16 buffer, the raw bits of 16-bit
+   * floats.
+   *
+   * @return from 0 to {@link #count()}
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
+   *     another type
+   */
+  default ShortBuffer shorts() {
+    requireElements("shorts", DataType.FLOAT16, DataType.BFLOAT16);
+    return hostMemory().asShortBuffer();
+  }
+
+  /**
+   * {@link #hostMemory()} as the elements of an INT32 buffer.
+   *
+   * @return from 0 to {@link #count()}
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
+   *     another type
+   */
+  default IntBuffer ints() {
+    requireElements("ints", DataType.INT32);
+    return hostMemory().asIntBuffer();
+  }
+
+  /**
+   * {@link #hostMemory()} as the elements of an INT64 buffer.
+   *
+   * @return from 0 to {@link #count()}
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
+   *     another type
+   */
+  default LongBuffer longs() {
+    requireElements("longs", DataType.INT64);
+    return hostMemory().asLongBuffer();
   }
 
   /**
@@ -226,4 +298,22 @@ public interface DeviceBuffer extends AutoCloseable {
    */
   @Override
   void close();
+
+  private void requireElements(String view, DataType... types) {
+    if (!Arrays.asList(types).contains(type())) {
+      throw new UnsupportedOperationException(
+          "elements are of another type: view="
+              + view
+              + ", buffer="
+              + this
+              + "; use "
+              + switch (type()) {
+                case FLOAT32 -> "floats()";
+                case FLOAT64 -> "doubles()";
+                case FLOAT16, BFLOAT16 -> "shorts()";
+                case INT32 -> "ints()";
+                case INT64 -> "longs()";
+              });
+    }
+  }
 }

@@ -15,10 +15,17 @@ import java.util.function.Consumer;
  *
  * <pre>{@code
  * try (GradientSync sync = GradientSync.create()) {
- *   DeviceBuffer gradients = sync.allocate(DataType.FLOAT32, 10_000);
- *   gradients.copyFrom(hostArray);
- *   sync.average(gradients); // in place, on every rank
- *   gradients.copyTo(hostArray);
+ *   float[] gradient = computeGradient(sync.rank());
+ *   sync.average(gradient); // in place, on every rank
+ * }
+ * }</pre>
+ *
+ * <p>Gradients that stay where the device can reach them need no copies:
+ *
+ * <pre>{@code
+ * try (GradientSync sync = GradientSync.create();
+ *     DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 10_000)) {
+ *   sync.average(gradient);
  * }
  * }</pre>
  *
@@ -96,6 +103,31 @@ public abstract class GradientSync implements AutoCloseable {
   public void average(DeviceBuffer buffer) {
     allReduce(buffer, ReduceOp.AVERAGE);
   }
+
+  /**
+   * Averages each element of an array over all ranks, in place, with every device and reducer. The
+   * same bits as {@link #average(DeviceBuffer)} of a buffer with these elements, but a copy to the
+   * device and back more. The array has the averages when this method returns. Collective.
+   *
+   * <p>The sync keeps the buffers for 16 lengths of arrays until it is closed. Programs with more,
+   * or with gradients on a GPU, allocate buffers of their own.
+   *
+   * @param array as long on all ranks; does not change if this method throws
+   * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}
+   * @throws MismatchedCallException if the ranks' calls differ
+   * @throws RankLostException if a rank does not join in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
+   *     finite
+   * @throws GradientSyncException if there is not enough memory
+   */
+  public abstract void average(float[] array);
+
+  /**
+   * {@link #average(float[])} in double.
+   *
+   * @param array as long on all ranks; does not change if this method throws
+   */
+  public abstract void average(double[] array);
 
   /**
    * Reduces each element over all ranks, in place. {@link ReduceOp} defines the bits of the result;
@@ -439,7 +471,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Reports the times of each reduction from now on to a listener. This costs a few microseconds
    * per reduction. JDK Flight Recorder's event {@code org.gradientsync.Synchronization} has the
-   * same data, if a recording enables it.
+   * same data and the rank, if a recording enables it.
    *
    * @param listener called in the order of the reductions, by a thread that makes the same or a
    *     later call of this sync or its buckets, or closes the sync. Collective calls of the sync by
@@ -491,7 +523,7 @@ public abstract class GradientSync implements AutoCloseable {
      * Selects a kind of device, instead of the fastest. System property {@code
      * gradientsync.device}.
      *
-     * @param kind {@code host} or {@code cuda}
+     * @param kind {@code cuda} or {@code gpu}, {@code host} or {@code cpu}
      * @return this builder
      */
     public Builder device(String kind) {

@@ -368,7 +368,7 @@ class ObservationTest {
     List<String> summaries = lines.stream().filter(l -> l.contains(" reductions of ")).toList();
     assertEquals(1, summaries.size(), lines::toString); // the other one is on DEBUG
     assertTrue(
-        summaries.get(0).endsWith(" - rank 0 of 2: 2 reductions of 0.004 GB by local"),
+        summaries.get(0).endsWith(" - rank 0 of 2: 2 reductions of 4 MB by local"),
         summaries::toString);
     assertTrue(summaries.get(0).contains("INFO"), summaries::toString);
   }
@@ -385,7 +385,7 @@ class ObservationTest {
           String summary = ((BucketSync) sync).observer().summary();
           assertTrue(
               summary.matches(
-                  "16 reductions of 0\\.000 GB by local; of 8 observed: \\d+\\.\\d{3} ms each"
+                  "16 reductions of [0-9.]+ K?B by local; of 8 observed: [0-9.]+ (us|ms) each"
                       + " on the device, 100\\.0% of it exposed"),
               summary);
         });
@@ -437,7 +437,12 @@ class ObservationTest {
       recording.stop();
       recording.dump(file);
     }
-    assertEquals(3 * 8, events(file).size());
+    List<RecordedEvent> events = events(file);
+    for (int rank = 0; rank < 3; rank++) {
+      int each = rank;
+      assertEquals(8, events.stream().filter(e -> e.getInt("rank") == each).count());
+    }
+    assertEquals(3 * 8, events.size());
   }
 
   @Test

@@ -33,6 +33,8 @@ abstract class Example extends Program {
   /** The size of a line that a rank sends to rank 0. */
   private static final int LINE_BYTES = 256;
 
+  private static final Set<String> DEVICES = Set.of("cpu", "gpu", "host", "cuda");
+
   @Option(
       names = "--local",
       paramLabel = "RANKS",
@@ -42,7 +44,7 @@ abstract class Example extends Program {
   @Option(
       names = "--device",
       paramLabel = "KIND",
-      description = "host or cuda (default: a GPU where every rank has one, otherwise the host).")
+      description = "cpu or gpu, or host or cuda (default: a GPU where every rank has one).")
   private String device;
 
   /** Applies the program's options to a sync. */
@@ -133,14 +135,14 @@ abstract class Example extends Program {
   }
 
   private void checkDevice() {
-    if (device != null && !device.equalsIgnoreCase("host") && !device.equalsIgnoreCase("cuda")) {
-      throw badUse("--device takes host or cuda: --device " + device);
+    if (device != null && !DEVICES.contains(device.toLowerCase(Locale.ROOT))) {
+      throw badUse("--device takes cpu or gpu, or host or cuda: --device " + device);
     }
   }
 
-  /** Returns whether {@code --device host} was given. */
+  /** Returns whether {@code --device host} or {@code --device cpu} was given. */
   final boolean onHost() {
-    return "host".equalsIgnoreCase(device);
+    return "host".equalsIgnoreCase(device) || "cpu".equalsIgnoreCase(device);
   }
 
   /** Prints a line of output, once for all ranks. */

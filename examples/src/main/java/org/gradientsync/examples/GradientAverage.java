@@ -44,7 +44,8 @@ public class GradientAverage extends Example {
       defaultValue = "1",
       description = {
         "How often to average (default: ${DEFAULT-VALUE}).",
-        "The times are medians; from two on, one more runs first and is not timed."
+        "With one, the times are those of a first call. From two on, they are medians, and one more",
+        "runs first and is not timed."
       })
   private int iterations;
 
@@ -182,22 +183,22 @@ public class GradientAverage extends Example {
   }
 
   private void printTimes(GradientSync sync, double compute, double communication) {
-    String median = iterations > 1 ? String.format(", median of %d", iterations) : "";
+    String which = iterations > 1 ? String.format(", median of %d", iterations) : ", first call";
     double total = compute + communication;
     print(sync, "Performance:");
     if (onGpu(sync)) {
-      print(sync, "  Kernel time (GPU only%s): %.3f ms", median, compute);
+      print(sync, "  Kernel time (GPU only%s): %s", which, Units.time(compute));
     } else {
-      print(sync, "  Compute time (CPU%s): %.3f ms", median, compute);
+      print(sync, "  Compute time (CPU%s): %s", which, Units.time(compute));
     }
     print(
         sync,
-        "  %s time (%s, end-to-end%s): %.3f ms",
+        "  %s time (%s, end-to-end%s): %s",
         onGpu(sync) && sync.launcher().equals("mpi") ? "MPI communication" : "Communication",
         sync.reducer(),
-        median,
-        communication);
-    print(sync, "  Total time: %.3f ms", total);
+        which,
+        Units.time(communication));
+    print(sync, "  Total time: %s", Units.time(total));
     if (onGpu(sync)) {
       print(
           sync,

@@ -104,18 +104,21 @@ public class MatrixMultiply extends Example {
 
     print(sync, "Result shape: (%d, %d)", n, n);
     if (sync.device() instanceof CudaDevice) {
-      print(sync, "Kernel time (GPU only): %.3f ms", kernel);
+      print(sync, "Kernel time (GPU only): %s", Units.time(kernel));
       print(
           sync,
-          "Compute time (GPU, with copies and first use): %.3f ms",
-          milliseconds(multiplied - distributed));
+          "Compute time (GPU, with copies and first use): %s",
+          Units.time(milliseconds(multiplied - distributed)));
     } else {
-      print(sync, "Compute time (CPU): %.3f ms", milliseconds(multiplied - distributed));
+      print(
+          sync,
+          "Compute time (CPU, first call): %s",
+          Units.time(milliseconds(multiplied - distributed)));
     }
     print(
         sync,
-        "Communication time: %.3f ms",
-        milliseconds(distributed - start + gathered - multiplied));
+        "Communication time (first calls): %s",
+        Units.time(milliseconds(distributed - start + gathered - multiplied)));
     if (!check && n > ALWAYS_CHECKED) {
       print(sync, "Not checked: --check compares with a direct product.");
       return RIGHT;

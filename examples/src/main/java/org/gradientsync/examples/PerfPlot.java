@@ -5,6 +5,7 @@ import java.awt.Color;
 import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.DoubleSummaryStatistics;
 import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
@@ -29,8 +30,7 @@ final class PerfPlot {
     Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, lines));
   }
 
-  private static void paint(
-      Graphics2D graphics, String title, Map<String, List<PerfResult>> lines) {
+  static void paint(Graphics2D graphics, String title, Map<String, List<PerfResult>> lines) {
     chart(title, "bus bandwidth (GB/s)", PerfResult::busBandwidth, lines)
         .paint(graphics, WIDTH, HEIGHT);
     graphics.translate(0, HEIGHT);
@@ -47,15 +47,26 @@ final class PerfPlot {
             .width(WIDTH)
             .height(HEIGHT)
             .title(title)
-            .xAxisTitle("size (bytes)")
+            .xAxisTitle("size (bytes; K, M and G are powers of 1024)")
             .yAxisTitle(unit)
             .build();
     chart.getStyler().setLegendPosition(Styler.LegendPosition.OutsideE);
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
     // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
-    chart.getStyler().setXAxisLogarithmic(true);
-    chart.getStyler().setYAxisLogarithmic(true);
+    double[] values =
+        lines.values().stream()
+            .flatMap(List::stream)
+            .mapToDouble(value)
+            .filter(y -> y > 0)
+            .toArray();
+    PlotTicks.logarithmicY(chart.getStyler(), values);
+    DoubleSummaryStatistics sizes =
+        lines.values().stream()
+            .flatMap(List::stream)
+            .mapToDouble(PerfPlot::logarithm)
+            .summaryStatistics();
+    PlotTicks.sizesX(chart.getStyler(), Math.floor(sizes.getMin()), Math.floor(sizes.getMax()) + 1);
     lines.forEach(
         (name, results) -> {
           List<PerfResult> drawn =
@@ -65,10 +76,14 @@ final class PerfPlot {
           if (!drawn.isEmpty()) {
             chart.addSeries(
                 name,
-                drawn.stream().mapToDouble(PerfResult::bytes).toArray(),
+                drawn.stream().mapToDouble(PerfPlot::logarithm).toArray(),
                 drawn.stream().mapToDouble(value).toArray());
           }
         });
     return chart;
+  }
+
+  private static double logarithm(PerfResult result) {
+    return Math.log(Math.max(1, result.bytes())) / Math.log(2);
   }
 }

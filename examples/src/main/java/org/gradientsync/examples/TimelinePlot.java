@@ -6,6 +6,10 @@ import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.knowm.xchart.AnnotationLine;
+import org.knowm.xchart.AnnotationText;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.XYSeries;
@@ -19,8 +23,9 @@ final class TimelinePlot {
   private static final int MARGIN = 10;
   private static final int ROW = 36;
   private static final int BAR = 22;
-  private static final int AROUND = 130; // title, legend and axis
+  private static final int AROUND = 150; // title, legend and axis
   private static final int STREAMS = 2;
+  private static final double HEAD = 0.5; // rows above the first one, for the numbers of the steps
 
   private TimelinePlot() {}
 
@@ -48,7 +53,7 @@ final class TimelinePlot {
     }
   }
 
-  private static XYChart chart(String title, int rows, int height, List<TimelineEvent> events) {
+  static XYChart chart(String title, int rows, int height, List<TimelineEvent> events) {
     XYChart chart =
         new XYChartBuilder()
             .width(WIDTH - NAMES)
@@ -63,15 +68,35 @@ final class TimelinePlot {
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
     chart.getStyler().setPlotGridHorizontalLinesVisible(false);
     chart.getStyler().setYAxisMin(-0.5);
-    chart.getStyler().setYAxisMax(rows - 0.5);
+    chart.getStyler().setYAxisMax(rows - 0.5 + HEAD);
     chart.getStyler().setYAxisTicksVisible(false);
     chart.getStyler().setXAxisMin(0.0);
+    chart.getStyler().setAnnotationTextFont(chart.getStyler().getAxisTickLabelsFont());
+    markSteps(chart, rows, events);
     for (TimelineEvent.Kind kind : TimelineEvent.Kind.values()) {
       // Neighbours have different shades, to tell them apart.
       add(chart, kind, rows, events, 0);
       add(chart, kind, rows, events, 1);
     }
     return chart;
+  }
+
+  /** Draws a line where the first rank begins a step, with the number of the step above. */
+  private static void markSteps(XYChart chart, int rows, List<TimelineEvent> events) {
+    stepStarts(events)
+        .forEach(
+            (step, start) -> {
+              chart.addAnnotation(new AnnotationLine(start, true, false));
+              chart.addAnnotation(
+                  new AnnotationText("step " + step, start, rows - 0.5 + HEAD / 2, false));
+            });
+  }
+
+  /** Returns when the first rank began each step. */
+  static Map<Long, Double> stepStarts(List<TimelineEvent> events) {
+    Map<Long, Double> starts = new TreeMap<>();
+    events.forEach(event -> starts.merge(event.step(), event.start(), Math::min));
+    return starts;
   }
 
   /** Returns where a row is on the axis. The first one is at the top. */
@@ -109,7 +134,6 @@ final class TimelinePlot {
     series.setLineColor(oddOrEven == 0 ? color : color.darker());
     series.setLineStyle(new BasicStroke(BAR, BasicStroke.CAP_BUTT, BasicStroke.JOIN_MITER));
     series.setMarker(SeriesMarkers.NONE);
-    series.setShowInLegend(oddOrEven == 0);
   }
 
   private static Color color(TimelineEvent.Kind kind) {

@@ -311,7 +311,7 @@ public class TrainHybrid extends Example {
 
   private void printSpeed(GradientSync sync, long nanoseconds, int timedSteps) {
     double time = milliseconds(nanoseconds) / timedSteps;
-    print(sync, "Step: %.3f ms, mean of %d steps", time, timedSteps);
+    print(sync, "Step: %s, mean of %d steps", Units.time(time), timedSteps);
     print(sync, "Throughput: %.0f rows/s over all ranks", batch / time * 1e3);
   }
 

@@ -427,22 +427,22 @@ public class TrainMlp extends Example {
     print(sync, "Throughput: %.0f rows/s over all ranks", results.get("rowsPerSecond"));
     print(
         sync,
-        "Step: %.3f ms, mean of %d steps, checkpoints left out",
-        results.get("millisecondsPerStep"),
+        "Step: %s, mean of %d steps, checkpoints left out",
+        Units.time((double) results.get("millisecondsPerStep")),
         results.get("timedSteps"));
     if (alone) {
       print(
           sync,
-          "Step without averaging: %.3f ms, efficiency: %.3f",
-          results.get("aloneMillisecondsPerStep"),
+          "Step without averaging: %s, efficiency: %.3f",
+          Units.time((double) results.get("aloneMillisecondsPerStep")),
           results.get("efficiency"));
     }
     if (results.containsKey("exposedShare")) {
       print(
           sync,
-          "Averaging: %.3f ms in a step, %.3f ms of it exposed (%.1f%%), mean over the ranks",
-          results.get("averagingMillisecondsPerStep"),
-          results.get("exposedMillisecondsPerStep"),
+          "Averaging: %s in a step, %s of it exposed (%.1f%%), mean over the ranks",
+          Units.time((double) results.get("averagingMillisecondsPerStep")),
+          Units.time((double) results.get("exposedMillisecondsPerStep")),
           100 * (double) results.get("exposedShare"));
     }
     print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));

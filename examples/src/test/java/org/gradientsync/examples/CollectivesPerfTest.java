@@ -246,6 +246,7 @@ class CollectivesPerfTest {
         List.copyOf(lines.keySet()),
         chart.getSeriesCollection().stream().map(XYSeries::getName).toList());
     assertArrayEquals(new double[] {10, 20}, chart.getSeries("nccl").getYData());
+    assertEquals(10, chart.getSeries("all-gather, peer").getXData()[0], 1e-9); // 1K
     assertEquals(
         List.of("peer, in-place", "nccl", "nccl-symm"),
         List.copyOf(new AllReducePerf().lines(List.of(own), rivals).keySet()));

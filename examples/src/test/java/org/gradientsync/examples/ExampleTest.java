@@ -73,12 +73,13 @@ class ExampleTest {
   @ParameterizedTest
   @MethodSource("programs")
   void deviceIsHostOrCuda(Supplier<Example> program) {
-    for (String kind : List.of("gpu", "", "host cuda")) {
+    for (String kind : List.of("tpu", "", "host cuda")) {
       Run.of(program.get(), "--local=2", "--device", kind)
           .exits(2)
-          .complainsInOneLine("--device takes host or cuda: --device " + kind);
+          .complainsInOneLine("--device takes cpu or gpu, or host or cuda: --device " + kind);
     }
     Run.of(program.get(), "--local=2", "--device=HOST").exits(0);
+    Run.of(program.get(), "--local=2", "--device=cpu").exits(0);
     boolean gpu = true;
     try {
       CudaGpu.visible();

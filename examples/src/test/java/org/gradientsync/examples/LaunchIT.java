@@ -142,8 +142,8 @@ class LaunchIT {
         .set("JAVA_OPTS", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
         .run(folder, "--local=2")
         .exits(0)
-        .complains("rank 0 of 2: launcher=local, device=host memory, faster ones not")
-        .complains(", reducer=");
+        .complains(
+            "2 ranks (threads), host memory, reducer local, faster ones not available: {cuda=");
   }
 
   @Test

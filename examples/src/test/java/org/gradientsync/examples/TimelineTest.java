@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.DoubleStream;
@@ -19,6 +20,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYSeries;
 
 /** Tests what train-mlp reports about the times within its steps. */
 @Timeout(120)
@@ -102,6 +105,23 @@ class TimelineTest {
   }
 
   @Test
+  void stepsAreMarkedAndEveryColourIsInTheLegend() {
+    List<TimelineEvent> events = new ArrayList<>();
+    for (int number = 0; number < 4; number++) {
+      TimelineEvent.Kind kind = TimelineEvent.Kind.BACKWARD;
+      int step = 7 + number / 2;
+      events.add(new TimelineEvent(1, kind, number, step, 10 + number, 1, 0, 0, 0));
+      events.add(new TimelineEvent(0, kind, number, step, 9 + number, 1, 0, 0, 0));
+    }
+    assertEquals(Map.of(7L, 9.0, 8L, 11.0), TimelinePlot.stepStarts(events));
+    XYChart chart = TimelinePlot.chart("title", 4, 300, events);
+    assertEquals(
+        List.of("backward", "backward, odd"),
+        chart.getSeriesCollection().stream().map(XYSeries::getName).toList());
+    assertTrue(chart.getSeriesCollection().stream().allMatch(XYSeries::isShowInLegend));
+  }
+
+  @Test
   void rowsOfThePlotHaveNames() {
     assertEquals("rank 0 compute", TimelinePlot.name(0));
     assertEquals("rank 0 averages", TimelinePlot.name(1));
@@ -182,7 +202,7 @@ class TimelineTest {
     Run.of(new TrainMlp(), observed.toArray(String[]::new))
         .exits(0)
         .printsLike(
-            "Averaging: [0-9.]+ ms in a step, [0-9.]+ ms of it exposed \\("
+            "Averaging: [0-9.]+ (us|ms|s) in a step, [0-9.]+ (us|ms|s) of it exposed \\("
                 + (overlap ? "[0-9.]+" : "100\\.0")
                 + "%\\), mean over the ranks");
     String text = Files.readString(json);

@@ -257,8 +257,8 @@ class TrainMlpTest {
                 "--json=" + json)
             .exits(0)
             .printsLike("Throughput: \\d+ rows/s over all ranks")
-            .printsLike("Step: [0-9.]+ ms, mean of 27 steps, checkpoints left out")
-            .printsLike("Step without averaging: [0-9.]+ ms, efficiency: [0-9.]+");
+            .printsLike("Step: [0-9.]+ (us|ms|s), mean of 27 steps, checkpoints left out")
+            .printsLike("Step without averaging: [0-9.]+ (us|ms|s), efficiency: [0-9.]+");
     assertEquals(4, Trained.read(json).losses().size(), run::toString); // of steps 0, 10, 20, 29
     String svg = Files.readString(plot);
     assertTrue(svg.startsWith("<?xml") && svg.strip().endsWith("</svg>"), svg);

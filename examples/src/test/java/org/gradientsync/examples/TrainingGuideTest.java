@@ -287,7 +287,7 @@ class TrainingGuideTest {
   }
 
   static void fillInPlace(GradientBuckets buckets, int layer, float value) {
-    FloatBuffer gradient = buckets.gradient(layer).hostMemory().asFloatBuffer();
+    FloatBuffer gradient = buckets.gradient(layer).floats();
     for (int i = 0; i < gradient.limit(); i++) {
       gradient.put(i, value);
     }

@@ -1,6 +1,9 @@
 package org.gradientsync.local;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
@@ -15,9 +18,9 @@ import org.slf4j.LoggerFactory;
  *
  * <pre>{@code
  * LocalRanks.run(4, sync -> {
- *   DeviceBuffer gradients = sync.allocate(DataType.FLOAT32, 10_000);
+ *   float[] gradient = computeGradient(sync.rank());
+ *   sync.average(gradient);
  *   ...
- *   sync.average(gradients);
  * });
  * }</pre>
  */
@@ -40,6 +43,23 @@ public final class LocalRanks {
      * @throws Exception to end all ranks
      */
     void run(GradientSync sync) throws Exception;
+  }
+
+  /**
+   * The program of a rank that has a result.
+   *
+   * @param <T> the type of the result
+   */
+  @FunctionalInterface
+  public interface RankCall<T> {
+    /**
+     * Runs as one rank.
+     *
+     * @param sync this rank's sync, which is closed when the task returns
+     * @return the rank's result, or null
+     * @throws Exception to end all ranks
+     */
+    T call(GradientSync sync) throws Exception;
   }
 
   /**
@@ -73,12 +93,52 @@ public final class LocalRanks {
   public static void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     Objects.requireNonNull(options, "options");
     Objects.requireNonNull(task, "task");
+    requireInRange(ranks);
+    warnIfLaunched(ranks);
+    LocalWorld.duringRun(new LocalRun(ranks, options, task, GRACE)::run);
+  }
+
+  /**
+   * Runs a task on several ranks like {@link #run(int, RankTask)}, and returns their results.
+   *
+   * <pre>{@code
+   * List<Double> losses = LocalRanks.call(4, sync -> train(sync));
+   * }</pre>
+   *
+   * @param ranks the number of ranks, from 1 to {@value #MAX_RANKS}
+   * @param task the program of each rank, which runs on a thread of its own
+   * @return each rank's result, in the order of the ranks; cannot be modified
+   * @param <T> the type of the results, which may be null
+   * @throws GradientSyncException if a rank threw, as for {@link #run(int, RankTask)}
+   * @throws IllegalArgumentException if the number of ranks is out of range
+   */
+  public static <T> List<T> call(int ranks, RankCall<T> task) {
+    return call(ranks, UnaryOperator.identity(), task);
+  }
+
+  /**
+   * {@link #call(int, RankCall)} with settings.
+   *
+   * @param ranks the number of ranks, from 1 to {@value #MAX_RANKS}
+   * @param options sets options of each rank's sync; called once for each rank, on its thread
+   * @param task the program of each rank, which runs on a thread of its own
+   * @return each rank's result, in the order of the ranks; cannot be modified
+   * @param <T> the type of the results, which may be null
+   */
+  public static <T> List<T> call(
+      int ranks, UnaryOperator<GradientSync.Builder> options, RankCall<T> task) {
+    Objects.requireNonNull(task, "task");
+    requireInRange(ranks);
+    List<T> results = new ArrayList<>(Collections.nCopies(ranks, null));
+    run(ranks, options, sync -> results.set(sync.rank(), task.call(sync)));
+    return Collections.unmodifiableList(results);
+  }
+
+  private static void requireInRange(int ranks) {
     if (ranks < 1 || ranks > MAX_RANKS) {
       throw new IllegalArgumentException(
           "number of ranks is out of range: ranks=" + ranks + ", from=1, to=" + MAX_RANKS);
     }
-    warnIfLaunched(ranks);
-    LocalWorld.duringRun(new LocalRun(ranks, options, task, GRACE)::run);
   }
 
   private static void warnIfLaunched(int ranks) {

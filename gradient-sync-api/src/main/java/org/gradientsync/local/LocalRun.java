@@ -11,6 +11,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.local.LocalGroup;
 import org.gradientsync.internal.local.LocalTransport;
 import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.WaitClock;
 import org.gradientsync.internal.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks.RankTask;
@@ -89,7 +90,7 @@ final class LocalRun {
                 "rank was left behind: thread="
                     + thread.getName()
                     + " has ignored an interrupt for "
-                    + grace
+                    + Amounts.time(grace)
                     + " and goes on; let its task end when its thread is interrupted");
         e.setStackTrace(thread.getStackTrace());
         all.add(e);

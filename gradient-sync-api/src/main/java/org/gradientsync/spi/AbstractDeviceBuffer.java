@@ -32,6 +32,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private final long count;
   private Set<Runnable> closeListeners = Set.of(); // most views have none; guarded by this
   private volatile boolean closed;
+  private volatile Unclosed unclosed; // or null
   private volatile BufferName name = BufferName.NONE;
   private volatile LongFunction<String> elementNames = element -> "";
 
@@ -169,6 +170,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   @Override
   public final AbstractDeviceBuffer named(String newName) {
     name = BufferName.of(Objects.requireNonNull(newName, "name"));
+    if (unclosed != null) {
+      unclosed.rename("buffer " + this);
+    }
     return this;
   }
 
@@ -427,6 +431,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
         return;
       }
       closed = true;
+      if (unclosed != null) {
+        unclosed.closed();
+      }
       closeListeners.forEach(listener -> listeners.add(listener::run));
       closeListeners = Set.of();
     }
@@ -434,6 +441,11 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
       listeners.add(this::release);
     }
     Resources.closeAll(listeners); // frees the memory even if a listener throws
+  }
+
+  /** Warns in the log if this buffer is collected without having been closed. */
+  public final void warnIfNeverClosed() {
+    unclosed = Unclosed.watch(this, "buffer " + this);
   }
 
   /**

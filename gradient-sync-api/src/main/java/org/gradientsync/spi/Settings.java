@@ -64,6 +64,18 @@ public final class Settings {
   }
 
   /**
+   * The kind of device: the setting {@code device}, where {@code gpu} means {@code cuda}, and
+   * {@code cpu} means {@code host}.
+   *
+   * @return a kind in lower case, or empty if nobody set it
+   */
+  public Optional<String> device() {
+    return get("device")
+        .map(text -> text.toLowerCase(Locale.ROOT))
+        .map(text -> text.equals("gpu") ? "cuda" : text.equals("cpu") ? "host" : text);
+  }
+
+  /**
    * Which settings somebody has set, whether anybody reads them or not.
    *
    * @return names without the prefix, sorted

@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -22,9 +23,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.Logged;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
@@ -55,6 +59,20 @@ class LocalRanksTest {
     assertTrue(
         e.getMessage().contains("rank 2") && e.getMessage().contains("boom"), e.getMessage());
     assertInstanceOf(java.io.IOException.class, e.getCause());
+  }
+
+  @Test
+  void callReturnsTheResultsInTheOrderOfTheRanks() {
+    assertEquals(
+        Arrays.asList("0 of 3", null, "2 of 3"),
+        LocalRanks.call(
+            3,
+            sync -> {
+              Thread.sleep(60 - 20 * sync.rank());
+              return sync.rank() == 1 ? null : sync.rank() + " of " + sync.size();
+            }));
+    assertEquals(
+        List.of("local"), LocalRanks.call(1, b -> b.reducer("local"), GradientSync::reducer));
   }
 
   @Test
@@ -230,7 +248,8 @@ class LocalRanksTest {
       List<String> log =
           Logged.lines(
               () -> LocalRanks.run(3, sync -> assertEquals("host memory", sync.device().name())));
-      String why = "device=host memory, faster ones not available: {odd-ranks=this rank is even";
+      String why =
+          "3 ranks (threads), host memory, reducer local, faster ones not available: {odd-ranks=this rank";
       assertTrue(log.stream().anyMatch(line -> line.contains(why)), log::toString);
       String warning = "device odd-ranks is for no rank, though ranks [1] can use it: this rank is";
       assertEquals(1, log.stream().filter(line -> line.contains(warning)).count(), log::toString);
@@ -242,6 +261,68 @@ class LocalRanksTest {
     } finally {
       System.clearProperty(OddRanksDevice.PREFERRED);
     }
+  }
+
+  @Test
+  void theChoiceIsOneShortLine() {
+    List<String> log =
+        Logged.lines(
+            () -> LocalRanks.run(4, b -> b.wire(DataType.BFLOAT16), sync -> sync.barrier()));
+    assertEquals(1, log.size(), log::toString);
+    assertTrue(
+        log.get(0).endsWith(" - 4 ranks (threads), host memory, reducer local, wire bfloat16"),
+        log::toString);
+    log = Logged.lines(() -> GradientSync.create().close());
+    assertTrue(log.get(0).endsWith(" - 1 rank, host memory, reducer local"), log::toString);
+  }
+
+  @Test
+  void gpuAndCpuAreDevicesToo() {
+    LocalRanks.run(
+        2,
+        b -> b.device(LocalWorld.current().orElseThrow().rank() == 0 ? "CPU" : "host"),
+        sync -> assertEquals("host", sync.device().kind()));
+    UnavailableException e =
+        assertThrows(
+            UnavailableException.class, () -> LocalRanks.run(1, b -> b.device("gpu"), sync -> {}));
+    assertTrue(e.getMessage().contains("device=cuda"), e.getMessage());
+  }
+
+  @Test
+  void aRankThatHasFewerStepsIsToldOf() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          float[] gradient = new float[3];
+          sync.average(gradient);
+          if (sync.rank() == 0) {
+            RankLostException e =
+                assertThrows(RankLostException.class, () -> sync.average(gradient));
+            assertTrue(
+                e.getMessage().endsWith("or build GradientBuckets with unevenSteps()"),
+                e.getMessage());
+          }
+        });
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, List.of(new Parameter("w", DataType.FLOAT32, 3)))
+                  .build()) {
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class,
+                    () -> {
+                      if (sync.rank() == 0) {
+                        buckets.ready(0);
+                        buckets.finish();
+                      } else {
+                        sync.mean(1);
+                      }
+                    });
+            assertTrue(e.getMessage().contains("with unevenSteps()"), e.getMessage());
+          }
+        });
   }
 
   @Test

@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.WaitClock;
 import org.gradientsync.mpi.binding.OpenMpi;
@@ -109,11 +110,12 @@ final class JobEnd implements UncaughtExceptionHandler {
             "rank "
                 + mpi.rank()
                 + " ends the job: it has come to its end and waited "
-                + Duration.ofNanos(waited).truncatedTo(ChronoUnit.SECONDS)
+                + Amounts.time(Duration.ofNanos(waited).truncatedTo(ChronoUnit.SECONDS))
                 + " for "
                 + awaited(mpi, world, staying)
                 + (complete
-                    ? "; if a rank has more to do, raise gradientsync.timeout=" + timeouts.timeout()
+                    ? "; if a rank has more to do, raise gradientsync.timeout, which is "
+                        + Amounts.time(timeouts.timeout())
                     : ""));
         abort(mpi);
         return;
@@ -124,11 +126,11 @@ final class JobEnd implements UncaughtExceptionHandler {
             "rank "
                 + mpi.rank()
                 + " has come to its end and waited "
-                + timeouts.late()
+                + Amounts.time(timeouts.late())
                 + " for "
                 + awaited(mpi, world, staying)
                 + "; it ends the job after "
-                + Duration.ofNanos(limit));
+                + Amounts.time(limit));
       }
     }
     Thread watch = new Thread(() -> haltAfter(mpi, timeouts), "gradient-sync-mpi-end-watch");
@@ -168,7 +170,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         "rank "
             + mpi.rank()
             + " ends: MPI_Finalize has not returned in "
-            + timeouts.timeout()
+            + Amounts.time(timeouts.timeout())
             + (troubles.isEmpty() ? "" : ", " + troubles));
     Runtime.getRuntime().halt(1);
   }

@@ -96,8 +96,8 @@ class JobEndIT {
   void aRankThatHasMoreToDoAtTheEndIsNamedAndWaitedFor() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "stay-a-while");
     assertEquals(0, job.exitCode(), job.output());
-    job.expect("rank 0 has come to its end and waited PT1S for rank 1 (host=")
-        .expect("; it ends the job after PT4M")
+    job.expect("rank 0 has come to its end and waited 1 s for rank 1 (host=")
+        .expect("; it ends the job after 4 min")
         .expect("saved");
     assertFalse(job.output().contains("rank 2 has come to its end"), job.output());
   }
@@ -106,9 +106,9 @@ class JobEndIT {
   void aRankThatGoesOnForEverAtTheEndIsNamedAndEnded() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "stay");
     assertNotEquals(0, job.exitCode());
-    job.expect("rank 0 has come to its end and waited PT1S for rank 1 (host=")
-        .expect("rank 0 ends the job: it has come to its end and waited PT6S for rank 1 (host=")
-        .expect("raise gradientsync.timeout=PT6S");
+    job.expect("rank 0 has come to its end and waited 1 s for rank 1 (host=")
+        .expect("rank 0 ends the job: it has come to its end and waited 6 s for rank 1 (host=")
+        .expect("raise gradientsync.timeout, which is 6 s");
     assertFalse(job.output().contains("saved"), job.output());
   }
 

@@ -52,7 +52,7 @@ final class LostRank {
         requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: ");
       }
       case "stick" -> {
-        requireMatch(job, "WARN .*has waited PT1S for .*" + NAME);
+        requireMatch(job, "WARN .*has waited 1 s for .*" + NAME);
         requireMatch(job, "timed out: .*" + NAME + ".* did not join in time");
         requireMatch(job, "\n  rank 1 .*" + idle(phase) + ".*stickInUserCode");
       }
@@ -62,7 +62,7 @@ final class LostRank {
             lastLines(job), "ended by " + NAME + ": .*IllegalStateException: the data ran out");
       }
       case "late" -> {
-        requireMatch(job, "WARN .*has waited PT1S for .*" + NAME);
+        requireMatch(job, "WARN .*has waited 1 s for .*" + NAME);
         for (int rank = 0; rank < ranks; rank++) {
           job.expect("rank " + rank + " has come to the end");
         }

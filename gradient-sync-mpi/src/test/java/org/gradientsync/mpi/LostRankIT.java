@@ -50,8 +50,8 @@ class LostRankIT {
           requireMatch(
               job, NAME + " has died, lastFinished=(allReduce.*, call=\\d+|none), waited=");
       case "stop" -> {
-        requireMatch(job, "WARN .*rank [02] has waited PT1S for .*" + NAME);
-        requireMatch(job, "timed out: .*" + NAME + ".* in time, lastFinished=.*waited=PT3S");
+        requireMatch(job, "WARN .*rank [02] has waited 1 s for .*" + NAME);
+        requireMatch(job, "timed out: .*" + NAME + ".* in time, lastFinished=.*waited=3 s");
         requireMatch(lastLines(job), last);
       }
       case "stick" -> {
@@ -64,7 +64,7 @@ class LostRankIT {
       }
       case "late" ->
           requireMatch(
-              job, "WARN .*has waited PT1S for " + NAME + ", lastFinished=allReduce.*, call=5");
+              job, "WARN .*has waited 1 s for " + NAME + ", lastFinished=allReduce.*, call=5");
       default -> {}
     }
   }

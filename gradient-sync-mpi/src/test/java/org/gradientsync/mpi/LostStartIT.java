@@ -63,6 +63,6 @@ class LostStartIT {
   void aRankThatStopsInMpisEndIsNamed() throws Exception {
     Mpirun.Result job = stopBefore("MPI_Finalize", "any");
     requireMatch(
-        job, "rank [02] ends: MPI_Finalize has not returned in PT5S, " + NAME + " is stopped");
+        job, "rank [02] ends: MPI_Finalize has not returned in 5 s, " + NAME + " is stopped");
   }
 }

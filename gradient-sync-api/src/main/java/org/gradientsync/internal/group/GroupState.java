@@ -7,6 +7,8 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.diagnosis.Reports;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
+import org.gradientsync.internal.matching.CallTable;
+import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.DepartureNotices;
 import org.gradientsync.spi.Message;
 import org.slf4j.Logger;
@@ -116,7 +118,10 @@ final class GroupState {
       group.arrivals().abandon();
       requireNotEnding(); // throws
     }
-    return fail(new RankLostException(message + ", rank=" + group.rank() + ", " + during(), cause));
+    String advice = message.contains(Departure.CLOSED.text()) ? "; " + CallTable.UNEVEN_STEPS : "";
+    return fail(
+        new RankLostException(
+            message + ", rank=" + group.rank() + ", " + during() + advice, cause));
   }
 
   /** Breaks the group because a rank has left or has given up. */

@@ -11,6 +11,7 @@ import org.gradientsync.internal.diagnosis.Probe;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.Arrivals;
 import org.gradientsync.internal.matching.WaitPhase;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.DepartureNotices;
 import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
@@ -189,21 +190,22 @@ public final class Wait {
                   + " has died, lastFinished="
                   + group.calls().log().lastFinished()
                   + ", waited="
-                  + waited / 1_000_000
-                  + " ms",
+                  + Amounts.time(waited),
               null);
         }
       }
       if (waited > timeouts.timeoutNanos() && !state.test(message, peer)) {
         throw state.timedOut(
-            arrivals.describeLate(peer, state::test) + ", waited=" + timeouts.timeout());
+            arrivals.describeLate(peer, state::test)
+                + ", waited="
+                + Amounts.time(timeouts.timeout()));
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
         log.warn(
             "rank {} has waited {} for {}, lastFinished={}, {}",
             group.rank(),
-            timeouts.late(),
+            Amounts.time(timeouts.late()),
             arrivals.describeAwaited(peer, state::test),
             group.calls().log().lastFinished(),
             state.during());

@@ -256,6 +256,13 @@ public final class Call {
     return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
   }
 
+  /** Whether the call averages a bucket of gradients, by its buffer's name. */
+  static boolean isOfBucket(ByteBuffer call) {
+    Kind kind = kind(call);
+    return (kind == Kind.ALL_REDUCE || kind == Kind.DEVICE_REDUCE_SCATTER)
+        && name(call).startsWith("bucket");
+  }
+
   private static long count(ByteBuffer call) {
     return call.getLong(COUNT);
   }

@@ -5,6 +5,11 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** Tables of what each rank asked for, for error messages after a rendezvous. */
 public final class CallTable {
+  /** What to do if a rank has nothing more to average. */
+  public static final String UNEVEN_STEPS =
+      "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
+          + " unevenSteps()";
+
   private CallTable() {}
 
   /** The calls of all ranks, after a mismatch. */
@@ -23,7 +28,20 @@ public final class CallTable {
         text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
       }
     }
-    return text.toString();
+    return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
+        .toString();
+  }
+
+  /** Whether some ranks average a bucket while others make a call of another kind. */
+  private static boolean mayBeUnevenSteps(Rendezvous rendezvous, int size) {
+    boolean buckets = false;
+    boolean others = false;
+    for (int peer = 0; peer < size; peer++) {
+      boolean bucket = Call.isOfBucket(rendezvous.call(peer));
+      buckets |= bucket;
+      others |= !bucket && Call.kind(rendezvous.call(peer)) != Call.Kind.ALL_REDUCE;
+    }
+    return buckets && others;
   }
 
   /**

@@ -4,8 +4,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.atomic.AtomicLongArray;
+import org.gradientsync.internal.ranks.Amounts;
 
 /**
  * The most recent calls of a group, for error messages and reports. The thread that holds the
@@ -128,12 +128,11 @@ public final class FlightRecorder {
     for (int back = (int) Math.min(count, LENGTH) - 1; back >= 0; back--) {
       int at = last(back);
       lines.add(
-          String.format(
-              Locale.ROOT,
-              "%s, began %.3f ms ago, %s",
-              Call.describe(calls[at]),
-              (now - began[at]) / 1e6,
-              outcome(back)));
+          Call.describe(calls[at])
+              + ", began "
+              + Amounts.time(Math.max(0, now - began[at]))
+              + " ago, "
+              + outcome(back));
     }
     return lines;
   }
@@ -141,7 +140,7 @@ public final class FlightRecorder {
   private String outcome(int back) {
     int at = last(back);
     if (isOver(back)) {
-      return String.format(Locale.ROOT, "took %.3f ms", (ended.get(at) - began[at]) / 1e6);
+      return "took " + Amounts.time(ended.get(at) - began[at]);
     }
     return ended.get(at) == 0 ? "has not ended" : "enqueued on the device";
   }

@@ -12,6 +12,7 @@ import org.gradientsync.Event;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.Synchronization;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -28,6 +29,7 @@ public final class Observer implements AutoCloseable {
 
   private final BackendDevice device;
   private final String reducer;
+  private final int rank;
   private volatile Thread caller; // the thread that is calling a listener, or null
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
@@ -41,7 +43,13 @@ public final class Observer implements AutoCloseable {
   private double totalDuration;
   private double totalExposed;
 
-  public Observer(BackendDevice device, String reducer) {
+  /**
+   * Begins to count.
+   *
+   * @param rank this rank's number in the job, for events of JDK Flight Recorder
+   */
+  public Observer(BackendDevice device, String reducer, int rank) {
+    this.rank = rank;
     this.device = device;
     this.reducer = reducer;
   }
@@ -229,7 +237,7 @@ public final class Observer implements AutoCloseable {
       }
     }
     if (FLIGHT_RECORDER && SynchronizationEvent.isRecorded()) {
-      SynchronizationEvent.write(synchronization(o, 0, queued, duration, exposed));
+      SynchronizationEvent.write(rank, synchronization(o, 0, queued, duration, exposed));
     }
   }
 
@@ -283,16 +291,15 @@ public final class Observer implements AutoCloseable {
     if (calls == 0) {
       return "";
     }
-    String text =
-        String.format(Locale.ROOT, "%d reductions of %.3f GB by %s", calls, bytes / 1e9, reducer);
+    String text = calls + " reductions of " + Amounts.bytes(bytes) + " by " + reducer;
     return observed == 0
         ? text
         : text
             + String.format(
                 Locale.ROOT,
-                "; of %d observed: %.3f ms each on the device, %.1f%% of it exposed",
+                "; of %d observed: %s each on the device, %.1f%% of it exposed",
                 observed,
-                totalDuration / observed,
+                Amounts.time(Math.round(totalDuration / observed * 1e6)),
                 totalDuration == 0 ? 0 : 100 * totalExposed / totalDuration);
   }
 

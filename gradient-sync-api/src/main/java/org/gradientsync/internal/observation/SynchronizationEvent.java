@@ -22,6 +22,10 @@ import org.gradientsync.Synchronization;
 public final class SynchronizationEvent extends Event {
   private static final SynchronizationEvent PROBE = new SynchronizationEvent();
 
+  @Label("Rank")
+  @Description("In the job, also for calls of a part of its ranks")
+  int rank;
+
   @Label("Sequence")
   long sequence;
 
@@ -61,8 +65,9 @@ public final class SynchronizationEvent extends Event {
     return PROBE.isEnabled();
   }
 
-  static void write(Synchronization s) {
+  static void write(int rank, Synchronization s) {
     SynchronizationEvent event = new SynchronizationEvent();
+    event.rank = rank;
     event.sequence = s.sequence();
     event.bucket = s.bucket();
     event.operation = s.op().name();

@@ -20,7 +20,7 @@ public enum Departure {
   }
 
   /** The text in exceptions, for example {@code it closed its side or ended}. */
-  String text() {
+  public String text() {
     return text;
   }
 

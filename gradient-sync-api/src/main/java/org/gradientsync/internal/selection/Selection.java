@@ -93,7 +93,7 @@ public final class Selection {
         requireDenormals(communicator);
         shareIfUseful(host, group);
       }
-      return choose(group, communicator, device, passedOver(rejected), group.rank() == 0);
+      return choose(group, communicator, device, rejected, group.rank() == 0);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, device, communicator);
       throw e;
@@ -109,7 +109,7 @@ public final class Selection {
   public Choice choose(ProcessGroup part, BackendDevice device) {
     GroupCommunicator communicator = new GroupCommunicator(part);
     try {
-      return choose(part, communicator, device, "", false);
+      return choose(part, communicator, device, Map.of(), false);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, communicator);
       throw e;
@@ -120,7 +120,7 @@ public final class Selection {
       ProcessGroup group,
       GroupCommunicator communicator,
       BackendDevice device,
-      String rejectedDevices,
+      Map<String, String> rejectedDevices,
       boolean logs) {
     Reducer reducer = null;
     try {
@@ -156,31 +156,46 @@ public final class Selection {
     }
   }
 
-  /** Logs one line for the job; the lines of other ranks, and of parts, are for debugging. */
+  /**
+   * Logs a short line for the job, with what makes it slower than expected: a device that is on the
+   * class path and cannot be used, or a GPU's reducers. The rest is for debugging, on all ranks.
+   */
   private static void report(
       ProcessGroup group,
       BackendDevice device,
-      String rejectedDevices,
+      Map<String, String> rejectedDevices,
       Reducer reducer,
       DataType wire,
       Map<String, String> rejectedReducers,
       boolean logs) {
-    String line =
+    String launcher = group.transport().name();
+    String chosen =
         String.format(
-            "rank %d of %d: launcher=%s, device=%s%s, reducer=%s%s%s",
-            group.rank(),
-            group.size(),
-            group.transport().name(),
+            "%s, %s, reducer %s%s",
+            ranks(group.size(), launcher),
             device.name(),
-            rejectedDevices,
             reducer.name(),
-            wire == null ? "" : ", wire=" + wire.name().toLowerCase(Locale.ROOT),
-            passedOver(rejectedReducers));
+            wire == null ? "" : ", wire " + wire.name().toLowerCase(Locale.ROOT));
     if (logs) {
-      log.info(line);
-    } else {
-      log.debug(line);
+      Map<String, String> missed = new LinkedHashMap<>(rejectedDevices);
+      if (!(device instanceof HostDevice)) {
+        missed.putAll(rejectedReducers);
+      }
+      log.info("{}{}", chosen, passedOver(missed));
     }
+    if (log.isDebugEnabled()) {
+      Map<String, String> all = new LinkedHashMap<>(rejectedDevices);
+      all.putAll(rejectedReducers);
+      log.debug("rank {} of {}{}", group.rank(), chosen, passedOver(all));
+    }
+  }
+
+  private static String ranks(int size, String launcher) {
+    boolean threads = launcher.equals(LocalTransport.NAME);
+    String kind = threads ? "threads" : launcher;
+    return size == 1
+        ? "1 rank" + (threads ? "" : " (" + kind + ")")
+        : size + " ranks (" + kind + ")";
   }
 
   private static String passedOver(Map<String, String> rejected) {
@@ -332,7 +347,10 @@ public final class Selection {
       Function<P, Availability> availability,
       Map<String, String> rejected,
       Map<String, String> alternatives) {
-    String asked = settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
+    String asked =
+        what.equals("device")
+            ? settings.device().orElse(null)
+            : settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> own = new LinkedHashMap<>();
     for (P provider : providers) {
       Availability available;

@@ -41,6 +41,7 @@ import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -61,10 +62,12 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   private final Map<String, String> alternatives;
   private final ThreadLocal<List<RecordedCall>> recording = new ThreadLocal<>();
   private final CallGroups groups;
+  private final ArrayAverages arrays = new ArrayAverages(this);
   private Event order; // between the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
   private Communicator
       programCommunicator; // the program's view of the communicator, possibly wrapped
+  private final Unclosed unclosed;
   private volatile CommunicationThread thread;
   private volatile boolean closed;
   private int bucketsBuilt;
@@ -82,29 +85,35 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     wire = choice.wire();
     finite = choice.finite();
     alternatives = Collections.unmodifiableMap(choice.alternatives());
-    observer = new Observer(device, reducer.name());
+    observer = new Observer(device, reducer.name(), group.worldRank());
     groups = new CallGroups(group, device);
     programCommunicator = communicator;
     communicator.beforeEachCall(this::awaitThread);
+    unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
   @Override
   public DeviceBuffer allocate(DataType type, long count) {
     requireOpen();
-    return device.allocate(type, count);
+    return watched(device.allocate(type, count));
   }
 
   @Override
   public DeviceBuffer wrap(DataType type, ByteBuffer memory) {
     requireOpen();
     if (device instanceof HostDevice host) {
-      return host.wrap(type, memory);
+      return watched(host.wrap(type, memory));
     }
     throw new IllegalArgumentException(
         "host memory cannot be wrapped on this device: device="
             + device.kind()
             + ", rank="
             + rank());
+  }
+
+  private static DeviceBuffer watched(DeviceBuffer buffer) {
+    ((AbstractDeviceBuffer) buffer).warnIfNeverClosed();
+    return buffer;
   }
 
   @Override
@@ -122,6 +131,20 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     } else {
       reduce(given, op);
     }
+  }
+
+  @Override
+  public void average(float[] array) {
+    Objects.requireNonNull(array, "array");
+    awaitTurn();
+    arrays.average(array);
+  }
+
+  @Override
+  public void average(double[] array) {
+    Objects.requireNonNull(array, "array");
+    awaitTurn();
+    arrays.average(array);
   }
 
   @Override
@@ -568,11 +591,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       running.close();
     }
     closeParts(); // with no lock held, because it waits for the parts' running calls
+    Resources.closeAll(this::closeOwn, arrays); // in this order: calls hold the arrays' lock first
+  }
+
+  private void closeOwn() {
     synchronized (group) {
       if (closed) {
         return;
       }
       closed = true;
+      unclosed.closed();
       Resources.closeAll(
           this::closeParts, // those that were made meanwhile
           groups,

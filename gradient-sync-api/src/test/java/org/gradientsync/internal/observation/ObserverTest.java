@@ -32,7 +32,7 @@ class ObserverTest {
   private final DeviceBuffer buffer = new HostDevice().allocate(DataType.FLOAT32, 10);
   private final Stream compute = new SimulatedStream();
   private final Stream communication = new SimulatedStream();
-  private final Observer observer = new Observer(device, "played");
+  private final Observer observer = new Observer(device, "played", 0);
   private double now;
   private boolean capturing;
 
@@ -167,7 +167,7 @@ class ObserverTest {
     assertTrue(
         observer
             .summary()
-            .endsWith("; of 2 observed: 1.500 ms each on the device, 33.3% of it exposed"),
+            .endsWith("; of 2 observed: 1.5 ms each on the device, 33.3% of it exposed"),
         observer.summary());
   }
 

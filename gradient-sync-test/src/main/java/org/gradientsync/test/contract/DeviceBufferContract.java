@@ -73,6 +73,41 @@ public abstract class DeviceBufferContract {
     }
   }
 
+  @Test
+  void elementsAreViewsOfHostMemory() {
+    try (DeviceBuffer floats = device.allocate(DataType.FLOAT32, 7);
+        DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 2);
+        DeviceBuffer halves = device.allocate(DataType.FLOAT16, 2);
+        DeviceBuffer brains = device.allocate(DataType.BFLOAT16, 2);
+        DeviceBuffer ints = device.allocate(DataType.INT32, 2);
+        DeviceBuffer longs = device.allocate(DataType.INT64, 2)) {
+      if (!device.kind().equals("host")) {
+        UnsupportedOperationException e =
+            assertThrows(UnsupportedOperationException.class, floats::floats);
+        assertTrue(e.getMessage().contains("use copyTo and copyFrom"), e.getMessage());
+        return;
+      }
+      floats.slice(3, 2).floats().put(1, 1.5f);
+      doubles.doubles().put(1, 2.5);
+      halves.shorts().put(1, (short) 3);
+      brains.shorts().put(1, (short) 4);
+      ints.ints().put(1, 5);
+      longs.longs().put(1, 6);
+      assertEquals(2, floats.slice(3, 2).floats().remaining());
+      assertEquals(1.5f, download(floats).getFloat(4 * Float.BYTES));
+      assertEquals(2.5, download(doubles).getDouble(Double.BYTES));
+      assertEquals(3, download(halves).getShort(Short.BYTES));
+      assertEquals(4, download(brains).getShort(Short.BYTES));
+      assertEquals(5, download(ints).getInt(Integer.BYTES));
+      assertEquals(6, download(longs).getLong(Long.BYTES));
+      UnsupportedOperationException e =
+          assertThrows(UnsupportedOperationException.class, doubles::floats);
+      assertTrue(
+          e.getMessage().contains("view=floats, buffer=host FLOAT64[2]; use doubles()"),
+          e.getMessage());
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void startsWithZeros(DataType type) {

@@ -125,6 +125,40 @@ public abstract class ReducerContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
+  void averagesArrays(int ranks) {
+    runner()
+        .run(
+            ranks,
+            b -> b.requireFinite(true),
+            sync -> {
+              for (int round = 0; round < 2; round++) {
+                for (int length = 0; length < 20; length++) { // more than are kept
+                  float[] floats = new float[length];
+                  double[] doubles = new double[length];
+                  Arrays.fill(floats, sync.rank() + length + round);
+                  Arrays.fill(doubles, 0.5 - sync.rank());
+                  sync.average(floats);
+                  sync.average(doubles);
+                  float average = (ranks - 1) / 2f;
+                  for (int i = 0; i < length; i++) {
+                    assertEquals(average + length + round, floats[i]);
+                    assertEquals(0.5 - average, doubles[i]);
+                  }
+                }
+              }
+              float[] bad = {sync.rank(), Float.NaN};
+              assertThrows(NotFiniteException.class, () -> sync.average(bad));
+              assertEquals(sync.rank(), bad[0]);
+              assertThrows(
+                  IllegalStateException.class, () -> sync.grouped(() -> sync.average(bad)));
+              assertThrows(NullPointerException.class, () -> sync.average((float[]) null));
+              sync.close();
+              assertThrows(IllegalStateException.class, () -> sync.average(bad));
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
   void registerKeepsElements(int ranks) {
     runner()
         .run(
@@ -607,7 +641,7 @@ public abstract class ReducerContract {
               IllegalArgumentException e =
                   assertThrows(IllegalArgumentException.class, () -> sync.average(ints));
               assertTrue(e.getMessage().contains("type=INT32"), e.getMessage());
-              assertThrows(NullPointerException.class, () -> sync.average(null));
+              assertThrows(NullPointerException.class, () -> sync.average((DeviceBuffer) null));
               assertThrows(NullPointerException.class, () -> sync.allReduce(floats, null));
               assertThrows(NullPointerException.class, () -> sync.broadcast(null, 0));
               assertThrows(IllegalArgumentException.class, () -> sync.broadcast(floats, ranks));

@@ -2,6 +2,7 @@ package org.gradientsync.cuda.internal.nccl;
 
 import org.gradientsync.DeviceException;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -60,8 +61,8 @@ final class NcclStart implements Runnable {
                   + ", ranks="
                   + ranks
                   + ", waited="
-                  + waited / 1_000_000
-                  + " ms; NCCL_DEBUG=INFO shows what it waits for");
+                  + Amounts.time(waited)
+                  + "; NCCL_DEBUG=INFO shows what it waits for");
           return;
         }
       }

@@ -3,6 +3,7 @@ package org.gradientsync.cuda.internal.nccl;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -132,7 +133,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
           call.describe()
               + (call.isEnqueued() ? " has not ended on the GPU" : " has not come back from NCCL")
               + ", waited="
-              + group.timeouts().timeout());
+              + Amounts.time(group.timeouts().timeout()));
       return;
     }
     if (runs > GRACE_NANOS) {
@@ -143,7 +144,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
       log.warn(
           "rank {} has waited {} for NCCL on its GPU: call={}",
           group.rank(),
-          group.timeouts().late(),
+          Amounts.time(group.timeouts().late()),
           call.describe());
     } else if (runs <= group.timeouts().lateNanos()) {
       warned = null;

@@ -3,6 +3,7 @@ package org.gradientsync.cuda.internal.peer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 
 /** Describes the failure that a kernel left in the report. */
@@ -81,9 +82,9 @@ final class PeerFailure {
     }
     return new StringBuilder(what.toString())
         .append(", waited=")
-        .append(report.waitedNanos() / 1_000_000)
-        .append(" ms, timeout=")
-        .append(group.timeouts().timeout())
+        .append(Amounts.time(report.waitedNanos()))
+        .append(", timeout=")
+        .append(Amounts.time(group.timeouts().timeout()))
         .append(", on the GPU in ")
         .append(describe(own))
         .toString();

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -84,7 +85,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
       if (!group.isAlive(peer)) {
         giveUp();
         throw group.lost(
-            group.name(peer) + " has died, waited=" + nanos / 1_000_000 + " ms for the GPU", null);
+            group.name(peer) + " has died, waited=" + Amounts.time(nanos) + " for the GPU", null);
       }
       if (peer != group.rank() && isLate(peer)) {
         late.add(peer);
@@ -104,7 +105,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
       log.warn(
           "rank {} has waited {} for its GPU, which waits for {}: in={}",
           group.rank(),
-          group.timeouts().late(),
+          Amounts.time(group.timeouts().late()),
           group.names(late),
           group.deviceCalls().current());
     }

@@ -371,7 +371,7 @@ class NcclReducerTest {
                 e.getMessage()
                     .startsWith(
                         "timed out: broadcast(FLOAT32[5], root=1) has not ended on the GPU,"
-                            + " waited=PT1S, rank="),
+                            + " waited=1 s, rank="),
                 e.getMessage());
           }
           assertFalse(rank.nccl().calls.toString().contains("destroy"));

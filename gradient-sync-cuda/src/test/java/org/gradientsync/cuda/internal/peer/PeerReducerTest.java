@@ -169,7 +169,7 @@ class PeerReducerTest {
           assertTrue(
               e.getMessage()
                   .startsWith(
-                      "timed out: rank 2 (thread=rank-2) did not join in time, waited=2500 ms, timeout=PT20S, on the"
+                      "timed out: rank 2 (thread=rank-2) did not join in time, waited=2.5 s, timeout=20 s, on the"
                           + " GPU in allReduce(FLOAT32[100], "),
               e.getMessage());
           assertTrue(e.getMessage().contains(", rank=" + rank.rank()), e.getMessage());

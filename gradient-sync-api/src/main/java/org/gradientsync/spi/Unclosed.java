@@ -1,0 +1,84 @@
+package org.gradientsync.spi;
+
+import java.lang.ref.Cleaner;
+import java.util.HashSet;
+import java.util.Set;
+import org.gradientsync.GradientSync;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Warns of a resource that the garbage collector finds without its having been closed: once for
+ * each text, and of {@value #MAX} in a process. Resources that are never collected, and those at
+ * the end of the process, are not noticed. Thread-safe.
+ */
+public final class Unclosed {
+  private static final int MAX = 10;
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final Cleaner CLEANER = Cleaner.create();
+  private static final Set<String> warned = new HashSet<>(); // guarded by itself
+
+  private final Watch watch;
+  private final Cleaner.Cleanable cleanable;
+
+  /** What remains when the resource is collected: it must not refer to it. */
+  private static final class Watch implements Runnable {
+    private volatile String what;
+    private volatile boolean closed;
+
+    @Override
+    public void run() {
+      if (closed) {
+        return;
+      }
+      boolean warns;
+      synchronized (warned) {
+        warns = warned.size() < MAX && warned.add(what);
+      }
+      if (warns) {
+        log.warn("never closed: {}; close it, for example with try (...)", what);
+      } else {
+        log.debug("never closed: {}", what);
+      }
+    }
+  }
+
+  private Unclosed(Object resource, String what) {
+    watch = new Watch();
+    watch.what = what;
+    cleanable = CLEANER.register(resource, watch);
+  }
+
+  /**
+   * Watches a resource.
+   *
+   * @param resource the resource, which may refer to the result
+   * @param what the resource in the warning
+   * @return what the resource calls when it is closed
+   */
+  public static Unclosed watch(Object resource, String what) {
+    return new Unclosed(resource, what);
+  }
+
+  /**
+   * Changes the text of the warning.
+   *
+   * @param what the resource in the warning
+   */
+  public void rename(String what) {
+    watch.what = what;
+  }
+
+  /** Ends the watch, because the resource has been closed. A second call does nothing. */
+  public void closed() {
+    watch.closed = true;
+    cleanable.clean();
+  }
+
+  /** For tests: warns again of what it has warned of. */
+  static void forgetWarnings() {
+    synchronized (warned) {
+      warned.clear();
+    }
+  }
+}
