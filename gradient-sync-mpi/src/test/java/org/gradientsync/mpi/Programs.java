@@ -7,7 +7,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.mpi.binding.UsersMpi;
+import org.gradientsync.mpi.openmpi.UsersMpi;
 
 /** The programs that {@link JobEndIT}'s jobs run. The first argument selects one. */
 final class Programs {
