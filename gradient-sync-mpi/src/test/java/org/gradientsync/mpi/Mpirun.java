@@ -8,9 +8,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Assumptions;
 
 /** Runs Java programs from the test class path under the real mpirun. */
@@ -127,6 +129,17 @@ final class Mpirun {
     command.addAll(below);
     command.addAll(java(jvmOptions, main, arguments));
     return execute(command, environment, seconds);
+  }
+
+  /** The JVM options for a class path that has everything but mpi.jar. */
+  static List<String> withoutMpiJar() {
+    String path = System.getProperty("java.class.path");
+    String without =
+        Arrays.stream(path.split(File.pathSeparator))
+            .filter(e -> !e.contains("mpi-java"))
+            .collect(Collectors.joining(File.pathSeparator));
+    assertTrue(!path.equals(without), path);
+    return List.of("-cp", without);
   }
 
   /** Runs a class without mpirun. */
