@@ -157,7 +157,7 @@ final class Mpirun {
     return execute(all, Map.of(), SECONDS);
   }
 
-  private static List<String> java(List<String> options, Class<?> main, String... arguments) {
+  static List<String> java(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));

@@ -74,10 +74,12 @@ public final class DirectLibrary {
       }
     }
     String kind = search.launcher();
+    String missing =
+        kind.isEmpty()
+            ? "there is no MPI: "
+            : "there is no MPI of the kind that started this rank: launcher=" + kind + ", ";
     throw new UnavailableException(
-        "there is no MPI"
-            + (kind.isEmpty() ? "" : " of the kind that started this rank: launcher=" + kind)
-            + (kind.isEmpty() ? ": " : ", ")
+        missing
             + "libraries="
             + String.join(" or ", search.names())
             + ", reason="
