@@ -13,7 +13,8 @@ import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
 import org.gradientsync.internal.host.TemporaryFiles;
-import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.mpi.binding.MpiCalls;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
@@ -73,6 +74,7 @@ final class CudaAwareProbe {
           new ProcessBuilder(
                   java.toString(),
                   "-Djava.library.path=" + System.getProperty("java.library.path"),
+                  MpiBinding.option(),
                   "-cp",
                   System.getProperty("java.class.path"),
                   CudaAwareProbe.class.getName())
@@ -119,7 +121,8 @@ final class CudaAwareProbe {
   /** The program of the child, which sends device memory to itself. */
   public static void main(String[] args) {
     Duration limit = Duration.ofSeconds(SECONDS / 2);
-    OpenMpi mpi = OpenMpi.connect(new Timeouts(limit, limit, Optional.empty()));
+    MpiCalls calls = MpiBinding.get(new Settings(Map.of()));
+    MpiJob mpi = MpiJob.connect(calls, new Timeouts(limit, limit, Optional.empty()));
     DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
     BackendDevice device =
         ServiceLoader.load(DeviceProvider.class).stream()

@@ -9,13 +9,12 @@ import org.gradientsync.spi.Availability;
  * this run, not only on the build: with {@code --mca opal_cuda_support 0} it is negative.
  */
 final class CudaAwareness {
-  private static final String LIBRARY = "libmpi.so.40"; // Open MPI 4 and 5
-
   private CudaAwareness() {}
 
   static Availability ask() {
     try {
-      Function query = NativeLibrary.getInstance(LIBRARY).getFunction("MPIX_Query_cuda_support");
+      Function query =
+          NativeLibrary.getInstance(MpiBinding.library()).getFunction("MPIX_Query_cuda_support");
       return query.invokeInt(new Object[0]) == 1
           ? Availability.yes()
           : Availability.no(

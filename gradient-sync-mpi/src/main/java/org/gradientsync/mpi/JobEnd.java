@@ -15,7 +15,7 @@ import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.WaitClock;
-import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Timeouts;
 
 /**
@@ -34,11 +34,11 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
 
-  private final OpenMpi mpi;
+  private final MpiJob mpi;
   private final ProcessGroup world;
   private final UncaughtExceptionHandler previous;
 
-  private JobEnd(OpenMpi mpi, ProcessGroup world, UncaughtExceptionHandler previous) {
+  private JobEnd(MpiJob mpi, ProcessGroup world, UncaughtExceptionHandler previous) {
     this.mpi = mpi;
     this.world = world;
     this.previous = previous;
@@ -58,7 +58,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  static void install(OpenMpi mpi, ProcessGroup world) {
+  static void install(MpiJob mpi, ProcessGroup world) {
     Thread.setDefaultUncaughtExceptionHandler(
         new JobEnd(mpi, world, Thread.getDefaultUncaughtExceptionHandler()));
     Runtime.getRuntime()
@@ -88,7 +88,7 @@ final class JobEnd implements UncaughtExceptionHandler {
    *
    * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(OpenMpi mpi, ProcessGroup world, boolean noneLost) {
+  private static void end(MpiJob mpi, ProcessGroup world, boolean noneLost) {
     Timeouts timeouts = longest;
     long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
@@ -141,7 +141,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
-  private static void abort(OpenMpi mpi) {
+  private static void abort(MpiJob mpi) {
     try {
       SharedFiles.deleteAll();
     } finally {
@@ -149,14 +149,14 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  private static String awaited(OpenMpi mpi, ProcessGroup world, List<Integer> staying) {
+  private static String awaited(MpiJob mpi, ProcessGroup world, List<Integer> staying) {
     String troubles = mpi.troubles();
     String names = staying.isEmpty() ? "other ranks" : world.names(staying);
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
 
   /** MPI_Finalize has no time-out and hangs if a rank is lost during it. */
-  private static void haltAfter(OpenMpi mpi, Timeouts timeouts) {
+  private static void haltAfter(MpiJob mpi, Timeouts timeouts) {
     WaitClock time = new WaitClock();
     while (time.look() < timeouts.timeoutNanos()) {
       try {
@@ -179,7 +179,7 @@ final class JobEnd implements UncaughtExceptionHandler {
    * Repeats another rank's message about the end of the job, because mpirun prints pages of text
    * after that message. The lowest rank that the message does not name prints it for all.
    */
-  private static void repeatCause(OpenMpi mpi, ProcessGroup world) {
+  private static void repeatCause(MpiJob mpi, ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
       cause = world.endedBy(); // each call lets messages make progress

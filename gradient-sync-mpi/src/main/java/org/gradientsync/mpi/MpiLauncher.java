@@ -1,11 +1,12 @@
 package org.gradientsync.mpi;
 
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.launch.LauncherVariables;
-import org.gradientsync.mpi.binding.OpenMpi;
-import org.gradientsync.spi.Availability;
+import org.gradientsync.mpi.binding.MpiCalls;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
@@ -35,7 +36,9 @@ public final class MpiLauncher implements Launcher {
 
   @Override
   public boolean launched() {
-    return LauncherVariables.ofProcess().areForOpenMpi();
+    LauncherVariables variables = LauncherVariables.ofProcess();
+    return variables.areForOpenMpi()
+        || variables.areForMpich() && !MpiBinding.isJava(new Settings(Map.of()));
   }
 
   @Override
@@ -50,17 +53,10 @@ public final class MpiLauncher implements Launcher {
   }
 
   private static ProcessGroup join(Settings settings) {
-    Availability library =
-        MpiLibrary.check(
-            MpiLauncher.class.getClassLoader(), System.getProperty("java.library.path", ""));
-    if (!library.usable()) {
-      throw new UnavailableException(
-          "Open MPI's Java bindings cannot be used: " + library.reason());
-    }
-    MpiLibrary.makeReadable(MpiLauncher.class.getClassLoader());
-    OpenMpi mpi;
+    MpiCalls calls = MpiBinding.get(settings);
+    MpiJob mpi;
     try {
-      mpi = OpenMpi.connect(settings.timeouts());
+      mpi = MpiJob.connect(calls, settings.timeouts());
     } catch (LinkageError e) {
       throw new UnavailableException(
           "Open MPI's Java bindings do not load: "
@@ -73,7 +69,13 @@ public final class MpiLauncher implements Launcher {
         (int) IntStream.range(0, mpi.rank()).filter(i -> nodes[i] == nodes[mpi.rank()]).count();
     LocalRankCheck.warning(LauncherVariables.environment(), mpi.rank(), localRank)
         .ifPresent(log::warn);
-    log.debug("rank {}: {}, started here={}", mpi.rank(), OpenMpi.version(), mpi.isOwner());
+    log.debug(
+        "rank {}: {}, library={}, calls={}, started here={}",
+        mpi.rank(),
+        mpi.version(),
+        calls.library(),
+        calls.getClass().getSimpleName(),
+        mpi.isOwner());
     ProcessGroup group = ProcessGroup.world(new MpiTransport(mpi));
     JobEnd.install(mpi, group);
     return group;

@@ -15,8 +15,12 @@ final class MpiLibrary {
 
   private MpiLibrary() {}
 
+  static boolean hasJar(ClassLoader loader) {
+    return loader.getResource("mpi/MPI.class") != null;
+  }
+
   static Availability check(ClassLoader loader, String libraryPath) {
-    if (loader.getResource("mpi/MPI.class") == null) {
+    if (!hasJar(loader)) {
       return Availability.no(
           "mpi.jar is not on the class path; it belongs to the Open MPI installation that mpirun is of:"
               + " script/bootstrap finds or builds it, and docs/open-mpi.md says how to do it by hand");
@@ -30,7 +34,7 @@ final class MpiLibrary {
         FILE
             + " is not in java.library.path="
             + libraryPath
-            + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open MPI's lib folder");
+            + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open MPI's lib folder, or set gradientsync.mpi.binding=direct");
   }
 
   /**

@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import java.util.Set;
 import org.gradientsync.internal.collectives.MessageReducer;
 import org.gradientsync.internal.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
@@ -17,6 +18,11 @@ public final class MpiReducerProvider implements ReducerProvider {
   @Override
   public String name() {
     return "mpi";
+  }
+
+  @Override
+  public Set<String> settings() {
+    return Set.of(MpiBinding.SETTING);
   }
 
   @Override

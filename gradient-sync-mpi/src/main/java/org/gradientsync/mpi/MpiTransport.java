@@ -1,16 +1,16 @@
 package org.gradientsync.mpi;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
 /** Messages between the ranks of an mpirun job. */
 final class MpiTransport implements Transport {
-  private final OpenMpi mpi;
+  private final MpiJob mpi;
   private final int[] nodes;
 
-  MpiTransport(OpenMpi mpi) {
+  MpiTransport(MpiJob mpi) {
     this.mpi = mpi;
     this.nodes = mpi.nodes();
   }

@@ -3,8 +3,10 @@ package org.gradientsync.mpi;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.mpi.binding.OpenMpi;
+import org.gradientsync.mpi.binding.MpiCalls;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
 
 /**
@@ -52,8 +54,9 @@ public final class MpiTrial {
       CudaAwareProbe.main(new String[0]);
       return;
     }
-    OpenMpi.connect(new Timeouts(LIMIT, LIMIT, Optional.empty()));
-    System.out.println("version=" + OpenMpi.version());
+    MpiCalls calls = MpiBinding.get(new Settings(Map.of()));
+    MpiJob.connect(calls, new Timeouts(LIMIT, LIMIT, Optional.empty()));
+    System.out.println("version=" + calls.version());
     Availability support = CudaAwareness.ask();
     System.out.println("says=" + (support.usable() ? "yes" : "no: " + support.reason()));
     System.out.flush();

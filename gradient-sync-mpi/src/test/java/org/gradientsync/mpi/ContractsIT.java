@@ -80,12 +80,26 @@ class ContractsIT {
     return run(new int[] {1, 2, 3}, MpiCollectivesContract.class, SharedCollectivesContract.class);
   }
 
+  @TestFactory
+  List<DynamicNode> contractsHoldWithoutMpiJar() throws IOException, InterruptedException {
+    return run(
+        SOME, Mpirun.withoutMpiJar(), MpiCommunicatorContract.class, MpiReducerContract.class);
+  }
+
   private List<DynamicNode> run(int[] sizes, Class<?>... contracts)
+      throws IOException, InterruptedException {
+    return run(sizes, List.of(), contracts);
+  }
+
+  private List<DynamicNode> run(int[] sizes, List<String> jvmOptions, Class<?>... contracts)
       throws IOException, InterruptedException {
     List<DynamicNode> nodes = new ArrayList<>();
     for (int ranks : CHOSEN == null ? sizes : new int[] {Integer.parseInt(CHOSEN)}) {
-      // Only optimized code with a core per rank may show wrong orders of memory accesses.
-      List<String> options = ranks == 2 ? List.of(Mpirun.OPTIMIZED) : List.of();
+      List<String> options = new ArrayList<>(jvmOptions);
+      if (ranks == 2) {
+        // Only optimized code with a core per rank may show wrong orders of memory accesses.
+        options.add(Mpirun.OPTIMIZED);
+      }
       nodes.add(RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), options, List.of(contracts)));
     }
     return nodes;

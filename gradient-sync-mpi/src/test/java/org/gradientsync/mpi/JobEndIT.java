@@ -4,10 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
-import java.io.File;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 /** Tests how jobs start and end, with and without errors. */
@@ -137,16 +135,20 @@ class JobEndIT {
   }
 
   @Test
-  void aMissingJarIsAnException() throws Exception {
-    String path = System.getProperty("java.class.path");
-    String without =
-        Arrays.stream(path.split(File.pathSeparator))
-            .filter(e -> !e.contains("mpi-java"))
-            .collect(Collectors.joining(File.pathSeparator));
-    assertNotEquals(path, without);
-    Mpirun.Result job = Mpirun.run(2, List.of("-cp", without), Programs.class, "unavailable");
+  void bindingsThatAreAskedForButMissingAreAnException() throws Exception {
+    List<String> options = new ArrayList<>(Mpirun.withoutMpiJar());
+    options.add("-Dgradientsync.mpi.binding=java");
+    Mpirun.Result job = Mpirun.run(2, options, Programs.class, "unavailable");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("caught Open MPI's Java bindings cannot be used: mpi.jar is not on the class path");
+  }
+
+  @Test
+  void aLibraryThatIsNoMpiIsAnException() throws Exception {
+    List<String> options = List.of("-Dgradientsync.mpi.binding=/nowhere/libmpi.so.40");
+    Mpirun.Result job = Mpirun.run(2, options, Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("caught this MPI does not load: gradientsync.mpi.binding=/nowhere/libmpi.so.40");
   }
 
   @Test

@@ -8,9 +8,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Assumptions;
 
 /** Runs Java programs from the test class path under the real mpirun. */
@@ -129,6 +131,17 @@ final class Mpirun {
     return execute(command, environment, seconds);
   }
 
+  /** The JVM options for a class path that has everything but mpi.jar. */
+  static List<String> withoutMpiJar() {
+    String path = System.getProperty("java.class.path");
+    String without =
+        Arrays.stream(path.split(File.pathSeparator))
+            .filter(e -> !e.contains("mpi-java"))
+            .collect(Collectors.joining(File.pathSeparator));
+    assertTrue(!path.equals(without), path);
+    return List.of("-cp", without);
+  }
+
   /** Runs a class without mpirun. */
   static Result alone(List<String> jvmOptions, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
@@ -144,7 +157,7 @@ final class Mpirun {
     return execute(all, Map.of(), SECONDS);
   }
 
-  private static List<String> java(List<String> options, Class<?> main, String... arguments) {
+  static List<String> java(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));

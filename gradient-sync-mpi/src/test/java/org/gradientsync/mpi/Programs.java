@@ -7,7 +7,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.mpi.binding.UsersMpi;
+import org.gradientsync.mpi.openmpi.UsersMpi;
 
 /** The programs that {@link JobEndIT}'s jobs run. The first argument selects one. */
 final class Programs {
@@ -32,8 +32,28 @@ final class Programs {
       case "attach" -> attach();
       case "unavailable" -> unavailable();
       case "local" -> localRank();
+      case "average" -> average();
       case "threads" -> LocalRanks.run(2, sync -> System.out.println("of " + sync.size()));
       default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private static void average() {
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1)) {
+      float[] value = {sync.rank()};
+      buffer.copyFrom(value);
+      sync.average(buffer);
+      buffer.copyTo(value);
+      System.out.println(
+          "rank "
+              + sync.rank()
+              + " of "
+              + sync.size()
+              + ": "
+              + sync.reducer()
+              + ", average "
+              + value[0]);
     }
   }
 

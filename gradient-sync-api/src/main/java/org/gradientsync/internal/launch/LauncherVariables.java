@@ -127,6 +127,16 @@ public final class LauncherVariables {
   }
 
   /**
+   * Whether a launcher of MPICH's kind started the process as one of several, so that such an MPI
+   * can join the other ranks.
+   */
+  public boolean areForMpich() {
+    return !areForOpenMpi()
+        && environment.containsKey("PMI_RANK")
+        && number(environment.get("PMI_SIZE")) > 1;
+  }
+
+  /**
    * The job of several processes to which this process belongs. If launchers are nested, the
    * innermost counts.
    *

@@ -99,6 +99,9 @@ class LauncherVariablesTest {
     assertTrue(variables("PMIX_RANK=0").areForOpenMpi());
     assertTrue(variables("OMPI_COMM_WORLD_SIZE=1").areForOpenMpi());
     assertTrue(!variables("PMI_SIZE=2").areForOpenMpi());
+    assertTrue(variables("PMI_SIZE=2 PMI_RANK=0").areForMpich());
+    assertTrue(!variables("PMI_SIZE=1 PMI_RANK=0").areForMpich());
+    assertTrue(!variables("PMI_SIZE=2 PMI_RANK=0 PMIX_RANK=0").areForMpich());
   }
 
   @Test

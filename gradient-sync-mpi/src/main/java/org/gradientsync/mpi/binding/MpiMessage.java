@@ -3,8 +3,6 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
-import mpi.MPIException;
-import mpi.Prequest;
 import org.gradientsync.spi.Message;
 
 /** A message over a persistent request. Starting and testing it allocate nothing. */
@@ -19,15 +17,18 @@ public final class MpiMessage implements Message {
   private static final Deque<ByteBuffer> UNFINISHED = new ArrayDeque<>();
 
   private final Object lock;
-  private final Prequest request;
+  private final MpiCalls mpi;
+  private final MpiRequest request;
   private final ByteBuffer memory; // MPI uses it, so it must stay reachable as long as the request
   private final int peer;
   private final boolean sends;
   private boolean active;
   private boolean closed;
 
-  MpiMessage(Object lock, Prequest request, ByteBuffer memory, int peer, boolean sends) {
+  MpiMessage(
+      Object lock, MpiCalls mpi, MpiRequest request, ByteBuffer memory, int peer, boolean sends) {
     this.lock = lock;
+    this.mpi = mpi;
     this.request = request;
     this.memory = memory;
     this.peer = peer;
@@ -37,14 +38,17 @@ public final class MpiMessage implements Message {
   @Override
   public void start() {
     synchronized (lock) {
+      if (closed) {
+        throw new IllegalStateException("message is closed: peer=" + peer);
+      }
       if (active) {
         throw new IllegalStateException("message has been started already: peer=" + peer);
       }
       try {
         request.start();
         active = true;
-      } catch (MPIException e) {
-        throw OpenMpi.failed("start", e);
+      } catch (MpiFailure e) {
+        throw MpiJob.failed("start", e);
       }
     }
   }
@@ -58,9 +62,9 @@ public final class MpiMessage implements Message {
       try {
         active = active && !request.test();
         return !active;
-      } catch (MPIException e) {
+      } catch (MpiFailure e) {
         active = false;
-        throw OpenMpi.failed((sends ? "send to" : "receive from") + " rank " + peer, e);
+        throw MpiJob.failed((sends ? "send to" : "receive from") + " rank " + peer, e);
       }
     }
   }
@@ -73,7 +77,7 @@ public final class MpiMessage implements Message {
       }
       closed = true;
       try {
-        if (mpi.MPI.isFinalized()) {
+        if (mpi.isFinalized()) {
           return;
         }
         if (active && !sends) {
@@ -86,8 +90,8 @@ public final class MpiMessage implements Message {
         if (active) {
           UNFINISHED.add(memory); // all messages have the same lock
         }
-      } catch (MPIException e) {
-        throw OpenMpi.failed("free", e);
+      } catch (MpiFailure e) {
+        throw MpiJob.failed("free", e);
       }
     }
   }

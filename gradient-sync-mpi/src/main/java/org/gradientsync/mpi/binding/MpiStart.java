@@ -11,12 +11,6 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import mpi.Comm;
-import mpi.Info;
-import mpi.Intracomm;
-import mpi.MPI;
-import mpi.MPIException;
-import mpi.Request;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.host.HostBuffers;
@@ -55,10 +49,11 @@ final class MpiStart {
     }
   }
 
+  private final MpiCalls mpi;
   private final boolean owner;
-  private final FutureTask<OpenMpi> task = new FutureTask<>(this::start);
+  private final FutureTask<MpiJob> task = new FutureTask<>(this::start);
   private volatile String call = "MPI_Init";
-  private volatile String rank = System.getenv("OMPI_COMM_WORLD_RANK");
+  private volatile String rank = variable("OMPI_COMM_WORLD_RANK", "PMI_RANK");
   private volatile Places places; // null until MPI has started
   private volatile boolean[] seen; // ranks whose processes are visible; null until all have come
   private ByteBuffer ownPlace; // MPI reads it until the request is complete
@@ -67,11 +62,13 @@ final class MpiStart {
   /**
    * Begins to start MPI.
    *
+   * @param mpi the functions of MPI
    * @param owner whether to initialize MPI here; otherwise the program has done so
    * @param anyThread whether a thread other than the caller's may make the calls
    * @param timeouts how long the calls may take on the caller's thread
    */
-  MpiStart(boolean owner, boolean anyThread, Timeouts timeouts) {
+  MpiStart(MpiCalls mpi, boolean owner, boolean anyThread, Timeouts timeouts) {
+    this.mpi = mpi;
     this.owner = owner;
     if (anyThread) {
       daemon(task, THREAD);
@@ -95,7 +92,7 @@ final class MpiStart {
       System.err.println("gradient-sync: the process ends: " + e.getMessage());
       System.err.flush();
       Runtime.getRuntime().halt(1);
-    } catch (MPIException | RuntimeException | Error e) {
+    } catch (MpiFailure | RuntimeException | Error e) {
       log.debug("the calling thread throws it", e);
     }
   }
@@ -105,7 +102,7 @@ final class MpiStart {
    *
    * @throws RankLostException if not all ranks join; later calls throw it, too
    */
-  OpenMpi await(Timeouts timeouts) throws MPIException {
+  MpiJob await(Timeouts timeouts) throws MpiFailure {
     if (lost != null) {
       throw new RankLostException(
           "MPI could not be started by an earlier create(), and this process cannot try again: "
@@ -123,7 +120,7 @@ final class MpiStart {
         Thread.currentThread().interrupt();
         throw new RankLostException("interrupted while MPI starts", e);
       } catch (ExecutionException e) {
-        if (e.getCause() instanceof MPIException cause) {
+        if (e.getCause() instanceof MpiFailure cause) {
           throw cause;
         } else if (e.getCause() instanceof RuntimeException cause) {
           throw cause;
@@ -144,7 +141,7 @@ final class MpiStart {
                     + size()
                     + ", waited="
                     + timeouts.timeout()
-                    + (places == null ? OpenMpi.prefixMissing(System.getenv()) : ""));
+                    + (places == null ? MpiJob.prefixMissing(System.getenv()) : ""));
         throw lost;
       }
       if (!warned && waited > timeouts.lateNanos()) {
@@ -154,41 +151,46 @@ final class MpiStart {
     }
   }
 
-  private String size() {
-    Places known = places;
-    return known == null ? System.getenv("OMPI_COMM_WORLD_SIZE") : Integer.toString(known.size());
+  /** Open MPI's variable, or that of MPICH. */
+  private static String variable(String openMpi, String mpich) {
+    String value = System.getenv(openMpi);
+    return value == null ? System.getenv(mpich) : value;
   }
 
-  private OpenMpi start() throws MPIException {
+  private String size() {
+    Places known = places;
+    return known == null
+        ? variable("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+        : Integer.toString(known.size());
+  }
+
+  private MpiJob start() throws MpiFailure {
     if (owner) {
       begin("MPI_Init");
-      int provided = MPI.InitThread(new String[0], MPI.THREAD_SERIALIZED);
-      if (provided < MPI.THREAD_SERIALIZED) {
+      int provided = mpi.initialize();
+      if (provided < mpi.serialized()) {
         throw new UnavailableException(
-            "this Open MPI takes calls of one thread only: threadLevel="
+            "this MPI takes calls of one thread only: threadLevel="
                 + provided
                 + ", needed="
-                + MPI.THREAD_SERIALIZED
+                + mpi.serialized()
                 + "; build it with support for threads");
       }
     }
     gatherPlaces();
     begin("MPI_Comm_dup");
-    Intracomm world = MPI.COMM_WORLD.dup();
-    world.setErrhandler(MPI.ERRORS_RETURN);
+    MpiComm world = mpi.world().duplicate();
     // Ranks that can share memory form a node, whose number is that of its first rank.
     begin("MPI_Comm_split_type");
-    Intracomm node = world.splitType(Comm.TYPE_SHARED, world.getRank(), new Info());
+    MpiComm node = world.node();
     begin("MPI_Bcast");
-    int[] first = {world.getRank()};
-    node.bcast(first, 1, MPI.INT, 0);
+    int first = node.broadcast(world.rank());
     node.free();
     begin("MPI_Allgather");
-    int[] nodes = new int[world.getSize()];
-    world.allGather(first, 1, MPI.INT, nodes, 1, MPI.INT);
+    int[] nodes = world.allGather(first);
     RankPlace[] all =
         IntStream.range(0, nodes.length).mapToObj(places::of).toArray(RankPlace[]::new);
-    return new OpenMpi(world, owner, nodes, all, seen);
+    return new MpiJob(mpi, world, owner, nodes, all, seen);
   }
 
   private void begin(String nextCall) {
@@ -200,16 +202,16 @@ final class MpiStart {
    * Exchanges the places of all ranks with a non-blocking call, before the blocking ones. So a
    * time-out can name the ranks that have not come, and later ones by their place.
    */
-  private void gatherPlaces() throws MPIException {
+  private void gatherPlaces() throws MpiFailure {
     begin("MPI_Iallgather");
-    rank = Integer.toString(MPI.COMM_WORLD.getRank());
-    int size = MPI.COMM_WORLD.getSize();
-    byte[] own = RankPlace.own(MPI.getProcessorName()).encode();
+    MpiComm world = mpi.world();
+    rank = Integer.toString(world.rank());
+    int size = world.size();
+    byte[] own = RankPlace.own(mpi.host()).encode();
     ownPlace = HostBuffers.allocate(own.length).put(0, own);
     ByteBuffer all = HostBuffers.allocate(own.length * size);
     places = new Places(all, size);
-    Request request =
-        MPI.COMM_WORLD.iAllGather(ownPlace, own.length, MPI.BYTE, all, own.length, MPI.BYTE);
+    MpiRequest request = world.allGather(ownPlace, all);
     for (int i = 0; !request.test(); i++) {
       if (i < QUICK_TESTS) {
         Thread.yield();

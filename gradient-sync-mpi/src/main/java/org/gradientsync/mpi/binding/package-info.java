@@ -1,2 +1,2 @@
-/** The only package that uses Open MPI's Java bindings. */
+/** A job's use of MPI, and the functions of MPI that it calls. */
 package org.gradientsync.mpi.binding;

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
+import org.gradientsync.mpi.openmpi.UsersMpi;
 
 /**
  * The program of a job in which rank 1 is stopped before a call of MPI, at the start or at the end

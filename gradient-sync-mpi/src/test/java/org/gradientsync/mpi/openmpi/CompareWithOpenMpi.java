@@ -1,4 +1,4 @@
-package org.gradientsync.mpi.binding;
+package org.gradientsync.mpi.openmpi;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

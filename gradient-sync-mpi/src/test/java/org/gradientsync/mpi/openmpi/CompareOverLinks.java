@@ -1,4 +1,4 @@
-package org.gradientsync.mpi.binding;
+package org.gradientsync.mpi.openmpi;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -5,50 +5,47 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import mpi.Intracomm;
-import mpi.MPI;
-import mpi.MPIException;
-import mpi.Prequest;
-import mpi.Request;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * The access to Open MPI's Java bindings. No other package imports {@code mpi.*}, so that another
- * binding can replace it.
+ * A job of MPI, and this process as one of its ranks.
  *
  * <p>Every call of MPI holds one lock, so thread level SERIALIZED is sufficient. All calls return
  * at once, so no thread holds the lock for long. The exceptions are {@link #connect}, before which
  * no other thread needs the lock, and {@link #finish}, after which none does.
  */
-public final class OpenMpi {
+public final class MpiJob {
   private static final Object LOCK = new Object();
   private static MpiStart starting;
 
-  private final Intracomm world;
+  private final MpiCalls mpi;
+  private final MpiComm world;
   private final int rank;
   private final int size;
   private final int[] nodes;
   private final boolean owner;
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
-  private Request end; // a barrier for the end of all ranks, or null
+  private MpiRequest end; // a barrier for the end of all ranks, or null
 
   /**
    * Creates a job that has started.
    *
    * @param seen ranks whose processes are visible under the process ids that they sent
    */
-  OpenMpi(Intracomm world, boolean owner, int[] nodes, RankPlace[] places, boolean[] seen)
-      throws MPIException {
+  MpiJob(
+      MpiCalls mpi, MpiComm world, boolean owner, int[] nodes, RankPlace[] places, boolean[] seen)
+      throws MpiFailure {
+    this.mpi = mpi;
     this.world = world;
     this.owner = owner;
     this.nodes = nodes;
     this.places = places;
-    rank = world.getRank();
-    size = world.getSize();
+    rank = world.rank();
+    size = world.size();
     visible = new boolean[size];
     for (int peer = 0; peer < size; peer++) {
       // Containers on one node may share memory, but not process ids.
@@ -81,34 +78,35 @@ public final class OpenMpi {
    * Collective. After a time-out this process cannot use MPI any more, because one of its threads
    * remains blocked in it.
    *
+   * @param mpi the functions of MPI, the same ones at each call
    * @param timeouts how long to wait for the other ranks, and when to log that
    * @return the job
    * @throws RankLostException if not all ranks join; later calls throw it, too
    * @throws UnavailableException if MPI has been finalized, or the program has initialized it with
    *     too low a thread level
    */
-  public static OpenMpi connect(Timeouts timeouts) {
+  public static MpiJob connect(MpiCalls mpi, Timeouts timeouts) {
     synchronized (LOCK) {
       try {
-        if (MPI.isFinalized()) {
+        if (mpi.isFinalized()) {
           throw new UnavailableException(
               "MPI has been finalized already; create the sync before MPI.Finalize()");
         }
-        boolean owner = !MPI.isInitialized();
-        boolean anyThread = owner || MPI.queryThread() >= MPI.THREAD_SERIALIZED;
-        if (!anyThread && !MPI.isThreadMain()) {
+        boolean owner = !mpi.isInitialized();
+        boolean anyThread = owner || mpi.threadLevel() >= mpi.serialized();
+        if (!anyThread && !mpi.isMainThread()) {
           throw new UnavailableException(
               "MPI was started for one thread only and this is another: threadLevel="
-                  + MPI.queryThread()
+                  + mpi.threadLevel()
                   + ", needed="
-                  + MPI.THREAD_SERIALIZED
+                  + mpi.serialized()
                   + "; start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)");
         }
         if (starting == null) { // otherwise an interrupted earlier attempt goes on
-          starting = new MpiStart(owner, anyThread, timeouts);
+          starting = new MpiStart(mpi, owner, anyThread, timeouts);
         }
         return starting.await(timeouts);
-      } catch (MPIException e) {
+      } catch (MpiFailure e) {
         throw failed("connect", e);
       }
     }
@@ -135,8 +133,8 @@ public final class OpenMpi {
    *
    * @return for example {@code Open MPI v4.1.4}
    */
-  public static String version() {
-    return MPI.getLibVersion().lines().findFirst().orElse("").split(",")[0].trim();
+  public String version() {
+    return mpi.version();
   }
 
   /**
@@ -186,9 +184,9 @@ public final class OpenMpi {
   public MpiMessage sender(ByteBuffer memory, int peer, int tag) {
     synchronized (LOCK) {
       try {
-        Prequest request = world.sendInit(memory, memory.capacity(), MPI.BYTE, peer, tag);
-        return new MpiMessage(LOCK, request, memory, peer, true);
-      } catch (MPIException e) {
+        MpiRequest request = world.sender(memory, peer, tag);
+        return new MpiMessage(LOCK, mpi, request, memory, peer, true);
+      } catch (MpiFailure e) {
         throw failed("sendInit", e);
       }
     }
@@ -205,9 +203,9 @@ public final class OpenMpi {
   public MpiMessage receiver(ByteBuffer memory, int peer, int tag) {
     synchronized (LOCK) {
       try {
-        Prequest request = world.recvInit(memory, memory.capacity(), MPI.BYTE, peer, tag);
-        return new MpiMessage(LOCK, request, memory, peer, false);
-      } catch (MPIException e) {
+        MpiRequest request = world.receiver(memory, peer, tag);
+        return new MpiMessage(LOCK, mpi, request, memory, peer, false);
+      } catch (MpiFailure e) {
         throw failed("recvInit", e);
       }
     }
@@ -221,8 +219,8 @@ public final class OpenMpi {
   public boolean isFinished() {
     synchronized (LOCK) {
       try {
-        return MPI.isFinalized();
-      } catch (MPIException e) {
+        return mpi.isFinalized();
+      } catch (MpiFailure e) {
         throw failed("finalized", e);
       }
     }
@@ -237,14 +235,14 @@ public final class OpenMpi {
   public boolean haveAllCome() {
     synchronized (LOCK) {
       try {
-        if (MPI.isFinalized()) {
+        if (mpi.isFinalized()) {
           return true;
         }
         if (end == null) {
-          end = world.iBarrier();
+          end = world.barrier();
         }
         return end.test();
-      } catch (MPIException e) {
+      } catch (MpiFailure e) {
         throw failed("barrier", e);
       }
     }
@@ -254,11 +252,11 @@ public final class OpenMpi {
   public void finish() {
     synchronized (LOCK) {
       try {
-        if (!MPI.isFinalized()) {
+        if (!mpi.isFinalized()) {
           MpiStart.beforeCall.accept("MPI_Finalize");
-          MPI.Finalize();
+          mpi.finish();
         }
-      } catch (MPIException e) {
+      } catch (MpiFailure e) {
         throw failed("finalize", e);
       }
     }
@@ -284,25 +282,25 @@ public final class OpenMpi {
   public void abort(int code) {
     synchronized (LOCK) {
       try {
-        if (!MPI.isFinalized()) {
-          MPI.COMM_WORLD.abort(code);
+        if (!mpi.isFinalized()) {
+          mpi.world().abort(code);
         }
-      } catch (MPIException e) {
+      } catch (MpiFailure e) {
         throw failed("abort", e);
       }
     }
   }
 
-  static GradientSyncException failed(String operation, MPIException e) {
+  static GradientSyncException failed(String operation, MpiFailure e) {
     return new GradientSyncException(
         "MPI "
             + operation
             + " failed: "
             + e.getMessage()
             + " ("
-            + e.getErrorCode()
+            + e.code()
             + "), class="
-            + e.getErrorClass(),
+            + e.errorClass(),
         e);
   }
 

@@ -1,4 +1,4 @@
-package org.gradientsync.mpi.binding;
+package org.gradientsync.mpi.openmpi;
 
 import java.util.concurrent.Callable;
 import mpi.MPI;

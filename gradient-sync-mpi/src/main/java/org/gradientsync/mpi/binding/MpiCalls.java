@@ -1,0 +1,91 @@
+package org.gradientsync.mpi.binding;
+
+/**
+ * The functions of MPI that a job calls, however Java reaches them. The caller makes one call at a
+ * time, unless a call blocks.
+ */
+public interface MpiCalls {
+  /**
+   * The C library.
+   *
+   * @return a path, or the name by which the system's loader finds it
+   */
+  String library();
+
+  /**
+   * The version of the MPI library. Can be called before {@link #initialize}.
+   *
+   * @return for example {@code Open MPI v4.1.4}
+   */
+  String version();
+
+  /**
+   * The number by which this MPI calls the thread level SERIALIZED. Higher levels have higher
+   * numbers.
+   *
+   * @return the number
+   */
+  int serialized();
+
+  /**
+   * Initializes MPI and asks for the thread level SERIALIZED.
+   *
+   * @return the level that there is
+   * @throws MpiFailure if MPI fails
+   */
+  int initialize() throws MpiFailure;
+
+  /**
+   * Whether MPI has been initialized in this process, by whomever.
+   *
+   * @return true also after {@link #finish}
+   * @throws MpiFailure if MPI fails
+   */
+  boolean isInitialized() throws MpiFailure;
+
+  /**
+   * Whether MPI has been finalized in this process, by whomever.
+   *
+   * @return false before it is initialized
+   * @throws MpiFailure if MPI fails
+   */
+  boolean isFinalized() throws MpiFailure;
+
+  /**
+   * The thread level of an MPI that has been initialized.
+   *
+   * @return a number to compare with {@link #serialized}
+   * @throws MpiFailure if MPI fails
+   */
+  int threadLevel() throws MpiFailure;
+
+  /**
+   * Whether the caller's thread is the one that has initialized MPI.
+   *
+   * @return true if it is
+   * @throws MpiFailure if MPI fails
+   */
+  boolean isMainThread() throws MpiFailure;
+
+  /**
+   * This host.
+   *
+   * @return the name by which MPI calls it
+   * @throws MpiFailure if MPI fails
+   */
+  String host() throws MpiFailure;
+
+  /**
+   * All ranks of the job.
+   *
+   * @return MPI's own communicator
+   */
+  MpiComm world();
+
+  /**
+   * Finalizes MPI. Blocks until every rank does.
+   *
+   * @throws MpiFailure if MPI fails
+   */
+  void finish() throws MpiFailure;
+}
