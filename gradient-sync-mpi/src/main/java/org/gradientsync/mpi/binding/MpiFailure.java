@@ -4,7 +4,10 @@ package org.gradientsync.mpi.binding;
 public final class MpiFailure extends Exception {
   private static final long serialVersionUID = 1L;
 
+  /** What the call has returned. */
   private final int code;
+
+  /** The class that MPI assigns to the code. */
   private final int errorClass;
 
   /**
