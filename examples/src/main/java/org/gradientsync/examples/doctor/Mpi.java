@@ -17,6 +17,7 @@ final class Mpi {
   static final String MPIRUN = "mpirun";
   static final String LIBRARY = "library version";
   static final String CUDA_AWARE = "CUDA-aware";
+  static final String JAR = "mpi.jar";
   static final String USABLE = "usable";
   static final String NOT_FOUND = "not found";
 
@@ -42,7 +43,7 @@ final class Mpi {
     String prefix = ompiInfo("prefix", limit);
     facts.add(MPI, "prefix", prefix.isEmpty() ? "unknown: ompi_info tells nothing" : prefix);
     URL jar = Mpi.class.getClassLoader().getResource("mpi/MPI.class");
-    facts.add(MPI, "mpi.jar", jar == null ? NOT_FOUND : fileOf(jar));
+    facts.add(MPI, JAR, jar == null ? NOT_FOUND : fileOf(jar));
     String path = System.getProperty("java.library.path", "");
     String found = folderOf(path);
     if (found.isEmpty()) { // examples/bin/launch does the same under mpirun

@@ -125,7 +125,9 @@ final class Rules {
       String remedy =
           "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun: script/bootstrap"
               + " finds or builds them, docs/open-mpi.md says how by hand";
-      if (launched || installed) {
+      if (report.get(Mpi.MPI, Mpi.JAR).equals(Mpi.NOT_FOUND)) {
+        hint(report, what, "ranks call MPI's C library instead; docs/open-mpi.md has the details");
+      } else if (launched || installed) {
         problem(report, what, remedy);
       } else {
         hint(report, what, "it matters only under mpirun; " + remedy);
