@@ -37,7 +37,7 @@ class GpuProgramsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"--elements=5", "--gpus=1", "--gpus=8", "--device=cuda"})
+  @ValueSource(strings = {"--elements=5", "--gpus=1", "--gpus=8", "--device=cuda", "--device=gpu"})
   void partitionedKernelNeedsAGpu(String option) {
     requireNoGpu();
     Run.of(new PartitionedKernel(), option)
@@ -54,7 +54,7 @@ class GpuProgramsTest {
         "--elements=0",
         "--elements=200000001",
         "--device=host",
-        "--device=gpu",
+        "--device=cpu",
         "--local=2"
       })
   void impossibleOptionsAreBadUse(String option) {
