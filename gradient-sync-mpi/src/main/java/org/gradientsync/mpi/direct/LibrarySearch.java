@@ -22,17 +22,11 @@ final class LibrarySearch {
   private static final List<String> MPICH = List.of("libmpi.so.12", "libmpich.so.12");
   private static final List<String> STANDARD = List.of("libmpi_abi.so.1");
 
-  /** The programs of launchers that run above a rank. */
-  private static final Set<String> LAUNCHERS =
-      Set.of(
-          "orterun",
-          "orted",
-          "prterun",
-          "prted",
-          "mpirun",
-          "mpiexec",
-          "mpiexec.hydra",
-          "hydra_pmi_proxy");
+  /** The programs of MPICH's launcher that run above a rank. */
+  private static final Set<String> HYDRA = Set.of("mpiexec.hydra", "hydra_pmi_proxy");
+
+  private static final Set<String> OTHER_LAUNCHERS =
+      Set.of("orterun", "orted", "prterun", "prted", "mpirun", "mpiexec");
 
   private final Map<String, String> environment;
   private final List<Path> programs;
@@ -58,12 +52,24 @@ final class LibrarySearch {
     return new LibrarySearch(environment, programs, System.getProperty("java.library.path", ""));
   }
 
-  /** The kind of MPI whose launcher has set variables, or an empty text. */
+  /**
+   * The kind of MPI whose launcher has set variables, or an empty text. Slurm sets those of MPICH's
+   * launcher, too, for every MPI that was built for its PMI.
+   */
   String launcher() {
     if (environment.containsKey("OMPI_COMM_WORLD_SIZE")) {
       return OpenMpiAbi.NAME;
     }
-    return environment.containsKey("PMI_SIZE") ? MpichAbi.NAME : "";
+    boolean bySlurm = environment.containsKey("SLURM_PROCID");
+    return environment.containsKey("PMI_SIZE") && (isBelowHydra() || !bySlurm) ? MpichAbi.NAME : "";
+  }
+
+  private boolean isBelowHydra() {
+    return programs.stream().anyMatch(program -> HYDRA.contains(nameOf(program)));
+  }
+
+  private static String nameOf(Path program) {
+    return String.valueOf(program.getFileName());
   }
 
   /** The files' names, those of this launcher's kind only. */
@@ -96,7 +102,7 @@ final class LibrarySearch {
   private List<Path> folders() {
     List<Path> folders = new ArrayList<>();
     for (Path program : programs) {
-      if (LAUNCHERS.contains(program.getFileName().toString())) {
+      if (HYDRA.contains(nameOf(program)) || OTHER_LAUNCHERS.contains(nameOf(program))) {
         addLibraries(folders, program);
       }
     }

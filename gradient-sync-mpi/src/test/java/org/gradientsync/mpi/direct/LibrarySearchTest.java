@@ -29,6 +29,14 @@ class LibrarySearchTest {
   }
 
   @Test
+  void slurmStartsRanksOfAnyMpi() {
+    Map<String, String> slurm = Map.of("PMI_SIZE", "2", "SLURM_PROCID", "0");
+    assertEquals("", search(slurm, List.of(Path.of("/usr/sbin/slurmstepd")), "").launcher());
+    Path proxy = Path.of("/usr/bin/hydra_pmi_proxy");
+    assertEquals("MPICH", search(slurm, List.of(proxy), "").launcher());
+  }
+
+  @Test
   void theLaunchersInstallationComesFirst() throws Exception {
     Path launcher = file("a/bin/orterun");
     Path own = file("a/lib/libmpi.so.40");
