@@ -38,9 +38,9 @@ class LostStartIT {
       })
   void aRankThatStopsInTheStartIsNamed(String call) throws Exception {
     Mpirun.Result job = stopBefore(call, "any");
-    requireMatch(job, "WARN .*rank [02] has waited PT3S: .*" + NAME + " is stopped");
+    requireMatch(job, "WARN .*rank [02] has waited 3 s: .*" + NAME + " is stopped");
     requireMatch(
-        job, "caught timed out: .*: " + NAME + " is stopped, rank=[02], size=3, waited=PT5S");
+        job, "caught timed out: .*: " + NAME + " is stopped, rank=[02], size=3, waited=5 s");
     requireMatch(job, "again MPI could not be started by an earlier create.*" + NAME);
   }
 

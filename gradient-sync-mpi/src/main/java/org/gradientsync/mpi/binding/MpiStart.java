@@ -14,6 +14,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.WaitClock;
 import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
@@ -140,13 +141,13 @@ final class MpiStart {
                     + ", size="
                     + size()
                     + ", waited="
-                    + timeouts.timeout()
+                    + Amounts.time(timeouts.timeout())
                     + (places == null ? MpiJob.prefixMissing(System.getenv()) : ""));
         throw lost;
       }
       if (!warned && waited > timeouts.lateNanos()) {
         warned = true;
-        log.warn("rank {} has waited {}: {}", rank, timeouts.late(), missing());
+        log.warn("rank {} has waited {}: {}", rank, Amounts.time(timeouts.late()), missing());
       }
     }
   }
