@@ -7,6 +7,11 @@ import org.gradientsync.mpi.binding.MpiRequest;
 
 /** A communicator by its handle. */
 final class DirectComm implements MpiComm {
+  /** A function that creates a persistent request. */
+  private interface Init {
+    int call(long memory, int count, long type, int peer, int tag, long comm, long request);
+  }
+
   private final MpiAbi abi;
   private final long comm;
   private int size; // 0 until somebody has asked
@@ -101,26 +106,19 @@ final class DirectComm implements MpiComm {
 
   @Override
   public MpiRequest sender(ByteBuffer memory, int peer, int tag) throws MpiFailure {
-    requireRank(peer);
-    DirectRequest request = new DirectRequest();
-    Codes.check(
-        Functions.MPI_Send_init(
-            NativeBlock.addressOf(memory),
-            memory.capacity(),
-            abi.bytes(),
-            peer,
-            tag,
-            comm,
-            request.handle()));
-    return request;
+    return persistent(Functions::MPI_Send_init, memory, peer, tag);
   }
 
   @Override
   public MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure {
+    return persistent(Functions::MPI_Recv_init, memory, peer, tag);
+  }
+
+  private MpiRequest persistent(Init init, ByteBuffer memory, int peer, int tag) throws MpiFailure {
     requireRank(peer);
     DirectRequest request = new DirectRequest();
     Codes.check(
-        Functions.MPI_Recv_init(
+        init.call(
             NativeBlock.addressOf(memory),
             memory.capacity(),
             abi.bytes(),
