@@ -67,27 +67,21 @@ public final class PeerKernels implements AutoCloseable {
         .toList();
   }
 
-  /** The kernel of a collective that copies, or of one that reduces. */
-  CUfunction pull(PeerFormat format, ReduceOp op) {
+  /**
+   * The kernel of a collective.
+   *
+   * @param way {@code pull} or {@code push}
+   * @param op null for one that copies
+   */
+  CUfunction collective(String way, PeerFormat format, ReduceOp op) {
     return op == null
-        ? named("pull_copy", "pull_copy")
-        : named("pull_" + format.text(), pullNameOf(format, op));
+        ? named(way + "_copy", way + "_copy")
+        : named(way + "_" + format.text(), collectiveNameOf(way, format, op));
   }
 
   /** The name of the kernel of a collective that reduces. */
-  static String pullNameOf(PeerFormat format, ReduceOp op) {
-    return "pull_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
-  }
-
-  /** As {@link #pull}, for small blocks, which go in lines. */
-  CUfunction push(PeerFormat format, ReduceOp op) {
-    return op == null
-        ? named("push_copy", "push_copy")
-        : named("push_" + format.text(), pushNameOf(format, op));
-  }
-
-  static String pushNameOf(PeerFormat format, ReduceOp op) {
-    return "push_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
+  static String collectiveNameOf(String way, PeerFormat format, ReduceOp op) {
+    return way + "_" + format.text() + (op.adds() ? "_ADDING" : "_OTHER");
   }
 
   CUfunction message(boolean sends) {

@@ -103,8 +103,13 @@ final class PeerPlanner implements AutoCloseable {
 
   /** Whether the blocks of a collective are so small that they go in lines. */
   boolean pushes(Collective collective, DataType type, long count, ReduceOp op) {
-    DataType travels = op == null ? type : PeerFormat.of(type, op, wire).wire();
-    return PUSHED.contains(collective) && tuning.pushes(count * travels.sizeInBytes());
+    int element = format(type, op).wire().sizeInBytes();
+    return PUSHED.contains(collective) && tuning.pushes(count * element);
+  }
+
+  /** How elements travel; they are only copied if {@code op} is null. */
+  private PeerFormat format(DataType type, ReduceOp op) {
+    return op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
   }
 
   /**
@@ -122,8 +127,8 @@ final class PeerPlanner implements AutoCloseable {
       long count,
       ReduceOp op) {
     DataType type = in.type();
-    PeerFormat format = op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
-    CUfunction function = kernels.push(format, op);
+    PeerFormat format = format(type, op);
+    CUfunction function = kernels.collective("push", format, op);
     long bytes = count * type.sizeInBytes();
     long[] blocks = new long[ranks];
     for (int peer = 0; peer < ranks; peer++) {
@@ -163,8 +168,8 @@ final class PeerPlanner implements AutoCloseable {
       long count,
       ReduceOp op,
       int root) {
-    PeerFormat format = op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
-    CUfunction function = kernels.pull(format, op);
+    PeerFormat format = format(type, op);
+    CUfunction function = kernels.collective("pull", format, op);
     long bytes = count * type.sizeInBytes();
     int perSm = kernels.perSm(function, PULL_THREADS);
     int most = tuning.mostPullBlocks(perSm, kernels.sms(), overlapped);

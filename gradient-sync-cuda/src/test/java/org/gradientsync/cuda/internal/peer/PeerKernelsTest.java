@@ -46,10 +46,10 @@ class PeerKernelsTest {
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
         if (op.isDefinedFor(format.type()) && (op.adds() || !format.isNarrowed())) {
-          used.computeIfAbsent("pull_" + format.text(), module -> new TreeSet<>())
-              .add(PeerKernels.pullNameOf(format, op));
-          used.computeIfAbsent("push_" + format.text(), module -> new TreeSet<>())
-              .add(PeerKernels.pushNameOf(format, op));
+          for (String way : List.of("pull", "push")) {
+            used.computeIfAbsent(way + "_" + format.text(), module -> new TreeSet<>())
+                .add(PeerKernels.collectiveNameOf(way, format, op));
+          }
         }
         for (boolean checkFinite : new boolean[] {false, true}) {
           for (PeerAlgorithm algorithm : PeerKernels.algorithms(format, op, checkFinite)) {
