@@ -34,5 +34,6 @@ module org.gradientsync {
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.internal.local.LocalReducerProvider,
       org.gradientsync.internal.collectives.SharedMemoryReducerProvider,
-      org.gradientsync.internal.collectives.TwoLevelReducerProvider;
+      org.gradientsync.internal.collectives.TwoLevelReducerProvider,
+      org.gradientsync.internal.selection.RailReducerProvider;
 }

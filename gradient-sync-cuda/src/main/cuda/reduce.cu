@@ -8,7 +8,9 @@ struct Arguments {
   const void* sources[MAX_RANKS];
   void* target;
   long long count;
-  int ranks;
+  int ranks;         // of the sources
+  int all;           // that AVERAGE divides by in finish
+  const void* running; // the reduction over the ranks before the sources, or null
 };
 
 template <class F, int OP> __device__ __forceinline__ void reduce(const Arguments& a) {
@@ -25,6 +27,34 @@ template <class F, int OP> __device__ __forceinline__ void reduce(const Argument
   }
 }
 
+// Goes on with the reduction over the ranks of other nodes, which travels as it is accumulated.
+template <class F, int OP> __device__ __forceinline__ typename F::Accumulated next(const Arguments& a, long long i) {
+  using Stored = typename F::Stored;
+  using Accumulated = typename F::Accumulated;
+  Accumulated sum = F::load(static_cast<const Stored*>(a.sources[0])[i]);
+  if (a.running) sum = combine<OP>(static_cast<const Accumulated*>(a.running)[i], sum);
+  for (int rank = 1; rank < a.ranks; rank++) {
+    sum = combine<OP>(sum, F::load(static_cast<const Stored*>(a.sources[rank])[i]));
+  }
+  return sum;
+}
+
+template <class F, int OP> __device__ __forceinline__ void accumulate(const Arguments& a) {
+  long long stride = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
+    static_cast<typename F::Accumulated*>(a.target)[i] = next<F, OP>(a, i);
+  }
+}
+
+template <class F, int OP> __device__ __forceinline__ void finish(const Arguments& a) {
+  long long stride = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
+    typename F::Accumulated sum = next<F, OP>(a, i);
+    if (OP == AVERAGE) sum = divide(sum, a.all);
+    static_cast<typename F::Stored*>(a.target)[i] = F::store(sum);
+  }
+}
+
 // Between FLOAT32 and a 16-bit type, which is how gradients travel compressed.
 template <class From, class To> __device__ __forceinline__ void convert(const Arguments& a) {
   const typename From::Stored* source = static_cast<const typename From::Stored*>(a.sources[0]);
@@ -35,13 +65,16 @@ template <class From, class To> __device__ __forceinline__ void convert(const Ar
   }
 }
 
-#define KERNEL(type, format, op) \
-  extern "C" __global__ void __launch_bounds__(512) reduce_##type##_##op(const __grid_constant__ Arguments a) { \
-    reduce<format, op>(a); \
+#define KERNEL(name, type, format, op) \
+  extern "C" __global__ void __launch_bounds__(512) name##_##type##_##op(const __grid_constant__ Arguments a) { \
+    name<format, op>(a); \
   }
+#define ALL(type, format, op) \
+  KERNEL(reduce, type, format, op) KERNEL(accumulate, type, format, op) KERNEL(finish, type, format, op)
 #define INTEGER(type, format) \
-  KERNEL(type, format, SUM) KERNEL(type, format, MIN) KERNEL(type, format, MAX) KERNEL(type, format, PROD)
-#define FLOATING(type, format) INTEGER(type, format) KERNEL(type, format, AVERAGE)
+  ALL(type, format, SUM) ALL(type, format, MIN) ALL(type, format, MAX) ALL(type, format, PROD)
+#define FLOATING(type, format) \
+  INTEGER(type, format) KERNEL(reduce, type, format, AVERAGE) KERNEL(finish, type, format, AVERAGE)
 
 FLOATING(FLOAT16, Half)
 FLOATING(BFLOAT16, Brain)

@@ -23,6 +23,32 @@ public interface BackendDevice extends Device, AutoCloseable {
   void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
 
   /**
+   * Continues a reduction that passes from node to node in rank order. Ordered on the target's
+   * stream; it may return before the work is done. Allocates nothing.
+   *
+   * @param running the reduction over all ranks before, of the sources' {@linkplain
+   *     org.gradientsync.DataType#accumulator accumulator type}; null if there are none
+   * @param sources the buffers of the next ranks in rank order, one or more
+   * @param target receives the reduction so far, in the accumulator type; may be {@code running}
+   * @param op the reduction; AVERAGE adds, {@link #finish} divides
+   */
+  void accumulate(DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
+
+  /**
+   * Ends a reduction that passes from node to node, with the bits of {@link #reduce}. Ordered on
+   * the target's stream; it may return before the work is done. Allocates nothing.
+   *
+   * @param running the reduction over all ranks before, of the accumulator type; null if there are
+   *     none
+   * @param sources the buffers of the last ranks in rank order, one or more
+   * @param target receives the result; may be one of the sources
+   * @param op the reduction
+   * @param ranks the number of all ranks, by which AVERAGE divides
+   */
+  void finish(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks);
+
+  /**
    * Copies all elements, bit by bit. Ordered on the target's stream; it may return before the work
    * is done. Allocates nothing.
    *

@@ -3,6 +3,7 @@ package org.gradientsync.spi;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -49,6 +50,19 @@ public final class Settings {
    */
   public Settings(Map<String, String> chosen) {
     this.chosen = Map.copyOf(chosen);
+  }
+
+  /**
+   * These settings with others in their place.
+   *
+   * @param others values by name without the prefix; an empty one unsets what the builder or a
+   *     system property has set
+   * @return new settings
+   */
+  public Settings with(Map<String, String> others) {
+    Map<String, String> all = new HashMap<>(chosen);
+    all.putAll(others);
+    return new Settings(all);
   }
 
   /**

@@ -222,19 +222,64 @@ public final class CudaDevice implements BackendDevice {
     CudaBuffer result = (CudaBuffer) target;
     ReduceKernel kernel = gpu.reduceKernel();
     synchronized (kernel) {
-      ReduceKernel.requireRanks(sources.length);
-      for (int rank = 0; rank < sources.length; rank++) {
-        kernel.source(rank, ((CudaBuffer) sources[rank]).address());
-      }
-      gpu.makeCurrent();
+      setSources(kernel, sources);
       kernel.reduce(
+          sources.length, result.address(), result.count(), result.type(), op, streamFor(result));
+    }
+  }
+
+  @Override
+  public void accumulate(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
+    CudaBuffer result = (CudaBuffer) target;
+    ReduceKernel kernel = gpu.reduceKernel();
+    synchronized (kernel) {
+      setSources(kernel, sources);
+      kernel.accumulate(
+          addressOrNull(running),
           sources.length,
+          result.address(),
+          result.count(),
+          sources[0].type(),
+          op,
+          streamFor(result));
+    }
+  }
+
+  @Override
+  public void finish(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks) {
+    CudaBuffer result = (CudaBuffer) target;
+    ReduceKernel kernel = gpu.reduceKernel();
+    synchronized (kernel) {
+      setSources(kernel, sources);
+      kernel.finish(
+          addressOrNull(running),
+          sources.length,
+          ranks,
           result.address(),
           result.count(),
           result.type(),
           op,
-          result.stream().driver().handle());
+          streamFor(result));
     }
+  }
+
+  private static void setSources(ReduceKernel kernel, DeviceBuffer[] sources) {
+    ReduceKernel.requireRanks(sources.length);
+    for (int rank = 0; rank < sources.length; rank++) {
+      kernel.source(rank, ((CudaBuffer) sources[rank]).address());
+    }
+  }
+
+  private static long addressOrNull(DeviceBuffer buffer) {
+    return buffer == null ? 0 : ((CudaBuffer) buffer).address();
+  }
+
+  /** The buffer's stream, with this device current, as a launch on it needs. */
+  private CUstream streamFor(CudaBuffer buffer) {
+    gpu.makeCurrent();
+    return buffer.stream().driver().handle();
   }
 
   @Override

@@ -211,27 +211,13 @@ public final class HostDevice implements BackendDevice {
     }
   }
 
-  /**
-   * Continues a reduction that passes from node to node in rank order.
-   *
-   * @param running the reduction of all ranks before, of the {@linkplain DataType#accumulator
-   *     accumulator's type}; null if there are none
-   * @param sources the buffers of the next ranks in rank order, one or more
-   * @param target receives the reduction so far, in the accumulator's type; may be {@code running}
-   */
+  @Override
   public void accumulate(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     arithmetic.get().accumulate((HostBuffer) running, sources, (HostBuffer) target, op);
   }
 
-  /**
-   * Ends a reduction that passes from node to node, with the bits of {@link #reduce}.
-   *
-   * @param running the reduction of all ranks before
-   * @param sources the buffers of the last ranks in rank order, one or more
-   * @param target receives the result; may be one of the sources
-   * @param ranks the number of all ranks, by which AVERAGE divides
-   */
+  @Override
   public void finish(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks) {
     arithmetic.get().finish((HostBuffer) running, sources, (HostBuffer) target, op, ranks);

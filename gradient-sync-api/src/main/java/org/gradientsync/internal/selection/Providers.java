@@ -24,6 +24,7 @@ public final class Providers {
           "local", HERE,
           "shared", HERE,
           "two-level", HERE,
+          "two-level-gpu", HERE,
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",

@@ -90,7 +90,7 @@ class TwoLevelReducerTest {
   }
 
   /** Compares with the reducer of threads. The elements lie at an odd offset. */
-  private static void compare(
+  static void compare(
       DataType type, ReduceOp op, int count, HostDevice device, Reducer reducer, GradientSync own) {
     try (DeviceBuffer whole = device.allocate(type, count + 3L);
         DeviceBuffer buffer = whole.slice(1, count);
@@ -280,7 +280,7 @@ class TwoLevelReducerTest {
     return layout[0];
   }
 
-  private static final class Nodes extends OtherWorld {
+  static final class Nodes extends OtherWorld {
     private final int[] nodes;
 
     Nodes(int[] nodes) {

@@ -16,12 +16,15 @@ public final class ReduceKernel implements AutoCloseable {
   private static final int TARGET = MAX_RANKS * Long.BYTES;
   private static final int COUNT = TARGET + Long.BYTES;
   private static final int RANKS = COUNT + Long.BYTES;
-  private static final int BYTES = RANKS + Long.BYTES;
+  private static final int ALL = RANKS + Integer.BYTES;
+  private static final int RUNNING = ALL + Integer.BYTES;
+  private static final int BYTES = RUNNING + Long.BYTES;
 
   private final CudaApi api;
   private final CUmodule module;
-  private final CUfunction[][] functions =
-      new CUfunction[DataType.values().length][ReduceOp.values().length];
+  private final CUfunction[][] reduce = functions();
+  private final CUfunction[][] accumulate = functions();
+  private final CUfunction[][] finish = functions();
   private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
   private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
   private final FlatLaunch kernel;
@@ -38,12 +41,22 @@ public final class ReduceKernel implements AutoCloseable {
     }
   }
 
+  private static CUfunction[][] functions() {
+    return new CUfunction[DataType.values().length][ReduceOp.values().length];
+  }
+
+  private CUfunction function(String kernel, DataType type, ReduceOp op) {
+    return api.function(module, kernel + "_" + type + "_" + op);
+  }
+
   private void find() {
     for (DataType type : DataType.values()) {
       for (ReduceOp op : ReduceOp.values()) {
         if (op.isDefinedFor(type)) {
-          functions[type.ordinal()][op.ordinal()] =
-              api.function(module, "reduce_" + type + "_" + op);
+          ReduceOp adds = op == ReduceOp.AVERAGE ? ReduceOp.SUM : op;
+          reduce[type.ordinal()][op.ordinal()] = function("reduce", type, op);
+          accumulate[type.ordinal()][op.ordinal()] = function("accumulate", type, adds);
+          finish[type.ordinal()][op.ordinal()] = function("finish", type, op);
         }
       }
     }
@@ -72,7 +85,43 @@ public final class ReduceKernel implements AutoCloseable {
   public void reduce(
       int ranks, long target, long count, DataType type, ReduceOp op, CUstream stream) {
     kernel.struct().putInt(RANKS, ranks);
-    launch(functions[type.ordinal()][op.ordinal()], target, count, stream);
+    launch(reduce[type.ordinal()][op.ordinal()], target, count, stream);
+  }
+
+  /**
+   * Enqueues the reduction of {@code running} and the elements that {@link #source} has set.
+   *
+   * @param running the address of elements of the accumulator type, or 0
+   * @param target the address of elements of the accumulator type
+   */
+  public void accumulate(
+      long running,
+      int ranks,
+      long target,
+      long count,
+      DataType type,
+      ReduceOp op,
+      CUstream stream) {
+    kernel.struct().putLong(RUNNING, running).putInt(RANKS, ranks);
+    launch(accumulate[type.ordinal()][op.ordinal()], target, count, stream);
+  }
+
+  /**
+   * As {@link #accumulate}, but the target is of the sources' type.
+   *
+   * @param all what AVERAGE divides by
+   */
+  public void finish(
+      long running,
+      int ranks,
+      int all,
+      long target,
+      long count,
+      DataType type,
+      ReduceOp op,
+      CUstream stream) {
+    kernel.struct().putLong(RUNNING, running).putInt(RANKS, ranks).putInt(ALL, all);
+    launch(finish[type.ordinal()][op.ordinal()], target, count, stream);
   }
 
   /** Enqueues a conversion from FLOAT32 to a 16-bit type, or back. */
@@ -87,7 +136,7 @@ public final class ReduceKernel implements AutoCloseable {
   /** Enqueues a kernel that does nothing. */
   synchronized void runNothing(CUstream stream) {
     kernel.struct().putInt(RANKS, 1);
-    launch(functions[DataType.FLOAT32.ordinal()][ReduceOp.SUM.ordinal()], 0, 0, stream);
+    launch(reduce[DataType.FLOAT32.ordinal()][ReduceOp.SUM.ordinal()], 0, 0, stream);
   }
 
   private void launch(CUfunction function, long target, long count, CUstream stream) {

@@ -1,0 +1,128 @@
+package org.gradientsync.internal.selection;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.RailReducer;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.local.LocalReducerProvider;
+import org.gradientsync.internal.ranks.NodeLayout;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+
+/**
+ * Provides {@code two-level-gpu}, for GPUs of several nodes that NCCL or a CUDA-aware MPI connects.
+ * NCCL only carries messages, so the order of additions does not depend on it.
+ */
+public final class RailReducerProvider implements ReducerProvider {
+  static final String NAME = "two-level-gpu";
+
+  private static final Set<String> BETWEEN_NODES = Set.of("nccl", "cuda-aware");
+  private static final String FLAT = "host-staged";
+
+  /** For the service loader. */
+  public RailReducerProvider() {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public int priority() {
+    return 355;
+  }
+
+  @Override
+  public Availability availability(SyncContext context) {
+    if (context.device() instanceof HostDevice) {
+      return Availability.no(
+          "the gradients are not in GPU memory: device=" + context.device().kind());
+    }
+    NodeLayout layout = new NodeLayout(ProcessGroup.of(context.group()).ranks());
+    if (layout.nodes() == 1) {
+      return Availability.no("the ranks are on one node");
+    }
+    if (layout.most() == 1) {
+      return Availability.no("each rank is on a node of its own");
+    }
+    if (!layout.isContiguous() || layout.fewest() < layout.most()) {
+      return Availability.no(
+          "the nodes do not have the same number of ranks each, one node after the other; start"
+              + " them so, for example with mpirun --map-by ppr:8:node");
+    }
+    return Availability.yes();
+  }
+
+  @Override
+  public Reducer create(SyncContext context) {
+    ProcessGroup group = ProcessGroup.of(context.group());
+    NodeLayout layout = new NodeLayout(group.ranks());
+    Resources parts = new Resources();
+    try {
+      Selection.Choice node = choose(context, layout.node(), Map.of(), parts);
+      Selection.Choice rail = choose(context, layout.localRank(), Map.of("order", "any"), parts);
+      String between = rail.reducer().name();
+      Agreement.requireAll(
+          new GroupCommunicator(group),
+          BETWEEN_NODES.contains(between)
+              ? ""
+              : "neither NCCL nor a CUDA-aware MPI connects the nodes: " + rail.alternatives());
+      Reducer flat =
+          parts.add(
+              Providers.of(
+                      ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority)
+                  .stream()
+                  .filter(provider -> provider.name().equals(FLAT))
+                  .findFirst()
+                  .orElseThrow(() -> new UnavailableException("there is no reducer " + FLAT))
+                  .create(context));
+      return new RailReducer(
+          NAME,
+          group,
+          node.group(),
+          node.reducer(),
+          rail.group(),
+          rail.reducer(),
+          flat,
+          context.device(),
+          RailReducer.SIZES,
+          parts);
+    } catch (RuntimeException | Error e) {
+      parts.closeAfter(e);
+      throw e;
+    }
+  }
+
+  /** The fastest reducer of some ranks. All ranks or none get theirs: none may wait in vain. */
+  private static Selection.Choice choose(
+      SyncContext context, int color, Map<String, String> own, Resources parts) {
+    ProcessGroup group = ProcessGroup.of(context.group());
+    Map<String, String> settings = new HashMap<>(own);
+    for (String forAll : new String[] {"reducer", "wire", "finite"}) {
+      settings.put(forAll, ""); // these concern the calls that the user makes
+    }
+    settings.putIfAbsent("order", "");
+    ProcessGroup ranks = group.split(color, group.rank(), group.timeouts());
+    Selection.Choice choice = null;
+    String reason = "";
+    try {
+      Settings changed = context.settings().with(settings);
+      choice = new Selection(changed).choose(ranks, context.device());
+      parts.add(choice.communicator());
+      parts.add(choice.reducer());
+    } catch (UnavailableException e) {
+      reason = e.getMessage();
+    }
+    Agreement.requireAll(new GroupCommunicator(group), reason);
+    return choice;
+  }
+}
