@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
@@ -48,6 +49,33 @@ class CudaBufferOnGpu extends DeviceBufferContract {
               assertEquals(
                   -1, Numbers.reduced(type, op, ranks, 0, count).mismatch(result), type + " " + op);
             }
+          }
+        }
+      }
+    }
+  }
+
+  /** As on three nodes, the last of which has one rank. */
+  @ParameterizedTest
+  @EnumSource
+  void reductionsThatPassFromNodeToNodeHaveTheseBitsToo(DataType type) {
+    try (CudaDevice device = new CudaDevice(CudaLibrary.api(), 0)) {
+      for (int count : new int[] {1, 513, 100_003}) {
+        for (ReduceOp op : ReduceOp.values()) {
+          if (op.isDefinedFor(type)) {
+            DeviceBuffer[] sources = new DeviceBuffer[6];
+            for (int rank = 0; rank < sources.length; rank++) {
+              sources[rank] = device.allocate(type, count + 3).slice(3, count);
+              sources[rank].copyFrom(Numbers.of(type, rank, 0, count));
+            }
+            DeviceBuffer running = device.allocate(type.accumulator(), count + 1).slice(1, count);
+            device.accumulate(null, Arrays.copyOfRange(sources, 0, 2), running, op);
+            device.accumulate(running, Arrays.copyOfRange(sources, 2, 5), running, op);
+            device.finish(running, new DeviceBuffer[] {sources[5]}, sources[5], op, 6);
+            ByteBuffer result = Numbers.memory(type, count);
+            sources[5].copyTo(result);
+            assertEquals(
+                -1, Numbers.reduced(type, op, 6, 0, count).mismatch(result), type + " " + op);
           }
         }
       }
