@@ -13,6 +13,7 @@ module org.gradientsync {
       org.gradientsync.cuda,
       org.gradientsync.mpi;
   exports org.gradientsync.internal.group to
+      org.gradientsync.cuda,
       org.gradientsync.mpi;
   exports org.gradientsync.internal.host to
       org.gradientsync.cuda,
@@ -24,6 +25,8 @@ module org.gradientsync {
   exports org.gradientsync.internal.ranks to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
+  exports org.gradientsync.internal.selection to
+      org.gradientsync.cuda;
 
   uses org.gradientsync.spi.Launcher;
   uses org.gradientsync.spi.DeviceProvider;
@@ -34,6 +37,5 @@ module org.gradientsync {
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.internal.local.LocalReducerProvider,
       org.gradientsync.internal.collectives.SharedMemoryReducerProvider,
-      org.gradientsync.internal.collectives.TwoLevelReducerProvider,
-      org.gradientsync.internal.selection.RailReducerProvider;
+      org.gradientsync.internal.collectives.TwoLevelReducerProvider;
 }

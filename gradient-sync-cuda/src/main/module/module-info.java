@@ -18,5 +18,6 @@ module org.gradientsync.cuda {
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.cuda.internal.staged.HostStagedReducerProvider,
       org.gradientsync.cuda.internal.peer.PeerReducerProvider,
-      org.gradientsync.cuda.internal.nccl.NcclReducerProvider;
+      org.gradientsync.cuda.internal.nccl.NcclReducerProvider,
+      org.gradientsync.cuda.internal.nodes.RailReducerProvider;
 }

@@ -24,11 +24,11 @@ public final class Providers {
           "local", HERE,
           "shared", HERE,
           "two-level", HERE,
-          "two-level-gpu", HERE,
           "mpi", "gradient-sync-mpi",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
           "nccl", "gradient-sync-cuda",
+          "two-level-gpu", "gradient-sync-cuda",
           "peer", "gradient-sync-cuda");
 
   private Providers() {}

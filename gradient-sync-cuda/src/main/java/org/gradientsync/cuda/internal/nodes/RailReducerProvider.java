@@ -1,16 +1,17 @@
-package org.gradientsync.internal.selection;
+package org.gradientsync.cuda.internal.nodes;
 
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.internal.staged.HostStagedReducerProvider;
 import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.collectives.RailReducer;
 import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.local.LocalReducerProvider;
 import org.gradientsync.internal.ranks.NodeLayout;
+import org.gradientsync.internal.selection.Selection;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -26,7 +27,6 @@ public final class RailReducerProvider implements ReducerProvider {
   static final String NAME = "two-level-gpu";
 
   private static final Set<String> BETWEEN_NODES = Set.of("nccl", "cuda-aware");
-  private static final String FLAT = "host-staged";
 
   /** For the service loader. */
   public RailReducerProvider() {}
@@ -43,7 +43,7 @@ public final class RailReducerProvider implements ReducerProvider {
 
   @Override
   public Availability availability(SyncContext context) {
-    if (context.device() instanceof HostDevice) {
+    if (!(context.device() instanceof CudaDevice)) {
       return Availability.no(
           "the gradients are not in GPU memory: device=" + context.device().kind());
     }
@@ -76,15 +76,7 @@ public final class RailReducerProvider implements ReducerProvider {
           BETWEEN_NODES.contains(between)
               ? ""
               : "neither NCCL nor a CUDA-aware MPI connects the nodes: " + rail.alternatives());
-      Reducer flat =
-          parts.add(
-              Providers.of(
-                      ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority)
-                  .stream()
-                  .filter(provider -> provider.name().equals(FLAT))
-                  .findFirst()
-                  .orElseThrow(() -> new UnavailableException("there is no reducer " + FLAT))
-                  .create(context));
+      Reducer flat = parts.add(new HostStagedReducerProvider().create(context));
       return new RailReducer(
           NAME,
           group,

@@ -1,0 +1,2 @@
+/** The reducer {@code two-level-gpu}, for GPUs of several nodes. */
+package org.gradientsync.cuda.internal.nodes;
