@@ -7,6 +7,7 @@ import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -72,6 +73,24 @@ class CheckStaging {
       if (extension.equals("pom")) {
         pom(file);
       }
+    }
+    bom();
+  }
+
+  /** Each jar that is published is in the BOM. */
+  private void bom() {
+    Set<String> named = new TreeSet<>();
+    Set<String> published = new TreeSet<>();
+    for (Element pom : poms.values()) {
+      Element management = child(pom, "dependencyManagement");
+      if (!"pom".equals(text(pom, "packaging"))) {
+        published.add(text(pom, "artifactId"));
+      } else if (child(pom, "parent") == null && management != null && text(pom, "artifactId").endsWith("-bom")) {
+        children(child(management, "dependencies")).forEach(dependency -> named.add(text(dependency, "artifactId")));
+      }
+    }
+    if (!named.equals(published)) {
+      problems.add("the BOM names " + named + ", and published are " + published);
     }
   }
 
@@ -183,7 +202,7 @@ class CheckStaging {
       for (Element candidate : management == null ? List.<Element>of() : children(child(management, "dependencies"))) {
         boolean same = true;
         for (String key : List.of("groupId", "artifactId", "type", "classifier")) {
-          same &= java.util.Objects.equals(text(candidate, key), text(dependency, key));
+          same &= Objects.equals(text(candidate, key), text(dependency, key));
         }
         own = same ? text(candidate, what) : own;
       }

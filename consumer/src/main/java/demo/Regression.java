@@ -44,7 +44,8 @@ public class Regression {
       line[1] -= 0.5f * gradient[1];
     }
     if (sync.rank() == 0) {
-      System.out.println("ranks=" + sync.size() + " y=" + line[0] + "x" + line[1] + " loss=" + gradient[2]);
+      System.out.printf(
+          "ranks=%d y=%sx%s loss=%s%n", sync.size(), line[0], line[1], gradient[2]);
     }
   }
 }
