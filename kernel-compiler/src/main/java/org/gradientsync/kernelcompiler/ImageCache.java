@@ -90,6 +90,9 @@ final class ImageCache {
             });
     target.options().forEach(option -> add(digest, option));
     add(digest, target.file("")); // its suffix says whether the file is compressed
+    if (target.isPtx()) {
+      add(digest, "no counts"); // caches may have PTX of an earlier build, with them
+    }
     return HexFormat.of().formatHex(digest.digest()) + "-" + version;
   }
 

@@ -2,7 +2,9 @@ package org.gradientsync.kernelcompiler;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.regex.Pattern;
 import org.tukaani.xz.LZMA2Options;
 import org.tukaani.xz.XZ;
 import org.tukaani.xz.XZOutputStream;
@@ -22,6 +24,8 @@ record Target(String architecture) {
   /** For programs, which load PTX: GPUs of capability 7.5 and later. */
   static final Target PROGRAM = new Target("compute_75");
 
+  private static final Pattern COUNT = Pattern.compile(" *// callseq \\d+(, \\d+)?");
+
   boolean isPtx() {
     return architecture.startsWith("compute_");
   }
@@ -32,16 +36,25 @@ record Target(String architecture) {
     return this == PROGRAM ? module + ".ptx" : file + ".xz";
   }
 
-  /** An image as the jar contains it: compressed for the library, PTX text for programs. */
+  /**
+   * An image as the jar contains it: compressed for the library, PTX text for programs. In comments
+   * of PTX the compiler counts the calls of functions over all that its process has compiled; these
+   * go, so that the same sources give the same bytes.
+   */
   byte[] pack(byte[] image) throws IOException {
+    byte[] content = image;
+    if (isPtx()) {
+      String text = new String(image, StandardCharsets.ISO_8859_1);
+      content = COUNT.matcher(text).replaceAll("").getBytes(StandardCharsets.ISO_8859_1);
+    }
     if (this == PROGRAM) {
-      return image;
+      return content;
     }
     LZMA2Options options = new LZMA2Options();
     options.setDictSize(1 << 20); // small, because readers allocate as much
     ByteArrayOutputStream packed = new ByteArrayOutputStream();
     try (XZOutputStream out = new XZOutputStream(packed, options, XZ.CHECK_CRC32)) {
-      out.write(image);
+      out.write(content);
     }
     return packed.toByteArray();
   }

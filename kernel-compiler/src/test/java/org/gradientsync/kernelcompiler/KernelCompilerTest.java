@@ -107,6 +107,15 @@ class KernelCompilerTest {
   }
 
   @Test
+  void whatTheCompilerCountsInItsProcessIsNotInPtx() throws Exception {
+    Files.delete(sources.resolve("kernels.txt"));
+    write("b.cu", "{ // callseq 575, 0\ncall;\n} // callseq 575\n// other");
+    new KernelCompiler(folder.resolve("cache"), () -> new Echo(Version.OLDEST))
+        .build(false, sources, output);
+    assertEquals("compute_75:{\ncall;\n}\n// other", Files.readString(output.resolve("b.ptx")));
+  }
+
+  @Test
   void whatIsUnchangedIsNotCompiledAgain() throws Exception {
     assertEquals(8, build(Version.OLDEST));
     assertEquals(0, build(Version.OLDEST));
