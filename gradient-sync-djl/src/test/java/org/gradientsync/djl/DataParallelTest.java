@@ -1,0 +1,333 @@
+package org.gradientsync.djl;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.EasyTrain;
+import ai.djl.training.Trainer;
+import ai.djl.training.listener.SaveModelTrainingListener;
+import ai.djl.training.listener.TrainingListener;
+import ai.djl.training.listener.TrainingListenerAdapter;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.djl.Training.Outcome;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Trainings of several ranks beside those of one. */
+class DataParallelTest {
+  /** Relative. The same rows, whose gradients are added up in another order. */
+  private static final double TOLERANCE = 1e-5;
+
+  private static final int RANKS = 3;
+  private static final String FIRST_WEIGHT = "01Linear_weight";
+
+  private final Training training = new Training();
+
+  @Test
+  void ranksTrainAsDjlDoesAloneWithAllTheirRows() {
+    List<Outcome> outcomes = training.ranks(RANKS);
+    training.batch *= RANKS;
+    Outcome djl =
+        LocalRanks.call(1, sync -> training.run(sync, new TrainingListenerAdapter() {})).get(0);
+    requireAlike(djl, outcomes);
+  }
+
+  /**
+   * With 7 rows one rank has more batches, with 10 the last ones differ, with 2 a rank has none.
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "7, false",
+    "10, false",
+    "13, false",
+    "2, false",
+    "7, true",
+    "10, true",
+    "13, true",
+    "2, true"
+  })
+  void batchesMayBeUneven(int rows, boolean hidesProgress) {
+    training.rows = rows;
+    training.batch = 2;
+    training.hidesProgress = hidesProgress;
+    List<Outcome> outcomes = training.ranks(RANKS);
+    training.batch *= RANKS;
+    requireAlike(training.ranks(1).get(0), outcomes);
+  }
+
+  @Test
+  void batchesMayBeFetchedAhead() {
+    training.rows = 13;
+    training.batch = 2;
+    List<Outcome> outcomes = training.ranks(RANKS);
+    training.prefetches = true;
+    requireAlike(training.ranks(RANKS).get(0), outcomes);
+  }
+
+  /** One rank knows that its second batch is the last; the others have a row that is left out. */
+  @Test
+  void ranksMayDropTheirLastRows() {
+    training.rows = 10;
+    training.batch = 2;
+    training.dropsLast = true;
+    List<Outcome> outcomes = training.ranks(RANKS);
+    requireAlike(outcomes.get(0), outcomes);
+  }
+
+  /** A listener that comes after DJL's evaluators sees the averages in every order. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2, 3})
+  void theOrderOfListenersDoesNotMatter(int place) {
+    List<Outcome> expected = training.ranks(RANKS);
+    training.listeners =
+        (sync, own) -> {
+          List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
+          all.add(place, own);
+          all.add(
+              new TrainingListenerAdapter() {
+                private int epoch;
+
+                @Override
+                public void onEpoch(Trainer trainer) {
+                  Outcome now = Training.outcome(trainer);
+                  double loss = expected.get(0).losses().get(epoch);
+                  assertEquals(loss, now.losses().get(epoch));
+                  assertEquals((float) loss, now.loss());
+                  epoch++;
+                }
+              });
+          return all;
+        };
+    requireAlike(expected.get(0), training.ranks(RANKS));
+  }
+
+  @Test
+  void aModelMayBeInitializedBeforeTheTrainer() {
+    List<Outcome> expected = training.ranks(RANKS);
+    training.onModel =
+        (sync, model) ->
+            model
+                .getBlock()
+                .initialize(
+                    model.getNDManager(), DataType.FLOAT32, new Shape(1, Training.FEATURES));
+    requireAlike(expected.get(0), training.ranks(RANKS));
+  }
+
+  @Test
+  void parametersThatDifferLaterAreRefused() {
+    training.onTrainer =
+        (sync, trainer) -> {
+          NDArray weight =
+              trainer.getModel().getBlock().getParameters().get(FIRST_WEIGHT).getArray();
+          weight.toByteBuffer(true).putFloat(0, sync.rank());
+        };
+    GradientSyncException e =
+        assertThrows(GradientSyncException.class, () -> training.ranks(RANKS));
+    String text = e.getCause().getMessage();
+    assertTrue(
+        text.startsWith(
+            "the ranks have begun with different values of a parameter: parameter=" + FIRST_WEIGHT),
+        text);
+  }
+
+  @Test
+  void frozenParametersStay() {
+    training.onTrainer = (sync, trainer) -> freeze(trainer, true);
+    List<Outcome> frozen = training.ranks(RANKS);
+    float[] first = LocalRanks.call(1, sync -> untrained()).get(0);
+    for (Outcome outcome : frozen) {
+      assertArrayEquals(frozen.get(0).weights(), outcome.weights());
+      int weights = Training.FEATURES * 8;
+      assertArrayEquals(Arrays.copyOf(first, weights), Arrays.copyOf(outcome.weights(), weights));
+    }
+    assertNotEquals(first[first.length - 1], frozen.get(0).weights()[first.length - 1]);
+  }
+
+  @Test
+  void parametersMayBeThawed() {
+    training.onTrainer = (sync, trainer) -> freeze(trainer, true);
+    training.listeners =
+        (sync, own) -> {
+          List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
+          all.add(own);
+          all.add(
+              new TrainingListenerAdapter() {
+                @Override
+                public void onEpoch(Trainer trainer) {
+                  freeze(trainer, false);
+                }
+              });
+          return all;
+        };
+    List<Outcome> outcomes = training.ranks(RANKS);
+    training.batch *= RANKS;
+    requireAlike(training.ranks(1).get(0), outcomes);
+  }
+
+  private static void freeze(Trainer trainer, boolean freeze) {
+    trainer.getModel().getBlock().getParameters().get(FIRST_WEIGHT).freeze(freeze);
+  }
+
+  private static float[] untrained() {
+    try (Model model = Model.newInstance("untrained", Device.cpu())) {
+      Block block = Training.block(0);
+      block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, Training.FEATURES));
+      model.setBlock(block);
+      return Training.weights(model);
+    }
+  }
+
+  /** Its gradients were in the buckets, which are gone. */
+  @Test
+  void theModelCanBeTrainedAgain() {
+    Outcome again =
+        LocalRanks.call(
+                1,
+                sync -> {
+                  try (Model model = Model.newInstance("again", Device.cpu());
+                      NDManager data = NDManager.newBaseManager(Device.cpu())) {
+                    model.setBlock(Training.block(0));
+                    for (TrainingListener listener :
+                        List.of(DataParallel.with(sync), new TrainingListenerAdapter() {})) {
+                      DefaultTrainingConfig config =
+                          Training.config(TrainingListener.Defaults.basic())
+                              .addTrainingListeners(listener);
+                      try (Trainer trainer = new RankTrainer(model, config)) {
+                        trainer.setMetrics(new ai.djl.metric.Metrics());
+                        trainer.initialize(new Shape(1, Training.FEATURES));
+                        EasyTrain.fit(trainer, 2, training.rows(data), null);
+                        if (listener instanceof DataParallel) {
+                          continue;
+                        }
+                        return Training.outcome(trainer);
+                      }
+                    }
+                    return null;
+                  }
+                })
+            .get(0);
+    assertTrue(again.losses().get(1) < again.losses().get(0), again::toString);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"-1, true", "-1, false", "1, true", "1, false", "2, true", "2, false"})
+  void onlyRankZeroSaves(int checkpoint, boolean saverFirst, @TempDir Path folder)
+      throws Exception {
+    training.epochs = 3;
+    training.listeners =
+        (sync, own) -> {
+          String target = Files.createDirectory(folder.resolve("rank" + sync.rank())).toString();
+          TrainingListener saver = new SaveModelTrainingListener(target, "model", checkpoint);
+          List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
+          all.addAll(saverFirst ? List.of(saver, own) : List.of(own, saver));
+          return all;
+        };
+    training.ranks(2);
+    assertFalse(files(folder.resolve("rank0")).isEmpty());
+    assertEquals(List.of(), files(folder.resolve("rank1")));
+  }
+
+  private static List<Path> files(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.toList();
+    }
+  }
+
+  @Test
+  void severalDevicesOfARankAreRefused() {
+    DefaultTrainingConfig config =
+        Training.config().optDevices(new Device[] {Device.cpu(), Device.gpu(0)});
+    LocalRanks.run(
+        1,
+        sync -> {
+          config.addTrainingListeners(DataParallel.with(sync));
+          try (Model model = Model.newInstance("two", Device.cpu())) {
+            model.setBlock(Training.block(0));
+            IllegalStateException e =
+                assertThrows(IllegalStateException.class, () -> new RankTrainer(model, config));
+            assertEquals(
+                "a rank trains on one device: devices=[cpu(), gpu(0)], rank=0; add optDevices(new"
+                    + " Device[] {DataParallel.device(sync)}) to the training's configuration",
+                e.getMessage());
+          }
+        });
+  }
+
+  @Test
+  void partsHaveAllRowsOnce() {
+    training.rows = 8;
+    List<List<Long>> parts =
+        LocalRanks.call(
+            RANKS,
+            sync -> {
+              try (NDManager data = NDManager.newBaseManager(Device.cpu())) {
+                var all = training.rows(data);
+                var part = DataParallel.part(sync, all);
+                List<Long> found = new ArrayList<>();
+                for (long i = 0; i < part.size(); i++) {
+                  float[] row = part.get(data, i).getData().head().toFloatArray();
+                  for (long j = 0; j < all.size(); j++) {
+                    if (Arrays.equals(row, all.get(data, j).getData().head().toFloatArray())) {
+                      found.add(j);
+                    }
+                  }
+                }
+                return found;
+              }
+            });
+    assertEquals(List.of(List.of(0L, 3L, 6L), List.of(1L, 4L, 7L), List.of(2L, 5L)), parts);
+  }
+
+  @Test
+  void aRankInHostMemoryTrainsOnTheCpu() {
+    LocalRanks.run(1, sync -> assertEquals(Device.cpu(), DataParallel.device(sync)));
+  }
+
+  private static void requireAlike(Outcome alone, List<Outcome> ranks) {
+    Outcome first = ranks.get(0);
+    for (Outcome other : ranks) { // the same bits
+      assertArrayEquals(first.weights(), other.weights());
+      assertEquals(first.losses(), other.losses());
+      assertEquals(first.validations(), other.validations());
+      assertEquals(first.accuracies(), other.accuracies());
+      assertEquals(first.loss(), other.loss());
+      assertEquals(first.accuracy(), other.accuracy());
+    }
+    requireClose(alone.losses(), first.losses());
+    requireClose(alone.validations(), first.validations());
+    requireClose(alone.accuracies(), first.accuracies());
+    requireClose(List.of((double) alone.loss()), List.of((double) first.loss()));
+    assertArrayEquals(alone.weights(), first.weights(), (float) TOLERANCE);
+  }
+
+  private static void requireClose(List<Double> expected, List<Double> actual) {
+    assertEquals(expected.size(), actual.size());
+    for (int i = 0; i < expected.size(); i++) {
+      double tolerance = TOLERANCE * Math.abs(expected.get(i));
+      assertEquals(expected.get(i), actual.get(i), tolerance, () -> expected + " " + actual);
+    }
+  }
+}
