@@ -5,7 +5,6 @@ import ai.djl.engine.Engine;
 import ai.djl.engine.StandardCapabilities;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.Trainer;
-import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
@@ -55,8 +54,9 @@ import org.gradientsync.ReduceOp;
  *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
  * </ul>
  *
- * <p>Call {@code Trainer.step} once after each {@code EasyTrain.trainBatch}, as {@code
- * EasyTrain.fit} does. The running means of a batch normalization are not averaged.
+ * <p>A loop of your own calls {@code Trainer.step} once after each {@code EasyTrain.trainBatch},
+ * and notifies the listeners of the end of each epoch, as {@code EasyTrain.fit} does. The running
+ * means of a batch normalization are not averaged: the model that rank 0 saves has its own.
  *
  * <p>Gradients are averaged where they are. In host memory DJL's gradients move into this library's
  * buckets until the trainer is closed. On a GPU the sync reads and writes DJL's memory, on the
@@ -81,9 +81,6 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /** Whether this rank has had a batch in this epoch. */
   private boolean training;
-
-  /** Whether {@link Batch#getProgress} counts the rows before the batch, as with prefetching. */
-  private boolean progressBefore;
 
   private DataParallel(GradientSync sync) {
     this.sync = Objects.requireNonNull(sync, "sync");
@@ -162,25 +159,16 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * Averages the gradients of a batch. After this rank's last batch of the epoch it also takes part
-   * in the steps of ranks that have more.
+   * Averages the gradients of a batch.
    *
    * @param trainer the trainer
    * @param data the batch
    */
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData data) {
-    Batch batch = data.getBatch();
-    if (!training) {
-      training = true;
-      progressBefore = batch.getProgress() == 0;
-    }
+    training = true;
     saving.onBatch();
-    boolean last = isLast(batch);
-    replicas.average(meet(batch.getSize(), last));
-    if (last) {
-      takePart(trainer, true);
-    }
+    replicas.average(meet(data.getBatch().getSize(), true));
   }
 
   /**
@@ -191,7 +179,7 @@ public final class DataParallel extends TrainingListenerAdapter {
    */
   @Override
   public void onValidationBatch(Trainer trainer, BatchData data) {
-    if (training && takePart(trainer, false)) {
+    if (training && takePart(trainer)) {
       // These predictions are of older weights than the other ranks'.
       NDList rows = data.getBatch().getData();
       for (Map.Entry<Device, NDList> prediction : data.getPredictions().entrySet()) {
@@ -230,7 +218,7 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /** Once in an epoch, before the metrics are read. */
   void endEpoch(Trainer trainer) {
-    takePart(trainer, false);
+    takePart(trainer);
     moreBatches = true;
     training = false;
     metrics.average();
@@ -241,43 +229,29 @@ public final class DataParallel extends TrainingListenerAdapter {
    *
    * @return the factor for this rank's gradients before their average; NaN if no rank has rows
    */
-  private double meet(int rows, boolean last) {
+  private double meet(int rows, boolean mayHaveMore) {
     step[0] = rows;
-    step[1] = last ? 0 : 1;
+    step[1] = mayHaveMore ? 1 : 0;
     sync.communicator().allReduce(stepBuffer, ReduceOp.SUM);
     moreBatches = step[1] > 0;
     return rows * sync.size() / step[0];
   }
 
   /**
-   * Makes the other ranks' steps with them, without rows, until none has more batches.
+   * After this rank's last batch of an epoch: makes the other ranks' steps with them, without rows.
    *
-   * @param pending whether there are averages with which DJL has not made its step yet; those of
-   *     the last step are left to DJL
    * @return whether there was such a step
    */
-  private boolean takePart(Trainer trainer, boolean pending) {
+  private boolean takePart(Trainer trainer) {
     boolean took = false;
     while (moreBatches) {
-      double factor = meet(0, true);
-      if (Double.isNaN(factor)) {
-        continue; // they only knew now that they have no more
-      }
-      if (pending) {
+      double factor = meet(0, false);
+      if (!Double.isNaN(factor)) {
+        replicas.average(factor);
         trainer.step();
+        took = true;
       }
-      replicas.average(factor);
-      if (!pending) {
-        trainer.step();
-      }
-      took = true;
     }
     return took;
-  }
-
-  /** Whether DJL says that no batch follows; false if it does not tell. */
-  private boolean isLast(Batch batch) {
-    long rows = batch.getProgress() + (progressBefore ? batch.getSize() : 0);
-    return batch.getProgressTotal() > 0 && rows >= batch.getProgressTotal();
   }
 }

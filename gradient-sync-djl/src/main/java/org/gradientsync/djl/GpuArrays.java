@@ -53,7 +53,7 @@ final class GpuArrays {
     Device device = arrays.get(0).getDevice();
     if (!device.equals(deviceOf(sync))) {
       throw new UnavailableException(
-          "DJL trains on another GPU than the sync's: djl="
+          "training is on another GPU than the sync's: djl="
               + device
               + ", sync="
               + sync.device().name()
@@ -91,7 +91,7 @@ final class GpuArrays {
 
   private static UnavailableException unavailable(int rank, Throwable cause) {
     return new UnavailableException(
-        "DJL does not tell where its arrays are on the GPU: version="
+        "the address of DJL's arrays on the GPU cannot be found: version="
             + Engine.getDjlVersion()
             + ", cause="
             + cause

@@ -41,7 +41,7 @@ abstract class Gradients implements AutoCloseable {
       reason = arrays.stream().allMatch(HostGradients::canMove) ? null : "a parameter is too large";
     } else if (!device.isGpu() || !Replicas.onCuda(sync)) {
       reason =
-          "DJL trains on "
+          "training is on "
               + device
               + " and the sync has "
               + sync.device().name()

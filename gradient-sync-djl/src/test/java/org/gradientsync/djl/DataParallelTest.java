@@ -15,7 +15,6 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.training.DefaultTrainingConfig;
-import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
@@ -60,47 +59,30 @@ class DataParallelTest {
    */
   @ParameterizedTest
   @CsvSource({
-    "7, false",
-    "10, false",
-    "13, false",
-    "2, false",
     "7, true",
     "10, true",
     "13, true",
-    "2, true"
+    "2, true",
+    "7, false",
+    "10, false",
+    "13, false",
+    "2, false"
   })
-  void batchesMayBeUneven(int rows, boolean hidesProgress) {
+  void batchesMayBeUneven(int rows, boolean validates) {
     training.rows = rows;
     training.batch = 2;
-    training.hidesProgress = hidesProgress;
+    training.validates = validates;
     List<Outcome> outcomes = training.ranks(RANKS);
     training.batch *= RANKS;
     requireAlike(training.ranks(1).get(0), outcomes);
-  }
-
-  @Test
-  void batchesMayBeFetchedAhead() {
-    training.rows = 13;
-    training.batch = 2;
-    List<Outcome> outcomes = training.ranks(RANKS);
-    training.prefetches = true;
-    requireAlike(training.ranks(RANKS).get(0), outcomes);
-  }
-
-  /** One rank knows that its second batch is the last; the others have a row that is left out. */
-  @Test
-  void ranksMayDropTheirLastRows() {
-    training.rows = 10;
-    training.batch = 2;
-    training.dropsLast = true;
-    List<Outcome> outcomes = training.ranks(RANKS);
-    requireAlike(outcomes.get(0), outcomes);
   }
 
   /** A listener that comes after DJL's evaluators sees the averages in every order. */
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2, 3})
   void theOrderOfListenersDoesNotMatter(int place) {
+    training.rows = 7;
+    training.batch = 2;
     List<Outcome> expected = training.ranks(RANKS);
     training.listeners =
         (sync, own) -> {
@@ -200,38 +182,6 @@ class DataParallelTest {
     }
   }
 
-  /** Its gradients were in the buckets, which are gone. */
-  @Test
-  void theModelCanBeTrainedAgain() {
-    Outcome again =
-        LocalRanks.call(
-                1,
-                sync -> {
-                  try (Model model = Model.newInstance("again", Device.cpu());
-                      NDManager data = NDManager.newBaseManager(Device.cpu())) {
-                    model.setBlock(Training.block(0));
-                    for (TrainingListener listener :
-                        List.of(DataParallel.with(sync), new TrainingListenerAdapter() {})) {
-                      DefaultTrainingConfig config =
-                          Training.config(TrainingListener.Defaults.basic())
-                              .addTrainingListeners(listener);
-                      try (Trainer trainer = new RankTrainer(model, config)) {
-                        trainer.setMetrics(new ai.djl.metric.Metrics());
-                        trainer.initialize(new Shape(1, Training.FEATURES));
-                        EasyTrain.fit(trainer, 2, training.rows(data), null);
-                        if (listener instanceof DataParallel) {
-                          continue;
-                        }
-                        return Training.outcome(trainer);
-                      }
-                    }
-                    return null;
-                  }
-                })
-            .get(0);
-    assertTrue(again.losses().get(1) < again.losses().get(0), again::toString);
-  }
-
   @ParameterizedTest
   @CsvSource({"-1, true", "-1, false", "1, true", "1, false", "2, true", "2, false"})
   void onlyRankZeroSaves(int checkpoint, boolean saverFirst, @TempDir Path folder)
@@ -259,7 +209,7 @@ class DataParallelTest {
   @Test
   void severalDevicesOfARankAreRefused() {
     DefaultTrainingConfig config =
-        Training.config().optDevices(new Device[] {Device.cpu(), Device.gpu(0)});
+        Training.config(Device.cpu()).optDevices(new Device[] {Device.cpu(), Device.gpu(0)});
     LocalRanks.run(
         1,
         sync -> {
@@ -306,7 +256,7 @@ class DataParallelTest {
     LocalRanks.run(1, sync -> assertEquals(Device.cpu(), DataParallel.device(sync)));
   }
 
-  private static void requireAlike(Outcome alone, List<Outcome> ranks) {
+  static void requireAlike(Outcome alone, List<Outcome> ranks) {
     Outcome first = ranks.get(0);
     for (Outcome other : ranks) { // the same bits
       assertArrayEquals(first.weights(), other.weights());
@@ -326,8 +276,10 @@ class DataParallelTest {
   private static void requireClose(List<Double> expected, List<Double> actual) {
     assertEquals(expected.size(), actual.size());
     for (int i = 0; i < expected.size(); i++) {
-      double tolerance = TOLERANCE * Math.abs(expected.get(i));
-      assertEquals(expected.get(i), actual.get(i), tolerance, () -> expected + " " + actual);
+      if (!expected.get(i).equals(actual.get(i))) { // NaN equals NaN here
+        double tolerance = TOLERANCE * Math.abs(expected.get(i));
+        assertEquals(expected.get(i), actual.get(i), tolerance, () -> expected + " " + actual);
+      }
     }
   }
 }

@@ -3,6 +3,7 @@ package org.gradientsync.djl;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import ai.djl.Device;
@@ -10,6 +11,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import com.sun.jna.Native;
+import com.sun.jna.Pointer;
 import java.lang.reflect.Proxy;
 import java.util.List;
 import org.gradientsync.GradientSync;
@@ -29,6 +32,29 @@ class GradientsTest {
   void arraysOnTheCpuAreAveragedWhereTheyAre() {
     averages(
         (sync, arrays) -> assertInstanceOf(HostGradients.class, Gradients.of(sync, NAMES, arrays)));
+  }
+
+  /** The model may be trained again when the buckets' memory is gone. */
+  @Test
+  void arraysHaveMemoryOfTheirOwnInTheEnd() {
+    LocalRanks.run(
+        1,
+        sync -> {
+          try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+              NDArray array = manager.create(new float[] {1, 2})) {
+            Gradients gradients = Gradients.of(sync, List.of("weight"), List.of(array));
+            long inBucket = address(array);
+            gradients.average(1);
+            assertEquals(inBucket, address(array));
+            gradients.close();
+            assertNotEquals(inBucket, address(array));
+            assertArrayEquals(new float[] {1, 2}, array.toFloatArray());
+          }
+        });
+  }
+
+  private static long address(NDArray array) {
+    return Pointer.nativeValue(Native.getDirectBufferPointer(array.toByteBuffer(true)));
   }
 
   @Test

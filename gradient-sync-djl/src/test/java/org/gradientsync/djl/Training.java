@@ -16,7 +16,6 @@ import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
 import ai.djl.training.dataset.ArrayDataset;
-import ai.djl.training.dataset.Dataset;
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.evaluator.Accuracy;
 import ai.djl.training.initializer.Initializer;
@@ -28,7 +27,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.ForkJoinPool;
 import java.util.function.BiConsumer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks;
@@ -43,9 +41,6 @@ final class Training {
   int batch = 4; // of a rank
   int epochs = 3;
   boolean validates = true;
-  boolean hidesProgress;
-  boolean dropsLast;
-  boolean prefetches;
   BiConsumer<GradientSync, Model> onModel = (sync, model) -> {};
   BiConsumer<GradientSync, Trainer> onTrainer = (sync, trainer) -> {};
   Listeners listeners =
@@ -80,31 +75,28 @@ final class Training {
   }
 
   Outcome run(GradientSync sync, TrainingListener own) throws Exception {
-    try (Model model = Model.newInstance("model" + sync.rank(), Device.cpu())) {
+    try (Model model = Model.newInstance("model" + sync.rank(), DataParallel.device(sync))) {
       model.setBlock(block(sync.rank()));
       onModel.accept(sync, model);
-      try (NDManager data = NDManager.newBaseManager(Device.cpu());
-          Trainer trainer = new RankTrainer(model, config(listeners.with(sync, own)))) {
+      try (NDManager data = NDManager.newBaseManager(DataParallel.device(sync));
+          Trainer trainer = new RankTrainer(model, config(sync, listeners.with(sync, own)))) {
         trainer.setMetrics(new Metrics());
         trainer.initialize(new Shape(1, FEATURES));
         onTrainer.accept(sync, trainer);
-        RandomAccessDataset all = rows(data);
-        RandomAccessDataset part = DataParallel.part(sync, all);
-        Dataset training = hidesProgress ? new HiddenProgress(part) : part;
-        EasyTrain.fit(trainer, epochs, training, validates ? part : null);
+        RandomAccessDataset part = DataParallel.part(sync, rows(data));
+        EasyTrain.fit(trainer, epochs, part, validates ? part : null);
         return outcome(trainer);
       }
     }
   }
 
-  private DefaultTrainingConfig config(List<TrainingListener> listeners) {
-    DefaultTrainingConfig config = config(listeners.toArray(TrainingListener[]::new));
-    return prefetches ? config.optExecutorService(ForkJoinPool.commonPool()) : config;
+  private static DefaultTrainingConfig config(GradientSync sync, List<TrainingListener> listeners) {
+    return config(DataParallel.device(sync), listeners.toArray(TrainingListener[]::new));
   }
 
-  static DefaultTrainingConfig config(TrainingListener... listeners) {
+  static DefaultTrainingConfig config(Device device, TrainingListener... listeners) {
     return new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
-        .optDevices(new Device[] {Device.cpu()})
+        .optDevices(new Device[] {device})
         .addEvaluator(new Accuracy())
         .optOptimizer(
             Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.2f)).optMomentum(0.9f).build())
@@ -144,7 +136,7 @@ final class Training {
     return new ArrayDataset.Builder()
         .setData(manager.create(features, new Shape(rows, FEATURES)))
         .optLabels(manager.create(labels))
-        .setSampling(batch, false, dropsLast)
+        .setSampling(batch, false)
         .build();
   }
 
