@@ -1,6 +1,7 @@
 package org.gradientsync.djl;
 
 import ai.djl.ndarray.NDArray;
+import java.nio.ByteBuffer;
 import java.util.List;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
@@ -17,10 +18,15 @@ final class CopiedGradients extends Gradients {
   @Override
   void average() {
     for (int i = buckets.size() - 1; i >= 0; i--) {
-      HostCopy.read(arrays.get(i), buckets.gradient(i));
+      buckets.gradient(i).copyFrom(HostCopy.read(arrays.get(i)));
       buckets.ready(i);
     }
-    buckets.finish(i -> HostCopy.write(buckets.gradient(i), arrays.get(i)));
+    buckets.finish(
+        i -> {
+          ByteBuffer average = HostCopy.read(arrays.get(i));
+          buckets.gradient(i).copyTo(average);
+          HostCopy.write(average, arrays.get(i));
+        });
   }
 
   @Override

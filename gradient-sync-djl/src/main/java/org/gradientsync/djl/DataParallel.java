@@ -203,7 +203,8 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * Gives DJL's gradients memory of their own again, and frees the buckets.
+   * Gives DJL's gradients memory of their own again, and frees the buckets. Where gradients are
+   * averaged in a GPU's memory, it waits for all ranks.
    *
    * @param trainer the trainer that is being closed
    */

@@ -73,7 +73,7 @@ final class GpuArrays {
 
   /** The array's own memory. The caller closes the buffer before the array. */
   DeviceBuffer wrap(NDArray array) {
-    return gpu.wrap(HostCopy.typeOf(array.getName(), array), address(array), array.size(), stream);
+    return gpu.wrap(HostCopy.typeOf(array), address(array), array.size(), stream);
   }
 
   /** Of the first element, on the GPU. The buffer that has it is never read. */

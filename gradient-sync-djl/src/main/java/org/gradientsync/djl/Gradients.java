@@ -79,8 +79,7 @@ abstract class Gradients implements AutoCloseable {
     List<Parameter> parameters = new ArrayList<>();
     for (int i = 0; i < arrays.size(); i++) {
       NDArray array = arrays.get(i);
-      parameters.add(
-          new Parameter(names.get(i), HostCopy.typeOf(names.get(i), array), array.size()));
+      parameters.add(new Parameter(names.get(i), HostCopy.typeOf(array), array.size()));
     }
     // DJL computes all gradients in one call, so there is nothing to overlap with.
     return GradientBuckets.builder(sync, parameters).overlap(false).build();

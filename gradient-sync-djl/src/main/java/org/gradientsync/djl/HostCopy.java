@@ -6,30 +6,21 @@ import ai.djl.ndarray.NDManager;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 
 /** Copies between DJL's arrays and this library's buffers, through host memory. */
 final class HostCopy {
   private HostCopy() {}
 
-  /**
-   * The library's type for an array.
-   *
-   * @throws IllegalArgumentException if it has none
-   */
-  static DataType typeOf(String name, NDArray array) {
+  /** The library's type for an array's elements, or null. */
+  static DataType typeOf(NDArray array) {
     return switch (array.getDataType()) {
       case FLOAT16 -> DataType.FLOAT16;
       case BFLOAT16 -> DataType.BFLOAT16;
       case FLOAT32 -> DataType.FLOAT32;
       case FLOAT64 -> DataType.FLOAT64;
-      default ->
-          throw new IllegalArgumentException(
-              "no type of a gradient: parameter="
-                  + name
-                  + ", type="
-                  + array.getDataType()
-                  + "; use parameters of a floating-point type");
+      case INT32 -> DataType.INT32;
+      case INT64 -> DataType.INT64;
+      default -> null;
     };
   }
 
@@ -38,24 +29,17 @@ final class HostCopy {
   }
 
   /** A copy of the elements. */
-  static byte[] bytes(NDArray array) {
-    return array.toByteArray();
+  static ByteBuffer read(NDArray source) {
+    return ByteBuffer.wrap(source.toByteArray()).order(ByteOrder.nativeOrder());
   }
 
-  static void read(NDArray source, DeviceBuffer target) {
-    target.copyFrom(ByteBuffer.wrap(bytes(source)).order(ByteOrder.nativeOrder()));
-  }
-
-  static void write(DeviceBuffer source, NDArray target) {
-    int bytes = Math.toIntExact(sizeInBytes(target));
-    ByteBuffer elements = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    source.copyTo(elements);
+  static void write(ByteBuffer source, NDArray target) {
     boolean trained = target.hasGradient();
     if (trained) { // PyTorch refuses to write a parameter otherwise
       target.setRequiresGradient(false);
     }
     try (NDManager scratch = target.getManager().newSubManager(Device.cpu());
-        NDArray copy = scratch.create(elements, target.getShape(), target.getDataType())) {
+        NDArray copy = scratch.create(source, target.getShape(), target.getDataType())) {
       copy.copyTo(target);
     }
     if (trained) {

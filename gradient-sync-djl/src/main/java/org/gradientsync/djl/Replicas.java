@@ -7,11 +7,15 @@ import ai.djl.training.GradientCollector;
 import ai.djl.training.Trainer;
 import ai.djl.training.initializer.Initializer;
 import ai.djl.util.PairList;
+import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
@@ -22,9 +26,12 @@ import org.gradientsync.ReduceOp;
 final class Replicas implements AutoCloseable {
   private final GradientSync sync;
   private final Trainer trainer;
-  private PairList<String, Parameter> parameters;
+  private List<Named> parameters;
   private List<Integer> trained = List.of();
   private Gradients gradients;
+
+  /** A parameter, and its name in the model. */
+  private record Named(String name, Parameter parameter) {}
 
   Replicas(GradientSync sync, Trainer trainer) {
     this.sync = sync;
@@ -35,21 +42,29 @@ final class Replicas implements AutoCloseable {
     return sync.device().kind().equals("cuda");
   }
 
+  /** Each parameter once, also if several blocks share it. */
+  private List<Named> parameters() {
+    PairList<String, Parameter> all = trainer.getModel().getBlock().getParameters();
+    Set<String> seen = new HashSet<>();
+    return all.stream()
+        .filter(pair -> seen.add(pair.getValue().getId()))
+        .map(pair -> new Named(pair.getKey(), pair.getValue()))
+        .toList();
+  }
+
   /** Gives all ranks rank 0's parameters, at once or when they are initialized. */
   void broadcast() {
-    PairList<String, Parameter> all = trainer.getModel().getBlock().getParameters();
-    for (int i = 0; i < all.size(); i++) {
-      String name = all.keyAt(i);
-      Parameter parameter = all.valueAt(i);
+    for (Named named : parameters()) {
+      Parameter parameter = named.parameter();
       Initializer initializer = parameter.getInitializer();
       if (parameter.isInitialized()) {
-        broadcast(name, parameter.getArray());
+        broadcast(named.name(), parameter.getArray());
       } else if (initializer != null) {
         parameter.setInitializer(
             (manager, shape, type) -> {
               parameter.setInitializer(initializer);
               NDArray array = initializer.initialize(manager, shape, type);
-              broadcast(name, array);
+              broadcast(named.name(), array);
               return array;
             });
       }
@@ -57,12 +72,18 @@ final class Replicas implements AutoCloseable {
   }
 
   private void broadcast(String name, NDArray array) {
-    try (DeviceBuffer buffer = sync.allocate(HostCopy.typeOf(name, array), array.size())) {
-      buffer.named(name);
-      HostCopy.read(array, buffer);
-      sync.broadcast(buffer, 0);
-      HostCopy.write(buffer, array);
+    ByteBuffer elements = HostCopy.read(array);
+    DataType type = HostCopy.typeOf(array);
+    if (type == null) { // a small one: flags, counters
+      sync.communicator().broadcast(elements, 0);
+    } else {
+      try (DeviceBuffer buffer = sync.allocate(type, array.size()).named(name)) {
+        buffer.copyFrom(elements);
+        sync.broadcast(buffer, 0);
+        buffer.copyTo(elements);
+      }
     }
+    HostCopy.write(elements, array);
   }
 
   /**
@@ -72,12 +93,12 @@ final class Replicas implements AutoCloseable {
    */
   void average(double factor) {
     if (parameters == null) {
-      parameters = trainer.getModel().getBlock().getParameters();
+      parameters = parameters();
       requireSameStart();
     }
     List<Integer> now =
         IntStream.range(0, parameters.size())
-            .filter(i -> parameters.valueAt(i).requiresGradient())
+            .filter(i -> parameters.get(i).parameter().requiresGradient())
             .boxed()
             .toList();
     if (!now.equals(trained)) { // at first, or parameters were frozen or thawed
@@ -91,7 +112,7 @@ final class Replicas implements AutoCloseable {
   }
 
   private List<String> names() {
-    return trained.stream().map(parameters::keyAt).toList();
+    return trained.stream().map(i -> parameters.get(i).name()).toList();
   }
 
   /**
@@ -103,7 +124,7 @@ final class Replicas implements AutoCloseable {
     try (NDManager scratch = trainer.getManager().newSubManager();
         GradientCollector collector = trainer.newGradientCollector()) {
       for (int i : trained) {
-        NDArray array = parameters.valueAt(i).getArray();
+        NDArray array = parameters.get(i).parameter().getArray();
         try (NDArray sum = array.sum();
             NDArray zero = sum.mul(0)) {
           zero.attach(scratch);
@@ -119,10 +140,10 @@ final class Replicas implements AutoCloseable {
   private void requireSameStart() {
     long[] least = new long[parameters.size()];
     for (int i = 0; i < least.length; i++) {
-      Parameter parameter = parameters.valueAt(i);
+      Parameter parameter = parameters.get(i).parameter();
       if (parameter.requiresGradient()) { // others may change in the forward pass
         CRC32C sum = new CRC32C();
-        sum.update(HostCopy.bytes(parameter.getArray()));
+        sum.update(HostCopy.read(parameter.getArray()));
         least[i] = sum.getValue();
       }
     }
@@ -133,7 +154,7 @@ final class Replicas implements AutoCloseable {
       if (least[i] != most[i]) {
         throw new IllegalStateException(
             "the ranks have begun with different values of a parameter: parameter="
-                + parameters.keyAt(i)
+                + parameters.get(i).name()
                 + ", rank="
                 + sync.rank()
                 + "; initialize the model before newTrainer, or do not change it after");

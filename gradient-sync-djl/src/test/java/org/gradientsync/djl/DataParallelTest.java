@@ -10,15 +10,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.listener.TrainingListenerAdapter;
+import ai.djl.util.PairList;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,6 +40,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Trainings of several ranks beside those of one. */
@@ -116,6 +124,73 @@ class DataParallelTest {
                 .initialize(
                     model.getNDManager(), DataType.FLOAT32, new Shape(1, Training.FEATURES));
     requireAlike(expected.get(0), training.ranks(RANKS));
+  }
+
+  /** Counters and flags of models from elsewhere. */
+  @ParameterizedTest
+  @EnumSource(
+      value = DataType.class,
+      names = {"INT64", "BOOLEAN", "FLOAT16"})
+  void parametersOfAllTypesBeginAsRankZeros(DataType type) {
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (Model model = Model.newInstance("types", Device.cpu())) {
+            NDArray counter = model.getNDManager().create(new float[] {1 - sync.rank(), 1});
+            Parameter parameter =
+                Parameter.builder()
+                    .setName("counter")
+                    .setType(Parameter.Type.OTHER)
+                    .optRequiresGrad(false)
+                    .optArray(counter.toType(type, false))
+                    .build();
+            model.setBlock(new Holder(parameter));
+            DefaultTrainingConfig config = Training.config(Device.cpu(), DataParallel.with(sync));
+            try (Trainer trainer = new RankTrainer(model, config)) {
+              assertArrayEquals(
+                  new float[] {1, 1},
+                  parameter.getArray().toType(DataType.FLOAT32, true).toFloatArray(),
+                  trainer::toString);
+            }
+          }
+        });
+  }
+
+  /** Has a parameter, and passes its input on. */
+  private static final class Holder extends AbstractBlock {
+    Holder(Parameter parameter) {
+      addParameter(parameter);
+    }
+
+    @Override
+    protected NDList forwardInternal(
+        ParameterStore store,
+        NDList inputs,
+        boolean training,
+        PairList<String, Object> parameters) {
+      return inputs;
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+      return inputShapes;
+    }
+  }
+
+  @Test
+  void blocksMayShareParameters() {
+    training.onModel =
+        (sync, model) -> {
+          SequentialBlock block = (SequentialBlock) model.getBlock();
+          Block shared = Linear.builder().setUnits(Training.CLASSES).build();
+          block.add(shared).add(shared);
+          block.setInitializer(block.getParameters().valueAt(0).getInitializer(), p -> true);
+        };
+    training.rows = 7;
+    training.batch = 2;
+    List<Outcome> outcomes = training.ranks(RANKS);
+    training.batch *= RANKS;
+    requireAlike(training.ranks(1).get(0), outcomes);
   }
 
   @Test
