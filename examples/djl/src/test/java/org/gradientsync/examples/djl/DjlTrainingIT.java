@@ -33,22 +33,24 @@ class DjlTrainingIT {
 
   @Test
   void threeRanksHaveTheLossesOfOne() throws Exception {
+    String[] options = {"--epochs=2", "--rows=1500", "--batch=15"};
     Path models = folder.resolve("models");
     Run three =
         Script.underMpirun(3, PROGRAM.toString())
-            .run(folder, "--save=" + models)
+            .run(folder, options[0], options[1], options[2], "--save=" + models)
             .exits(0)
-            .prints("Ranks: 3, reducer shared")
-            .prints("[PASS] 100.0 % of the test images are recognized.");
+            .prints("Ranks: 3, reducer shared");
+    assertTrue(three.out().contains("[PASS] "), three::toString);
     List<Double> alone =
-        losses(Script.alone(PROGRAM).run(folder).exits(0).prints("Ranks: 1, reducer local"));
+        losses(
+            Script.alone(PROGRAM).run(folder, options).exits(0).prints("Ranks: 1, reducer local"));
     List<Double> losses = losses(three);
-    assertEquals(2 * 3, losses.size(), three::toString); // three epochs
+    assertEquals(2 * 2, losses.size(), three::toString); // of two epochs
     for (int i = 0; i < losses.size(); i++) {
       double tolerance = TOLERANCE * alone.get(i);
       assertEquals(alone.get(i), losses.get(i), tolerance, () -> alone + " " + three);
     }
-    assertEquals(List.of("digits-0003.params"), names(models));
+    assertEquals(List.of("digits-0002.params"), names(models));
   }
 
   @Test
