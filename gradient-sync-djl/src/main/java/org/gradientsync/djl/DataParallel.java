@@ -24,9 +24,10 @@ import org.gradientsync.ReduceOp;
  *
  * <pre>{@code
  * try (GradientSync sync = GradientSync.create();
- *     Model model = Model.newInstance("mlp")) {
+ *     Model model = Model.newInstance("mlp", DataParallel.device(sync))) {
  *   model.setBlock(block);
  *   DefaultTrainingConfig config = new DefaultTrainingConfig(loss)
+ *       .optDevices(new Device[] {DataParallel.device(sync)})
  *       .addTrainingListeners(TrainingListener.Defaults.logging())
  *       .addTrainingListeners(DataParallel.with(sync));
  *   try (Trainer trainer = model.newTrainer(config)) {
@@ -136,7 +137,7 @@ public final class DataParallel extends TrainingListenerAdapter {
    * Broadcasts the parameters that are initialized, and prepares the others for it.
    *
    * @param trainer the new trainer
-   * @throws IllegalStateException if the trainer has several devices
+   * @throws IllegalStateException if the trainer has several devices, or another one than the model
    */
   @Override
   public void onTrainingBegin(Trainer trainer) {
@@ -149,6 +150,17 @@ public final class DataParallel extends TrainingListenerAdapter {
               + sync.rank()
               + "; add optDevices(new Device[] {DataParallel.device(sync)}) to the training's"
               + " configuration");
+    }
+    Device model = trainer.getModel().getNDManager().getDevice();
+    if (!model.equals(devices[0])) { // DJL would train a copy of the parameters
+      throw new IllegalStateException(
+          "the model is on another device than the training: model="
+              + model
+              + ", training="
+              + devices[0]
+              + ", rank="
+              + sync.rank()
+              + "; create the model on DataParallel.device(sync)");
     }
     moreBatches = true;
     training = false;

@@ -9,8 +9,10 @@ import org.gradientsync.GradientSync;
 
 /** DJL's gradients, moved into the buckets: nothing is copied in a step. */
 final class HostGradients extends Gradients {
-  /** A bucket above has no memory in one piece. */
-  private static final long MOST_BYTES = 1 << 30;
+  /**
+   * A bucket of up to 1 GiB has its memory in one piece, and begins with up to 25 MiB of others.
+   */
+  private static final long MOST_BYTES = 960L << 20;
 
   private final GradientBuckets buckets;
 

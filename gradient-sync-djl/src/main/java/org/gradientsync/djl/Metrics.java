@@ -93,7 +93,7 @@ final class Metrics {
     if (readBefore) {
       owner.endEpoch(trainer);
     }
-    if (values == null) {
+    if (values == null || publishers.isEmpty()) {
       return; // reset by someone else
     }
     for (int i = 0; i < evaluators.size(); i++) {

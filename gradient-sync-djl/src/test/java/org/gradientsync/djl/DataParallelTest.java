@@ -283,22 +283,35 @@ class DataParallelTest {
 
   @Test
   void severalDevicesOfARankAreRefused() {
-    DefaultTrainingConfig config =
-        Training.config(Device.cpu()).optDevices(new Device[] {Device.cpu(), Device.gpu(0)});
-    LocalRanks.run(
-        1,
-        sync -> {
-          config.addTrainingListeners(DataParallel.with(sync));
-          try (Model model = Model.newInstance("two", Device.cpu())) {
-            model.setBlock(Training.block(0));
-            IllegalStateException e =
-                assertThrows(IllegalStateException.class, () -> new RankTrainer(model, config));
-            assertEquals(
-                "a rank trains on one device: devices=[cpu(), gpu(0)], rank=0; add optDevices(new"
-                    + " Device[] {DataParallel.device(sync)}) to the training's configuration",
-                e.getMessage());
-          }
-        });
+    assertEquals(
+        "a rank trains on one device: devices=[cpu(), gpu(0)], rank=0; add optDevices(new Device[]"
+            + " {DataParallel.device(sync)}) to the training's configuration",
+        refusal(Device.cpu(), Device.gpu(0)));
+  }
+
+  @Test
+  void aModelOnAnotherDeviceIsRefused() {
+    assertEquals(
+        "the model is on another device than the training: model=cpu(), training=gpu(0), rank=0;"
+            + " create the model on DataParallel.device(sync)",
+        refusal(Device.gpu(0)));
+  }
+
+  /** For a model on the CPU. */
+  private static String refusal(Device... devices) {
+    return LocalRanks.call(
+            1,
+            sync -> {
+              DefaultTrainingConfig config =
+                  Training.config(Device.cpu(), DataParallel.with(sync)).optDevices(devices);
+              try (Model model = Model.newInstance("elsewhere", Device.cpu())) {
+                model.setBlock(Training.block(0));
+                return assertThrows(
+                        IllegalStateException.class, () -> new RankTrainer(model, config))
+                    .getMessage();
+              }
+            })
+        .get(0);
   }
 
   @Test

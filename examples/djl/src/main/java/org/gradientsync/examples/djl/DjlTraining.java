@@ -36,14 +36,23 @@ import picocli.CommandLine.Spec;
 /** A training with Deep Java Library. {@link DataParallel} makes it one of all ranks. */
 @Command(
     name = "djl-training",
-    mixinStandardHelpOptions = true,
+    sortOptions = false,
     description =
         "Trains a convolutional network on images of digits with Deep Java Library. A rank is a"
             + " process.")
 public final class DjlTraining implements Callable<Integer> {
   private static final double ENOUGH = 0.9;
 
-  @Option(names = "--epochs", defaultValue = "3", description = "Default: ${DEFAULT-VALUE}.")
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Show this and exit.")
+  private boolean help;
+
+  @Option(
+      names = "--epochs",
+      defaultValue = "3",
+      description = "How often it sees all images (default: ${DEFAULT-VALUE}).")
   private int epochs;
 
   @Option(
@@ -57,9 +66,6 @@ public final class DjlTraining implements Callable<Integer> {
       defaultValue = "30",
       description = "Images of a batch of all ranks (default: ${DEFAULT-VALUE}).")
   private int batch;
-
-  @Option(names = "--seed", defaultValue = "1", description = "Default: ${DEFAULT-VALUE}.")
-  private int seed;
 
   @Option(names = "--save", description = "A folder to save the model in.")
   private Path folder;
@@ -86,15 +92,15 @@ public final class DjlTraining implements Callable<Integer> {
       }
       Device device = DataParallel.device(sync);
       try (Model model = Model.newInstance("digits", device)) {
-        model.getNDManager().getEngine().setRandomSeed(seed + sync.rank()); // rank 0's weights win
+        model.getNDManager().getEngine().setRandomSeed(1 + sync.rank()); // rank 0's weights win
         model.setBlock(network());
         try (Trainer trainer = model.newTrainer(config(sync, device))) {
           trainer.setMetrics(new Metrics());
           trainer.initialize(new Shape(1, 1, Digits.SIDE, Digits.SIDE));
           NDManager manager = trainer.getManager();
           int ownBatch = batch / sync.size();
-          RandomAccessDataset training = Digits.rows(manager, rows, ownBatch, seed);
-          RandomAccessDataset test = Digits.rows(manager, rows / 5, ownBatch, seed + 1L);
+          RandomAccessDataset training = Digits.rows(manager, rows, ownBatch, 1);
+          RandomAccessDataset test = Digits.rows(manager, rows / 5, ownBatch, 2);
           EasyTrain.fit(
               trainer, epochs, DataParallel.part(sync, training), DataParallel.part(sync, test));
           return sync.rank() > 0 || report(sync, trainer) ? 0 : 1;
