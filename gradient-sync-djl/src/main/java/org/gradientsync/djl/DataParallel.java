@@ -1,0 +1,270 @@
+package org.gradientsync.djl;
+
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.engine.StandardCapabilities;
+import ai.djl.ndarray.NDList;
+import ai.djl.training.Trainer;
+import ai.djl.training.dataset.RandomAccessDataset;
+import ai.djl.training.listener.TrainingListenerAdapter;
+import ai.djl.translate.TranslateException;
+import java.io.IOException;
+import java.nio.DoubleBuffer;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.LongStream;
+import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
+
+/**
+ * Makes a training with Deep Java Library data-parallel: each rank trains the same model on its own
+ * rows.
+ *
+ * <pre>{@code
+ * try (GradientSync sync = GradientSync.create();
+ *     Model model = Model.newInstance("mlp", DataParallel.device(sync))) {
+ *   model.setBlock(block);
+ *   DefaultTrainingConfig config = new DefaultTrainingConfig(loss)
+ *       .optDevices(new Device[] {DataParallel.device(sync)})
+ *       .addTrainingListeners(TrainingListener.Defaults.logging())
+ *       .addTrainingListeners(DataParallel.with(sync));
+ *   try (Trainer trainer = model.newTrainer(config)) {
+ *     trainer.initialize(shape);
+ *     EasyTrain.fit(trainer, epochs, DataParallel.part(sync, rows), null);
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>What it does, at any place among the listeners:
+ *
+ * <ul>
+ *   <li><b>Start.</b> All parameters become those of rank 0, when the trainer is created or, if
+ *       they are not initialized yet, when they are.
+ *   <li><b>Gradients.</b> Between the backward pass and {@code Trainer.step} each gradient becomes
+ *       the average over all rows of the step, of all ranks. So a step equals that of one rank with
+ *       all these rows, if the loss is a mean over rows. Frozen parameters are left out.
+ *   <li><b>Uneven batches.</b> The ranks may have different numbers of rows in a step. A rank with
+ *       fewer batches than others takes part in their steps with no rows, and makes the same
+ *       updates.
+ *   <li><b>Metrics.</b> At the end of each epoch DJL's metrics {@code train_epoch_*} and {@code
+ *       validate_epoch_*} and the trainer's {@code TrainingResult} have the means over all rows of
+ *       all ranks, each row counted once. Metrics of single batches remain those of this rank.
+ *   <li><b>Saving.</b> DJL's {@code SaveModelTrainingListener} saves on rank 0 only. For other
+ *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
+ * </ul>
+ *
+ * <p>A loop of your own calls {@code Trainer.step} once after each {@code EasyTrain.trainBatch},
+ * and notifies the listeners of the end of each epoch, as {@code EasyTrain.fit} does. The running
+ * means of a batch normalization are not averaged: the model that rank 0 saves has its own.
+ *
+ * <p>Gradients are averaged where they are. In host memory DJL's gradients move into this library's
+ * buckets until the trainer is closed. On a GPU the sync reads and writes DJL's memory, on the
+ * stream on which PyTorch computes. Where that is not possible, gradients are copied through host
+ * memory, and a warning says why.
+ *
+ * <p>Its methods are called by DJL, in the thread that trains, and are collective: all ranks train
+ * with the same model and listeners and the same number of epochs. They throw what the calls of
+ * {@link GradientSync} throw. One instance is for one trainer at a time. A rank is a process: DJL's
+ * PyTorch collects gradients for one thread at a time.
+ */
+public final class DataParallel extends TrainingListenerAdapter {
+  private final GradientSync sync;
+  private final double[] step = new double[2];
+  private final DoubleBuffer stepBuffer = DoubleBuffer.wrap(step);
+  private Replicas replicas;
+  private Metrics metrics;
+  private Saving saving;
+
+  /** Whether some rank may still have batches in this epoch. */
+  private boolean moreBatches;
+
+  /** Whether this rank has had a batch in this epoch. */
+  private boolean training;
+
+  private DataParallel(GradientSync sync) {
+    this.sync = Objects.requireNonNull(sync, "sync");
+  }
+
+  /**
+   * Creates the listener for this rank's trainer.
+   *
+   * @param sync stays open until the trainer is closed
+   * @return for {@code addTrainingListeners}
+   */
+  public static DataParallel with(GradientSync sync) {
+    return new DataParallel(sync);
+  }
+
+  /**
+   * Chooses this rank's part of the rows: those with the numbers rank, rank + size, rank + 2 size
+   * and so on. Batches of b rows, in order, are then together the batches that one rank with b *
+   * size rows would have. Not collective.
+   *
+   * @param sync has the rank
+   * @param rows all rows, the same on all ranks; prepared if it is not yet
+   * @return a view of them, with the dataset's sampling, transformations and limits
+   * @throws IOException if the dataset cannot be prepared
+   * @throws TranslateException likewise
+   */
+  public static RandomAccessDataset part(GradientSync sync, RandomAccessDataset rows)
+      throws IOException, TranslateException {
+    rows.prepare();
+    int size = sync.size();
+    List<Long> own =
+        LongStream.iterate(sync.rank(), row -> row < rows.size(), row -> row + size)
+            .boxed()
+            .toList();
+    return own.isEmpty() ? rows.subDataset(0, 0) : rows.subDataset(own);
+  }
+
+  /**
+   * The device to train on: the sync's GPU if it has one and DJL's engine works there, otherwise
+   * the CPU. Needed only on machines with GPUs, where DJL's default is to train on all of them.
+   *
+   * @param sync has the device
+   * @return a device for {@code Model.newInstance} and {@code optDevices}
+   */
+  public static Device device(GradientSync sync) {
+    if (!Replicas.onCuda(sync) || !Engine.getInstance().hasCapability(StandardCapabilities.CUDA)) {
+      return Device.cpu();
+    }
+    return GpuArrays.deviceOf(sync);
+  }
+
+  /**
+   * Broadcasts the parameters that are initialized, and prepares the others for it.
+   *
+   * @param trainer the new trainer
+   * @throws IllegalStateException if the trainer has several devices, or another one than the model
+   */
+  @Override
+  public void onTrainingBegin(Trainer trainer) {
+    Device[] devices = trainer.getDevices();
+    if (devices.length != 1) {
+      throw new IllegalStateException(
+          "a rank trains on one device: devices="
+              + Arrays.toString(devices)
+              + ", rank="
+              + sync.rank()
+              + "; add optDevices(new Device[] {DataParallel.device(sync)}) to the training's"
+              + " configuration");
+    }
+    Device model = trainer.getModel().getNDManager().getDevice();
+    if (!model.equals(devices[0])) { // DJL would train a copy of the parameters
+      throw new IllegalStateException(
+          "the model is on another device than the training: model="
+              + model
+              + ", training="
+              + devices[0]
+              + ", rank="
+              + sync.rank()
+              + "; create the model on DataParallel.device(sync)");
+    }
+    moreBatches = true;
+    training = false;
+    replicas = new Replicas(sync, trainer);
+    metrics = new Metrics(sync, trainer, this);
+    saving = new Saving(sync, trainer, this);
+    replicas.broadcast();
+  }
+
+  /**
+   * Averages the gradients of a batch.
+   *
+   * @param trainer the trainer
+   * @param data the batch
+   */
+  @Override
+  public void onTrainingBatch(Trainer trainer, BatchData data) {
+    training = true;
+    saving.onBatch();
+    replicas.average(meet(data.getBatch().getSize(), true));
+  }
+
+  /**
+   * Takes part in the steps of ranks that have more batches, before this rank validates.
+   *
+   * @param trainer the trainer
+   * @param data the batch
+   */
+  @Override
+  public void onValidationBatch(Trainer trainer, BatchData data) {
+    if (training && takePart(trainer)) {
+      // These predictions are of older weights than the other ranks'.
+      NDList rows = data.getBatch().getData();
+      for (Map.Entry<Device, NDList> prediction : data.getPredictions().entrySet()) {
+        prediction.setValue(trainer.evaluate(rows.toDevice(prediction.getKey(), false)));
+        metrics.correct(data.getLabels().get(prediction.getKey()), prediction.getValue());
+      }
+    }
+  }
+
+  /**
+   * Averages the metrics of the epoch.
+   *
+   * @param trainer the trainer
+   */
+  @Override
+  public void onEpoch(Trainer trainer) {
+    if (!metrics.areReadBefore()) {
+      endEpoch(trainer);
+    }
+    saving.onEpoch();
+  }
+
+  /**
+   * Gives DJL's gradients memory of their own again, and frees the buckets. Where gradients are
+   * averaged in a GPU's memory, it waits for all ranks.
+   *
+   * @param trainer the trainer that is being closed
+   */
+  @Override
+  public void onTrainingEnd(Trainer trainer) {
+    if (replicas != null) {
+      saving.onEnd();
+      replicas.close();
+      replicas = null;
+    }
+  }
+
+  /** Once in an epoch, before the metrics are read. */
+  void endEpoch(Trainer trainer) {
+    takePart(trainer);
+    moreBatches = true;
+    training = false;
+    metrics.average();
+  }
+
+  /**
+   * Exchanges what the ranks have for the next step.
+   *
+   * @return the factor for this rank's gradients before their average; NaN if no rank has rows
+   */
+  private double meet(int rows, boolean mayHaveMore) {
+    step[0] = rows;
+    step[1] = mayHaveMore ? 1 : 0;
+    sync.communicator().allReduce(stepBuffer, ReduceOp.SUM);
+    moreBatches = step[1] > 0;
+    return rows * sync.size() / step[0];
+  }
+
+  /**
+   * After this rank's last batch of an epoch: makes the other ranks' steps with them, without rows.
+   *
+   * @return whether there was such a step
+   */
+  private boolean takePart(Trainer trainer) {
+    boolean took = false;
+    while (moreBatches) {
+      double factor = meet(0, false);
+      if (!Double.isNaN(factor)) {
+        replicas.average(factor);
+        trainer.step();
+        took = true;
+      }
+    }
+    return took;
+  }
+}

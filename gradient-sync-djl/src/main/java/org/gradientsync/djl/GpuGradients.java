@@ -1,0 +1,41 @@
+package org.gradientsync.djl;
+
+import ai.djl.ndarray.NDArray;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.spi.Resources;
+
+/**
+ * Averages the gradients where they are on the GPU, without a copy. They cannot be moved into
+ * buckets: for an array on a GPU, {@code NDArray.set} copies.
+ */
+final class GpuGradients extends Gradients {
+  private final List<DeviceBuffer> buffers = new ArrayList<>();
+
+  /**
+   * For arrays that stay where they are.
+   *
+   * @param wrap gives an array's own memory as a buffer
+   */
+  GpuGradients(
+      GradientSync sync, List<NDArray> arrays, Function<NDArray, ? extends DeviceBuffer> wrap) {
+    super(sync, arrays);
+    for (NDArray array : arrays) {
+      buffers.add(wrap.apply(array));
+    }
+  }
+
+  @Override
+  void average() {
+    sync.grouped(() -> buffers.forEach(sync::average)); // small ones in one call
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(buffers);
+    sync.barrier(); // now no rank works in another's gradients any more
+  }
+}
