@@ -1,6 +1,8 @@
 package org.gradientsync.internal.diagnosis;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
@@ -9,6 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.Calls;
@@ -97,6 +100,40 @@ class DeadlockDetectorTest {
           }
         });
     assertTrue(probes.get() - before.get() <= 1, () -> before + " and then " + probes);
+  }
+
+  /** Ranks before the circle wait for it, and ask first who is in it. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 10})
+  void aLongCircleIsFound(int before) {
+    int circle = 20; // more ranks than a probe has room for
+    LocalRanks.run(
+        before + circle,
+        own -> {
+          try (ProcessGroup world = ProcessGroup.world(new ManyNodes());
+              GradientSync sync = new SyncBuilder().ranks(world).create()) {
+            int next = sync.rank() + 1 == sync.size() ? before : sync.rank() + 1;
+            String text =
+                assertThrows(
+                        MismatchedCallException.class,
+                        () -> sync.communicator().receive(IntBuffer.allocate(1), next, 3))
+                    .getMessage();
+            assertTrue(text.startsWith("the ranks wait for each other, rank=" + own.rank()), text);
+            assertTrue(text.endsWith("\n  and 4 more ranks of this circle"), text);
+            assertEquals(1 + 16 + 1, text.lines().count(), text);
+            for (int rank = 0; rank < before; rank++) {
+              assertFalse(text.contains("\n  rank " + rank + ":"), text);
+            }
+          }
+        });
+  }
+
+  /** A transport whose ranks are on nodes of their own, so that they soon wait for long. */
+  private static final class ManyNodes extends OtherWorld {
+    @Override
+    public int nodeOf(int rank) {
+      return rank;
+    }
   }
 
   /** A transport that delays calls, but not probes. */
