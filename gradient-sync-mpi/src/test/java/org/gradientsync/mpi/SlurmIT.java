@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -67,6 +68,44 @@ class SlurmIT {
     Mpirun.Result job = srun("--mpi=pmix", NONE, "local");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("local 0 of 2").expect("local 1 of 2");
+  }
+
+  /** Debian's Slurm speaks PMI-1, too, which Debian's MPICH was built for. */
+  @Test
+  @Tag("mpich")
+  void tasksThatHavePmi2AreOneJobOfMpich() throws Exception {
+    Path library = Path.of(System.getProperty("mpich", "/usr/lib/x86_64-linux-gnu/libmpich.so.12"));
+    Assumptions.assumeTrue(Files.exists(library), () -> "SKIPPED: there is no " + library);
+    List<String> options = new ArrayList<>(Mpirun.withoutMpiJar());
+    options.add("-Dgradientsync.mpi.binding=" + library);
+    options.add("-Dgradientsync.reducer=mpi");
+    options.add("-Dgradientsync.dev.rendezvous=messages");
+    Mpirun.Result job = srun("--mpi=pmi2", options, "average");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 of 2: mpi, average 0.5").expect("rank 1 of 2: mpi, average 0.5");
+  }
+
+  @Test
+  void theBatchScriptOfTheExamplesTrains() throws Exception {
+    Mpirun.require();
+    String output = folder.resolve("train-output").toString();
+    Path script = Path.of("..", "examples", "slurm", "train.sbatch").toRealPath();
+    String wait = "sbatch --wait \"$@\"; code=$?; cat " + output + "; exit $code";
+    List<String> command = command("sh", "-c", wait, "sh", "--nodes=1", "--ntasks=2");
+    command.addAll(List.of("--overcommit", "--output=" + output, script.toString(), "average"));
+    Map<String, String> environment =
+        Map.of(
+            "CLASSES", System.getProperty("java.class.path"),
+            "MAIN", Programs.class.getName(),
+            "JAVA", Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "JAVA_OPTIONS",
+                "-XX:TieredStopAtLevel=1 -Dgradientsync.reports=off -Djava.library.path="
+                    + System.getProperty("java.library.path"));
+    Mpirun.Result job = Mpirun.execute(command, environment, Mpirun.SECONDS);
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect(": 2 ranks on 1 nodes: node1")
+        .expect("rank 0 of 2: shared, average 0.5")
+        .expect("rank 1 of 2: shared, average 0.5");
   }
 
   @Test
