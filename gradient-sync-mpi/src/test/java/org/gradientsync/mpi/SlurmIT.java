@@ -23,6 +23,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 class SlurmIT {
   private static final List<String> NONE = List.of();
 
+  /** Waits as {@code sbatch --wait}, which looks too rarely. Its name is the file of the output. */
+  private static final String WAIT =
+      "id=$(sbatch --parsable \"$@\") || exit;"
+          + " while squeue --noheader --jobs=$id | grep -q .; do sleep 0.1; done;"
+          + " cat \"$0\"; scontrol show job $id | grep -q ExitCode=0:0";
+
   @TempDir Path folder;
   private Path slurm;
 
@@ -90,8 +96,7 @@ class SlurmIT {
     Mpirun.require();
     String output = folder.resolve("train-output").toString();
     Path script = Path.of("..", "examples", "slurm", "train.sbatch").toRealPath();
-    String wait = "sbatch --wait \"$@\"; code=$?; cat " + output + "; exit $code";
-    List<String> command = command("sh", "-c", wait, "sh", "--nodes=1", "--ntasks=2");
+    List<String> command = command("sh", "-c", WAIT, output, "--nodes=1", "--ntasks=2");
     command.addAll(List.of("--overcommit", "--output=" + output, script.toString(), "average"));
     Map<String, String> environment =
         Map.of(
@@ -147,9 +152,8 @@ class SlurmIT {
     Path script = folder.resolve("script");
     Files.writeString(script, "#!/bin/sh\nenv | grep SLURM_NTASKS\n" + lines + "\n");
     String output = folder.resolve("output").toString();
-    String wait = "sbatch --wait \"$@\"; code=$?; cat " + output + "; exit $code";
-    List<String> command = command("sh", "-c", wait);
-    command.addAll(List.of("sh", "-n", "2", "-o", output, script.toString()));
+    List<String> command = command("sh", "-c", WAIT, output);
+    command.addAll(List.of("-n", "2", "-o", output, script.toString()));
     return Mpirun.below(command, NONE, Programs.class, "local");
   }
 
