@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -21,6 +22,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("slurm")
 class SlurmIT {
   private static final List<String> NONE = List.of();
+
+  /** Waits as {@code sbatch --wait}, which looks too rarely. Its name is the file of the output. */
+  private static final String WAIT =
+      "id=$(sbatch --parsable \"$@\") || exit;"
+          + " while squeue --noheader --jobs=$id | grep -q .; do sleep 0.1; done;"
+          + " cat \"$0\"; scontrol show job $id | grep -q ExitCode=0:0";
 
   @TempDir Path folder;
   private Path slurm;
@@ -69,6 +76,43 @@ class SlurmIT {
     job.expect("local 0 of 2").expect("local 1 of 2");
   }
 
+  /** Debian's Slurm speaks PMI-1, too, which Debian's MPICH was built for. */
+  @Test
+  @Tag("mpich")
+  void tasksThatHavePmi2AreOneJobOfMpich() throws Exception {
+    Path library = Path.of(System.getProperty("mpich", "/usr/lib/x86_64-linux-gnu/libmpich.so.12"));
+    Assumptions.assumeTrue(Files.exists(library), () -> "SKIPPED: there is no " + library);
+    List<String> options = new ArrayList<>(Mpirun.withoutMpiJar());
+    options.add("-Dgradientsync.mpi.binding=" + library);
+    options.add("-Dgradientsync.reducer=mpi");
+    options.add("-Dgradientsync.dev.rendezvous=messages");
+    Mpirun.Result job = srun("--mpi=pmi2", options, "average");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 of 2: mpi, average 0.5").expect("rank 1 of 2: mpi, average 0.5");
+  }
+
+  @Test
+  void theBatchScriptOfTheExamplesTrains() throws Exception {
+    Mpirun.require();
+    String output = folder.resolve("train-output").toString();
+    Path script = Path.of("..", "examples", "slurm", "train.sbatch").toRealPath();
+    List<String> command = command("sh", "-c", WAIT, output, "--nodes=1", "--ntasks=2");
+    command.addAll(List.of("--overcommit", "--output=" + output, script.toString(), "average"));
+    Map<String, String> environment =
+        Map.of(
+            "CLASSES", System.getProperty("java.class.path"),
+            "MAIN", Programs.class.getName(),
+            "JAVA", Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "JAVA_OPTIONS",
+                "-XX:TieredStopAtLevel=1 -Dgradientsync.reports=off -Djava.library.path="
+                    + System.getProperty("java.library.path"));
+    Mpirun.Result job = Mpirun.execute(command, environment, Mpirun.SECONDS);
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect(": 2 ranks on 1 nodes: node1")
+        .expect("rank 0 of 2: shared, average 0.5")
+        .expect("rank 1 of 2: shared, average 0.5");
+  }
+
   @Test
   void theProcessOfABatchScriptIsAlone() throws Exception {
     Mpirun.Result job = batch("\"$@\"");
@@ -108,9 +152,8 @@ class SlurmIT {
     Path script = folder.resolve("script");
     Files.writeString(script, "#!/bin/sh\nenv | grep SLURM_NTASKS\n" + lines + "\n");
     String output = folder.resolve("output").toString();
-    String wait = "sbatch --wait \"$@\"; code=$?; cat " + output + "; exit $code";
-    List<String> command = command("sh", "-c", wait);
-    command.addAll(List.of("sh", "-n", "2", "-o", output, script.toString()));
+    List<String> command = command("sh", "-c", WAIT, output);
+    command.addAll(List.of("-n", "2", "-o", output, script.toString()));
     return Mpirun.below(command, NONE, Programs.class, "local");
   }
 

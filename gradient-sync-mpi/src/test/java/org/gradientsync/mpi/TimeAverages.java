@@ -11,8 +11,8 @@ import org.gradientsync.GradientSync;
  * is not a test, because times depend on the machine. Run it with {@code script/compare-bindings}.
  */
 final class TimeAverages {
-  private static final int WARM_UPS = 60_000;
-  private static final int ROUNDS = 60_000;
+  private static final int WARM_UPS = 30_000;
+  private static final int ROUNDS = 20_000;
 
   private TimeAverages() {}
 

@@ -26,6 +26,11 @@ import org.slf4j.LoggerFactory;
  * M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer
  * Systems 1(2), 1983; with one rank waited for at a time.)
  *
+ * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
+ * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. A probe
+ * that cannot be sent yet is kept. Of several, the one that has come farthest is; so one comes
+ * around, however many ranks ask at the same time.
+ *
  * <p>This holds within one communicator, whose lock the waiting thread holds. If the waits are in
  * several communicators, another thread may be about to make the missing call. Such waits count
  * only on ranks where a single thread has made all calls, and the same cycle must persist for the
@@ -45,6 +50,7 @@ public final class DeadlockDetector implements AutoCloseable {
   private final int ranks;
   private final Set<PendingWait> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
+  private Probe kept; // to be forwarded when the rank that is waited for has read the last, or null
   private final Map<GroupKey, Probe> found = new HashMap<>();
   private final BitSet unread = new BitSet();
   private long lastId;
@@ -95,16 +101,20 @@ public final class DeadlockDetector implements AutoCloseable {
     }
     waits.add(pending);
     probes.read(receiver);
-    long now = pending.clock.waited();
-    if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
-      pending.probedAt = now;
-      ask(Probe.of(Probe.Kind.ASK), pending);
+    if (kept != null) {
+      asked.add(kept);
+      kept = null;
     }
     for (Probe probe : List.copyOf(asked)) {
       if (!isForAnother(probe, pending)) {
         asked.remove(probe);
         forward(probe, pending);
       }
+    }
+    long now = pending.clock.waited();
+    if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
+      pending.probedAt = now;
+      ask(Probe.of(Probe.Kind.ASK), pending);
     }
     return found.remove(pending.group.key());
   }
@@ -152,8 +162,12 @@ public final class DeadlockDetector implements AutoCloseable {
     int own = probe.indexOf(rank);
     if (own >= 0 && probe.id(own) == pending.id) {
       closeCycle(probe.from(own), pending);
-    } else if (own < 0 && !probe.isFull() && mayAsk(pending)) {
-      ask(probe, pending);
+    } else if (own < 0 && probe.passed() < 2L * ranks) {
+      if (mayAsk(pending)) {
+        ask(probe, pending);
+      } else if (kept == null || kept.passed() < probe.passed()) {
+        kept = probe;
+      }
     }
   }
 
@@ -163,6 +177,9 @@ public final class DeadlockDetector implements AutoCloseable {
 
   /** Adds a wait to a chain, and sends it to the rank that is waited for. */
   private void ask(Probe probe, PendingWait pending) {
+    if (probe.passed() == ranks) {
+      probe.restart();
+    }
     probe.add(rank, pending);
     unread.set(pending.awaited(), send(probe, pending.awaited()));
   }

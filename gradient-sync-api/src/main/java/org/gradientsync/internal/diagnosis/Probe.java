@@ -12,7 +12,8 @@ import org.gradientsync.internal.ranks.GroupKey;
 
 /**
  * A message that travels from a waiting rank to the rank that it waits for, and on from there. It
- * holds the chain of waits. See {@link DeadlockDetector}.
+ * holds the chain of waits; of a long one the first and the last waits, and how many are between
+ * them. See {@link DeadlockDetector}.
  */
 public final class Probe {
   enum Kind {
@@ -24,14 +25,18 @@ public final class Probe {
     FOUND
   }
 
-  /** The maximum number of waits in a chain. */
+  /** The maximum number of waits that a probe holds. */
   static final int MAX = 16;
 
   private static final int KIND = 0;
   private static final int LENGTH = 8;
   private static final int CONTEXT = 16;
   private static final int GROUP = 24;
-  private static final int WAITS = 32;
+  private static final int SKIPPED = 32; // waits that are left out
+  private static final int GAP = 40; // the index of the first wait after them
+  private static final int MIXED = 48; // 1 if one of them is in another group than the first wait
+  private static final int PASSED = 56; // how often a wait was added
+  private static final int WAITS = 64;
 
   // of each wait
   private static final int WAITING = 0;
@@ -88,6 +93,7 @@ public final class Probe {
     long length = memory.getLong(LENGTH);
     boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MAX + 1);
     valid &= length > 0 || kind == Kind.READ.ordinal();
+    valid &= isBelow(memory.getLong(SKIPPED), 2L * ranks) && isBelow(memory.getLong(GAP), MAX);
     for (int i = 0; valid && i < length; i++) {
       valid =
           isBelow(memory.getLong(at(i) + PHASE), PHASES.length)
@@ -97,7 +103,7 @@ public final class Probe {
     return valid ? KINDS[(int) kind] : null;
   }
 
-  private static boolean isBelow(long number, int end) {
+  private static boolean isBelow(long number, long end) {
     return number >= 0 && number < end;
   }
 
@@ -105,11 +111,42 @@ public final class Probe {
     return (int) memory.getLong(LENGTH);
   }
 
-  boolean isFull() {
-    return length() == MAX;
+  /** The number of waits that are left out. */
+  int skipped() {
+    return (int) memory.getLong(SKIPPED);
+  }
+
+  /** How often a wait was added, also before the last {@link #restart}. */
+  long passed() {
+    return memory.getLong(PASSED);
+  }
+
+  /** Forgets all waits. */
+  void restart() {
+    memory.putLong(LENGTH, 0);
+    memory.putLong(SKIPPED, 0);
+    memory.putLong(GAP, 0);
+    memory.putLong(MIXED, 0);
+  }
+
+  private void skip() {
+    int gap = MAX / 2;
+    memory.putLong(GAP, gap);
+    memory.putLong(SKIPPED, skipped() + 1L);
+    memory.putLong(MIXED, isMixed() || !group(gap).equals(group(0)) ? 1 : 0);
+    memory.put(at(gap), memory, at(gap + 1), (MAX - gap - 1) * WAIT);
+    memory.putLong(LENGTH, MAX - 1);
+  }
+
+  private boolean isMixed() {
+    return memory.getLong(MIXED) != 0;
   }
 
   void add(int waiting, PendingWait pending) {
+    if (length() == MAX) {
+      skip();
+    }
+    memory.putLong(PASSED, passed() + 1);
     int at = at(length());
     memory.putLong(at + WAITING, waiting);
     memory.putLong(at + AWAITED, pending.awaited());
@@ -129,12 +166,18 @@ public final class Probe {
     int length = length() - first;
     part.memory.put(WAITS, memory, at(first), length * WAIT);
     part.memory.putLong(LENGTH, length);
+    int gap = (int) memory.getLong(GAP);
+    if (first < gap) {
+      part.memory.putLong(SKIPPED, skipped());
+      part.memory.putLong(GAP, gap - first);
+      part.memory.putLong(MIXED, memory.getLong(MIXED));
+    }
     return part;
   }
 
   /** Whether the same ranks are in the same waits. */
   boolean isSameCycle(Probe other) {
-    boolean same = other.length() == length();
+    boolean same = other.length() == length() && other.skipped() == skipped();
     for (int i = 0; same && i < length(); i++) {
       same = waiting(i) == other.waiting(i) && id(i) == other.id(i);
     }
@@ -200,11 +243,11 @@ public final class Probe {
         return false;
       }
     }
-    return true;
+    return !isMixed();
   }
 
   /**
-   * Who waits for whom: a line for each rank, in rank order.
+   * Who waits for whom: a line for each rank of which the probe holds the wait, in rank order.
    *
    * @param name the name of a world rank
    */
@@ -224,6 +267,9 @@ public final class Probe {
         text.append(" of communicator ").append(group(i).context());
       }
       text.append(", waits for ").append(name.apply(awaited(i)));
+    }
+    if (skipped() > 0) {
+      text.append("\n  and ").append(skipped()).append(" more ranks of this circle");
     }
     return text.toString();
   }

@@ -1,6 +1,11 @@
 package org.gradientsync.internal.matching;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.internal.ranks.RankRanges;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** Tables of what each rank asked for, for error messages after a rendezvous. */
@@ -9,6 +14,9 @@ public final class CallTable {
   public static final String UNEVEN_STEPS =
       "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
           + " unevenSteps()";
+
+  /** The number of ranks up to which each has a line, and the maximum number of lines above. */
+  private static final int LINES = 16;
 
   private CallTable() {}
 
@@ -21,15 +29,38 @@ public final class CallTable {
       counted &= Call.sameEnqueued(known, rendezvous.call(peer));
       known = Call.enqueued(known) >= 0 ? known : rendezvous.call(peer);
     }
+    List<String> calls = new ArrayList<>();
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
-      text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
-      if (!counted) {
-        text.append(", after ").append(Call.enqueued(call)).append(" calls on its device");
-      }
+      String after = ", after " + Call.enqueued(call) + " calls on its device";
+      calls.add(Call.describe(call) + (counted ? "" : after));
     }
+    appendLines(text, calls);
     return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
         .toString();
+  }
+
+  /** A line for each rank, or for each group of ranks with the same call if there are many. */
+  private static void appendLines(StringBuilder text, List<String> calls) {
+    if (calls.size() <= LINES) {
+      for (int peer = 0; peer < calls.size(); peer++) {
+        text.append("\n  rank ").append(peer).append(": ").append(calls.get(peer));
+      }
+      return;
+    }
+    Map<String, List<Integer>> groups = new LinkedHashMap<>();
+    for (int peer = 0; peer < calls.size(); peer++) {
+      groups.computeIfAbsent(calls.get(peer), call -> new ArrayList<>()).add(peer);
+    }
+    int shown = 0;
+    for (Map.Entry<String, List<Integer>> group : groups.entrySet()) {
+      if (shown++ == LINES) {
+        text.append("\n  and ").append(groups.size() - LINES).append(" other calls");
+        return;
+      }
+      text.append("\n  ").append(RankRanges.of(group.getValue())).append(": ");
+      text.append(group.getKey());
+    }
   }
 
   /** Whether some ranks average a bucket while others make a call of another kind. */
@@ -52,14 +83,18 @@ public final class CallTable {
   public static String ofNotFinite(
       Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
+    int found = 0;
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
-      if (Call.notFinite(call) >= 0) {
+      if (Call.notFinite(call) >= 0 && ++found <= LINES) {
         text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
         long index = Call.notFinite(call);
         text.append(", first at ");
         text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
       }
+    }
+    if (found > LINES) {
+      text.append("\n  and ").append(found - LINES).append(" more ranks");
     }
     return text.append("\n  no buffer was changed").toString();
   }

@@ -11,6 +11,7 @@ public final class RankMap {
   public static final int NO_RANK = -1;
 
   private static final int MAX_NAMED = 4;
+  private static final int MAX_LISTED = 16;
 
   private final Transport transport;
   private final int[] worldRanks;
@@ -81,6 +82,9 @@ public final class RankMap {
 
   /** See {@link org.gradientsync.spi.RankGroup#names}. */
   public String names(List<Integer> peers) {
+    if (peers.size() > MAX_LISTED) {
+      return RankRanges.of(peers);
+    }
     return peers.size() > MAX_NAMED
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));

@@ -1,14 +1,19 @@
 package org.gradientsync.internal.diagnosis;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.matching.Calls;
@@ -97,6 +102,43 @@ class DeadlockDetectorTest {
           }
         });
     assertTrue(probes.get() - before.get() <= 1, () -> before + " and then " + probes);
+  }
+
+  /** Ranks before the circle wait for it, and ask first who is in it. */
+  @Test
+  void aLongCircleIsFound() {
+    int before = 10;
+    int circle = 20; // more ranks than a probe has room for
+    LocalRanks.run(
+        before + circle,
+        own -> {
+          try (ProcessGroup world = ProcessGroup.world(new ManyNodes());
+              GradientSync sync = new SyncBuilder().ranks(world).create()) {
+            int next = sync.rank() + 1 == sync.size() ? before : sync.rank() + 1;
+            String text =
+                assertThrows(
+                        MismatchedCallException.class,
+                        () -> sync.communicator().receive(IntBuffer.allocate(1), next, 3))
+                    .getMessage();
+            assertTrue(text.startsWith("the ranks wait for each other, rank=" + own.rank()), text);
+            Matcher more =
+                Pattern.compile("\n  and (\\d+) more ranks of this circle$").matcher(text);
+            assertTrue(more.find(), text);
+            long shown = text.lines().count() - 2; // without the first and the last line
+            assertEquals(circle, shown + Integer.parseInt(more.group(1)), text);
+            for (int rank = 0; rank < before; rank++) {
+              assertFalse(text.contains("\n  rank " + rank + ":"), text);
+            }
+          }
+        });
+  }
+
+  /** A transport whose ranks are on nodes of their own, so that they soon wait for long. */
+  private static final class ManyNodes extends OtherWorld {
+    @Override
+    public int nodeOf(int rank) {
+      return rank;
+    }
   }
 
   /** A transport that delays calls, but not probes. */

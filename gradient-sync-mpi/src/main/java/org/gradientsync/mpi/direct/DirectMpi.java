@@ -35,6 +35,7 @@ public final class DirectMpi implements MpiCalls {
   static DirectMpi load(String library) {
     NativeLibrary loaded = NativeLibrary.getInstance(library);
     Native.register(Functions.class, loaded);
+    RequestCalls.use(loaded);
     NativeBlock text = NativeBlock.of(TEXT_BYTES);
     NativeBlock length = NativeBlock.of(Integer.BYTES);
     Functions.MPI_Get_library_version(text.address(), length.address());

@@ -21,12 +21,12 @@ final class DirectRequest implements MpiRequest {
 
   @Override
   public void start() throws MpiFailure {
-    Codes.check(Functions.MPI_Start(handle));
+    Codes.check(RequestCalls.start(handle));
   }
 
   @Override
   public boolean test() throws MpiFailure {
-    Codes.check(Functions.MPI_Test(handle, flag, status));
+    Codes.check(RequestCalls.test(handle, flag, status));
     return block.bytes().getInt(FLAG) != 0;
   }
 

@@ -1,0 +1,188 @@
+package org.gradientsync.internal.collectives;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.group.OtherWorld;
+import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.internal.local.LocalGroup;
+import org.gradientsync.internal.local.LocalTransport;
+import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * 256 threads that take each other for ranks of 32 nodes: errors name the rank that causes them, in
+ * texts that can be read.
+ */
+@Timeout(120)
+class ManyRanksTest {
+  private static final Settings NONE = new Settings(Map.of());
+  private static final int RANKS = 256;
+  private static final int RANKS_OF_NODE = 8;
+  private static final int ODD = 77;
+  private static final int MOST_TEXT = 1500;
+
+  private final LocalGroup threads = new LocalGroup(RANKS);
+
+  private static void requireShort(String text) {
+    assertTrue(text.length() < MOST_TEXT, text);
+  }
+
+  /** In one test, because 256 ranks take seconds to start. */
+  @Test
+  void theRankThatCausesAnErrorIsNamed() throws Exception {
+    ExecutorService ranks = Executors.newCachedThreadPool();
+    List<Future<?>> results = new ArrayList<>();
+    for (int rank = 0; rank < RANKS; rank++) {
+      Nodes nodes = new Nodes(new LocalTransport(threads, rank), new AtomicInteger());
+      results.add(ranks.submit(() -> run(nodes)));
+    }
+    for (Future<?> result : results) {
+      result.get();
+    }
+    ranks.shutdown();
+  }
+
+  private void run(Nodes nodes) {
+    try (ProcessGroup world = ProcessGroup.world(nodes)) {
+      try (ProcessGroup group = world.split(0, world.rank(), NONE.timeouts());
+          HostDevice device = new HostDevice()) {
+        RendezvousChoice.choose(group, NONE, true);
+        requireMismatch(group, device);
+        requireFewMessages(group, nodes);
+        requireRing(group);
+        if (group.rank() != ODD) {
+          requireLost(group);
+        } // it leaves the group, while the others need it
+      }
+    }
+  }
+
+  private static void requireMismatch(ProcessGroup group, HostDevice device) {
+    try (MessageReducer reducer = new MessageReducer("mpi", group, device);
+        DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 50).named("w")) {
+      float[] before = new float[50];
+      Arrays.fill(before, group.rank());
+      buffer.copyFrom(before);
+      DeviceBuffer part = buffer.slice(0, group.rank() == ODD ? 3 : 40);
+      String text =
+          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM))
+              .getMessage();
+      requireShort(text);
+      assertTrue(text.contains("\n  rank " + ODD + ": allReduce(FLOAT32[3] \"w\", SUM)"), text);
+      assertTrue(text.contains("\n  ranks 0-76, 78-255: allReduce(FLOAT32[40] \"w\", SUM)"), text);
+      float[] after = new float[50];
+      buffer.copyTo(after);
+      assertArrayEquals(before, after);
+      reducer.allReduce(buffer.slice(0, 40), ReduceOp.MAX);
+      buffer.copyTo(after);
+      assertEquals(RANKS - 1, after[0]);
+    }
+  }
+
+  private static void requireFewMessages(ProcessGroup group, Nodes nodes) {
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    communicator.barrier();
+    int before = nodes.sent().get();
+    int calls = 3;
+    for (int call = 0; call < calls; call++) {
+      communicator.barrier();
+    }
+    int expected = group.rank() % RANKS_OF_NODE == 0 ? calls * 5 : 0; // log2 of the nodes
+    assertEquals(expected, nodes.sent().get() - before);
+  }
+
+  /** Each rank sends to the next one, which sends, too. */
+  private static void requireRing(ProcessGroup group) {
+    try (Communicator ring = new GroupCommunicator(group.split(0, group.rank(), NONE.timeouts()))) {
+      int next = (group.rank() + 1) % RANKS;
+      String text =
+          assertThrows(
+                  MismatchedCallException.class, () -> ring.send(IntBuffer.allocate(1), next, 5))
+              .getMessage();
+      assertTrue(text.startsWith("the ranks wait for each other, rank=" + group.rank()), text);
+      assertTrue(text.contains(": communicator.send(int[1], tag=5), waits for rank "), text);
+      assertTrue(text.endsWith("\n  and " + (RANKS - 16) + " more ranks of this circle"), text);
+      requireShort(text);
+    }
+  }
+
+  private static void requireLost(ProcessGroup group) {
+    String text =
+        assertThrows(RankLostException.class, () -> new GroupCommunicator(group).barrier())
+            .getMessage();
+    assertTrue(text.contains("rank " + ODD + " has left: "), text);
+    requireShort(text);
+  }
+
+  /** Counts the messages with calls. */
+  private record Nodes(Transport inner, AtomicInteger sent) implements Transport {
+    @Override
+    public String name() {
+      return inner.name();
+    }
+
+    @Override
+    public int rank() {
+      return inner.rank();
+    }
+
+    @Override
+    public int size() {
+      return inner.size();
+    }
+
+    @Override
+    public int nodeOf(int rank) {
+      return rank / RANKS_OF_NODE;
+    }
+
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      Message message = inner.sender(memory, peer, tag);
+      int channel = tag % (1 << Channel.BITS);
+      return channel != Channel.CALLS && channel != Channel.GATHERED_CALLS
+          ? message
+          : new OtherWorld.OtherMessage(message) {
+            @Override
+            public void start() {
+              sent.incrementAndGet();
+              super.start();
+            }
+          };
+    }
+
+    @Override
+    public Message receiver(ByteBuffer memory, int peer, int tag) {
+      return inner.receiver(memory, peer, tag);
+    }
+
+    @Override
+    public void close() {
+      // nothing to close
+    }
+  }
+}
