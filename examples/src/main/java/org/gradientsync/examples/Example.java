@@ -27,7 +27,8 @@ import picocli.CommandLine.Option;
       Example.RIGHT + ":The result is right on every rank.",
       Example.WRONG + ":The result is wrong on at least one rank.",
       Example.BAD_USE + ":The command line asks for something that cannot be.",
-      Example.CANNOT_RUN + ":It could not run here, or a rank was lost."
+      Example.CANNOT_RUN + ":It could not run here.",
+      Example.RANK_LOST + ":A rank was lost: the same job may succeed when it is started again."
     })
 abstract class Example extends Program {
   /** The size of a line that a rank sends to rank 0. */

@@ -20,6 +20,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import picocli.CommandLine;
@@ -49,6 +50,9 @@ public abstract class Program implements Callable<Integer> {
 
   /** Exit code: the program could not run here. */
   public static final int CANNOT_RUN = 3;
+
+  /** Exit code: a rank was lost. */
+  public static final int RANK_LOST = RankLostException.EXIT_CODE;
 
   private static final Logger log = LoggerFactory.getLogger(Program.class);
 
@@ -82,7 +86,9 @@ public abstract class Program implements Callable<Integer> {
       // Users get the message; the stack trace is for debugging.
       log.debug("cannot run", e);
       printError("%s", e.getMessage());
-      return CANNOT_RUN;
+      boolean isLost =
+          e instanceof RankLostException lost && lost.exitCode() == RankLostException.EXIT_CODE;
+      return isLost ? RANK_LOST : CANNOT_RUN;
     }
   }
 
