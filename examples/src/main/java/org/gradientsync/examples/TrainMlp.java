@@ -260,6 +260,9 @@ public class TrainMlp extends Example {
     if (first < 0) {
       return CANNOT_RUN;
     }
+    if (first == steps && checkpoints.goesOn()) {
+      return finished(sync, engine, buckets);
+    }
     if (first >= steps) {
       complain(sync, "nothing is left to do: --steps " + steps + ", steps done=" + first);
       return BAD_USE;
@@ -312,6 +315,16 @@ public class TrainMlp extends Example {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, finite);
+  }
+
+  /** Prints the weights of a training that an earlier run has finished. Collective. */
+  private int finished(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
+    buckets.broadcast(engine.weights(), 0);
+    print(sync, "Nothing is left to do: steps done: %d", steps);
+    Map<String, Object> results = new LinkedHashMap<>();
+    boolean same = sameWeights(sync, engine.weights(), results);
+    printDigest(sync, results);
+    return printVerdict(sync, same, true); // no checkpoint is written of a training that diverged
   }
 
   /**
@@ -445,6 +458,10 @@ public class TrainMlp extends Example {
           Units.time((double) results.get("exposedMillisecondsPerStep")),
           100 * (double) results.get("exposedShare"));
     }
+    printDigest(sync, results);
+  }
+
+  private void printDigest(GradientSync sync, Map<String, Object> results) {
     print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));
   }
 
