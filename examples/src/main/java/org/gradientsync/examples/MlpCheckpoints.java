@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.tools.program.Program;
 import picocli.CommandLine.Option;
 
 /** The options of {@link TrainMlp} for checkpoints. Rank 0 writes and reads them. */

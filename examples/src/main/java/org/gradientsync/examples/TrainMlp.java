@@ -16,6 +16,8 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -32,7 +34,7 @@ import picocli.CommandLine.Option;
           + " rows each see the same rows as one rank with N * B rows.",
       ""
     })
-public class TrainMlp extends Example {
+public class TrainMlp extends RankedProgram {
   private static final int DEFAULT_WARM_UP = 5;
   private static final int MOST_ALONE = 100;
   private static final double MEBIBYTE = 1 << 20;
@@ -159,7 +161,7 @@ public class TrainMlp extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--rows", rows);
     model.check(this, rows);
     requireAtLeast(1, "--batches", batches);
@@ -195,19 +197,19 @@ public class TrainMlp extends Example {
   }
 
   @Override
-  Set<String> ownOptions() {
+  public Set<String> ownOptions() {
     return Set.of("--json", "--plot", "--resume"); // only rank 0 uses them
   }
 
   @Override
-  void configure(GradientSync.Builder builder) {
+  public void configure(GradientSync.Builder builder) {
     if (wire != null) {
       builder.set("wire", wire.toLowerCase(Locale.ROOT));
     }
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     boolean canWrite = sync.rank() != 0 || files.canWrite(this) && canReplace(checkpoints.file());
     if (!everywhere(sync, canWrite)) {
       return BAD_USE;
