@@ -40,11 +40,11 @@ import org.junit.jupiter.api.Test;
 class ErrorTextsTest {
   private static final Path PAGE = Path.of("../docs/error-texts.md");
   private static final List<String> MODULES =
-      List.of("gradient-sync-api", "gradient-sync-cuda", "gradient-sync-mpi");
+      List.of("gradient-sync-api", "gradient-sync-cuda", "gradient-sync-mpi", "tools");
 
   /** Methods that make an exception or a reason from a text. */
   private static final Set<String> MAKERS =
-      Set.of("lost", "timedOut", "mismatched", "no", "failed");
+      Set.of("lost", "timedOut", "mismatched", "no", "failed", "badUse", "cannotRun");
 
   @Test
   void thePageHasAllTexts() throws IOException {

@@ -17,8 +17,8 @@ import picocli.CommandLine.Option;
       "Says what can be known about this machine, and under mpirun about this job: JDK, Open MPI,"
           + " settings, CPUs, shared memory, GPUs and the ways between them, the reducer that would be"
           + " taken and why no other one. At the end it says what is wrong, and what to do about it.",
-      "Alone: examples/bin/doctor",
-      "A job, started as your program is: mpirun -np 2 examples/bin/doctor",
+      "Alone: gradient-sync doctor",
+      "A job, started as your program is: gradient-sync run -np 2 doctor",
       "Whatever might crash or hang is tried in processes of their own, and all is over within a"
           + " minute. Under mpirun rank 0 prints one page; a rank that cannot reach it prints its own."
     },
@@ -27,7 +27,7 @@ import picocli.CommandLine.Option;
       Program.WRONG + ":There are problems; the output says which.",
       Program.BAD_USE + ":The command line asks for something that cannot be."
     })
-final class Doctor extends Program {
+public final class Doctor extends Program {
   private static final int MOST_SECONDS = 55;
   private static final int LEAST_SECONDS = 10;
   private static final String END = "doctor-end";

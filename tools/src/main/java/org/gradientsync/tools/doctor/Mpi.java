@@ -46,7 +46,7 @@ final class Mpi {
     facts.add(MPI, JAR, jar == null ? NOT_FOUND : fileOf(jar));
     String path = System.getProperty("java.library.path", "");
     String found = folderOf(path);
-    if (found.isEmpty()) { // examples/bin/launch does the same under mpirun
+    if (found.isEmpty()) { // gradient-sync run does the same
       libraries = ompiInfo("libdir", limit);
       found = folderOf(libraries);
       libraries = found;

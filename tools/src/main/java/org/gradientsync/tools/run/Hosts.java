@@ -1,7 +1,5 @@
 package org.gradientsync.tools.run;
 
-import static org.gradientsync.tools.ToolException.Kind.BAD_USE;
-
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -15,8 +13,7 @@ record Hosts(Map<String, Integer> slots) {
     Map<String, Integer> slots = new LinkedHashMap<>();
     for (String host : text.split(",", -1)) {
       if (!host.matches("[^:\\s]+(:[1-9]\\d{0,4})?")) {
-        throw new ToolException(
-            BAD_USE,
+        throw ToolException.badUse(
             "--hosts takes host names, each with its number of ranks, as in a:2,b:2: --hosts "
                 + text);
       }

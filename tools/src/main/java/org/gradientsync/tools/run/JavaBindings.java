@@ -1,8 +1,5 @@
 package org.gradientsync.tools.run;
 
-import static org.gradientsync.tools.ToolException.Kind.BAD_USE;
-import static org.gradientsync.tools.ToolException.Kind.CANNOT_RUN;
-
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -26,8 +23,7 @@ final class JavaBindings {
     String binding = binding(jvmOptions);
     requireOfLauncher(mpi, binding);
     if (mpi.kind() == MpiKind.HYDRA && binding.equals("java")) {
-      throw new ToolException(
-          BAD_USE,
+      throw ToolException.badUse(
           "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher="
               + mpi
               + "; leave "
@@ -51,8 +47,7 @@ final class JavaBindings {
         return Optional.empty(); // it is found there
       }
     }
-    throw new ToolException(
-        CANNOT_RUN,
+    throw ToolException.cannotRun(
         "mpi.jar is on the class path, but this mpirun's Open MPI has no "
             + FILE
             + ": launcher="
@@ -78,8 +73,7 @@ final class JavaBindings {
     boolean isOpenMpi = file.startsWith("libmpi.so.40");
     boolean isMpich = file.startsWith("libmpi.so.12") || file.startsWith("libmpich.so");
     if (mpi.kind() == MpiKind.OPEN_MPI && isMpich || mpi.kind() == MpiKind.HYDRA && isOpenMpi) {
-      throw new ToolException(
-          BAD_USE,
+      throw ToolException.badUse(
           "the launcher and the library are of different MPIs: launcher="
               + mpi
               + ", library="

@@ -1,7 +1,5 @@
 package org.gradientsync.tools.run;
 
-import static org.gradientsync.tools.ToolException.Kind.CANNOT_RUN;
-
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -38,7 +36,7 @@ final class Job {
     try {
       started = builder.start();
     } catch (IOException e) {
-      throw new ToolException(CANNOT_RUN, "the launcher cannot be started: " + e.getMessage());
+      throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
     }
     process = started;
     if (ended) {
@@ -65,7 +63,7 @@ final class Job {
     out.join(LAST_OUTPUT_MILLIS);
     err.join(LAST_OUTPUT_MILLIS);
     if (launchersCode != 0 && refusal.sentence().isPresent()) {
-      throw new ToolException(CANNOT_RUN, refusal.sentence().get());
+      throw ToolException.cannotRun(refusal.sentence().get());
     }
     return code.of(launchersCode);
   }

@@ -69,8 +69,12 @@ record LaunchPlan(
     return plan.plan(mpi.kind(), mpi.toString(), command);
   }
 
-  /** Plans ranks as threads of one JVM. */
-  static LaunchPlan threads(JobRequest request, Machine machine, Path tools) {
+  /**
+   * Plans ranks as threads of one JVM.
+   *
+   * @param tools the class path of this command, behind the user's
+   */
+  static LaunchPlan threads(JobRequest request, Machine machine, String tools) {
     Building plan = new Building(request, machine);
     plan.nativeAccess();
     plan.hostMemory();

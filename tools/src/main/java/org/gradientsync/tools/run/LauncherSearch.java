@@ -1,8 +1,5 @@
 package org.gradientsync.tools.run;
 
-import static org.gradientsync.tools.ToolException.Kind.BAD_USE;
-import static org.gradientsync.tools.ToolException.Kind.CANNOT_RUN;
-
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -44,8 +41,7 @@ final class LauncherSearch {
         choice.contains("/") ? Path.of(choice).toAbsolutePath() : onPath(choice).orElse(null);
     if (program == null || !Files.isExecutable(program) || Files.isDirectory(program)) {
       String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
-      throw new ToolException(
-          BAD_USE,
+      throw ToolException.badUse(
           "there is no such launcher: --launcher "
               + choice
               + (choice.contains("/") ? "" : ", PATH=" + path)
@@ -66,8 +62,7 @@ final class LauncherSearch {
       }
     }
     if (found.isEmpty()) {
-      throw new ToolException(
-          CANNOT_RUN,
+      throw ToolException.cannotRun(
           "there is no mpirun, mpiexec or srun: PATH="
               + path
               + "; install Open MPI (Debian: apt-get install openmpi-bin), name its mpirun by"
@@ -76,8 +71,7 @@ final class LauncherSearch {
     MpiInstallation first = found.get(0);
     for (MpiInstallation other : found) {
       if (other.kind() != first.kind()) {
-        throw new ToolException(
-            CANNOT_RUN,
+        throw ToolException.cannotRun(
             "the PATH has two MPIs of different kinds: "
                 + first
                 + " and "
@@ -98,16 +92,14 @@ final class LauncherSearch {
       return found.get();
     }
     if (String.valueOf(program.getFileName()).equals("srun")) {
-      throw new ToolException(
-          CANNOT_RUN,
+      throw ToolException.cannotRun(
           "there is no Slurm here that srun could reach: "
               + program
               + " --version says '"
               + answer.lastLine()
               + "'; start the job on a machine of the cluster, or by --launcher mpirun");
     }
-    throw new ToolException(
-        CANNOT_RUN,
+    throw ToolException.cannotRun(
         program
             + " is of no known MPI: --version says '"
             + answer.firstLine()

@@ -1,8 +1,5 @@
 package org.gradientsync.tools.run;
 
-import static org.gradientsync.tools.ToolException.Kind.BAD_USE;
-import static org.gradientsync.tools.ToolException.Kind.CANNOT_RUN;
-
 import java.io.File;
 import java.io.IOException;
 import java.net.MalformedURLException;
@@ -36,8 +33,7 @@ record ProgramFiles(
     try (URLClassLoader loader = new URLClassLoader(urls.toArray(URL[]::new), null)) {
       String file = mainClass.replace('.', '/') + ".class";
       if (loader.findResource(file) == null) {
-        throw new ToolException(
-            BAD_USE,
+        throw ToolException.badUse(
             "the class path has no such class: class="
                 + mainClass
                 + ", class path="
@@ -52,7 +48,7 @@ record ProgramFiles(
 
   static ProgramFiles inJar(String jar, List<String> arguments) {
     if (!Files.isRegularFile(Path.of(jar))) {
-      throw new ToolException(BAD_USE, "there is no such jar: -jar " + jar);
+      throw ToolException.badUse("there is no such jar: -jar " + jar);
     }
     try (JarFile file = new JarFile(jar);
         URLClassLoader loader = new URLClassLoader(new URL[] {url(Path.of(jar))}, null)) {
@@ -60,8 +56,7 @@ record ProgramFiles(
       String mainClass =
           manifest == null ? null : manifest.getMainAttributes().getValue("Main-Class");
       if (mainClass == null) {
-        throw new ToolException(
-            BAD_USE,
+        throw ToolException.badUse(
             "the jar names no main class: -jar "
                 + jar
                 + "; give --class-path "
@@ -75,8 +70,8 @@ record ProgramFiles(
   }
 
   private static ToolException unreadable(String what, IOException e) {
-    return new ToolException(
-        BAD_USE, "a jar cannot be read: class path=" + what + ", error=" + e.getMessage());
+    return ToolException.badUse(
+        "a jar cannot be read: class path=" + what + ", error=" + e.getMessage());
   }
 
   private static List<URL> urls(String classPath) {
@@ -107,8 +102,7 @@ record ProgramFiles(
               .map(ProgramFiles::url)
               .toList();
       if (jars.isEmpty()) {
-        throw new ToolException(
-            BAD_USE, "there is no jar where the class path has some: entry=" + entry);
+        throw ToolException.badUse("there is no jar where the class path has some: entry=" + entry);
       }
       return jars;
     } catch (IOException e) {
@@ -117,8 +111,7 @@ record ProgramFiles(
   }
 
   private static ToolException missing(String entry, String classPath) {
-    return new ToolException(
-        BAD_USE,
+    return ToolException.badUse(
         "the class path has an entry that does not exist: entry="
             + entry
             + ", folder="
@@ -143,8 +136,7 @@ record ProgramFiles(
     }
     // Other MPIs for Java have a class of this name, too, but not the next one.
     if (loader.findResource("mpi/Freeable.class") == null) {
-      throw new ToolException(
-          CANNOT_RUN,
+      throw ToolException.cannotRun(
           "the class path has an mpi.jar that is not Open MPI's: file="
               + mpi.toString().replaceFirst("^jar:", "").replaceFirst("^file:", "").split("!")[0]
               + "; leave it out, or give the one of this mpirun, which script/bootstrap finds");

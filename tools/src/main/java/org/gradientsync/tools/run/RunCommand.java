@@ -1,14 +1,15 @@
 package org.gradientsync.tools.run;
 
-import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.tools.GradientSyncCommand;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -36,6 +37,9 @@ import picocli.CommandLine.Spec;
       "other:That of the rank that failed first, if the launcher says it."
     })
 public final class RunCommand implements Callable<Integer> {
+  private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
+  private static final Set<String> OWN = Set.of("doctor", "perf");
+
   @Spec private CommandSpec spec;
 
   @Option(
@@ -129,7 +133,8 @@ public final class RunCommand implements Callable<Integer> {
   @Parameters(
       paramLabel = "MAIN [ARGUMENT]",
       arity = "1..*",
-      description = "The main class, or the jar with -jar; its arguments follow.")
+      description =
+          "The main class, or the jar with -jar, or doctor or perf; its arguments follow.")
   private List<String> program;
 
   private final Map<String, String> environment;
@@ -156,6 +161,21 @@ public final class RunCommand implements Callable<Integer> {
         .run(() -> job.isEnded() ? ExitCode.INTERRUPTED : job.run());
   }
 
+  /** Returns whether to run a subcommand of this command, which needs no class path. */
+  private boolean isOwn() {
+    return classPath == null && !jar && OWN.contains(program.get(0));
+  }
+
+  private ProgramFiles files() {
+    List<String> arguments = program.subList(1, program.size());
+    if (isOwn()) {
+      return ProgramFiles.onClassPath(OWN_CLASS_PATH, GradientSyncCommand.class.getName(), program);
+    }
+    return jar
+        ? ProgramFiles.inJar(program.get(0), arguments)
+        : ProgramFiles.onClassPath(classPath, program.get(0), arguments);
+  }
+
   private void checkOptions() {
     if (ranks < 1) {
       throw badUse("-np takes 1 or more ranks: -np " + ranks);
@@ -166,7 +186,7 @@ public final class RunCommand implements Callable<Integer> {
     if (restarts < 0) {
       throw badUse("--restarts takes 0 or more: --restarts " + restarts);
     }
-    if (jar == (classPath != null)) {
+    if (jar == (classPath != null) && !isOwn()) {
       throw badUse(
           jar
               ? "-jar has a class path of its own: give -jar or --class-path"
@@ -184,11 +204,7 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   private LaunchPlan plan(Machine machine) {
-    List<String> arguments = program.subList(1, program.size());
-    ProgramFiles files =
-        jar
-            ? ProgramFiles.inJar(program.get(0), arguments)
-            : ProgramFiles.onClassPath(classPath, program.get(0), arguments);
+    ProgramFiles files = files();
     Hosts places = hosts == null ? null : Hosts.parse(hosts);
     if (places != null && places.ranks() < ranks && !oversubscribe) {
       throw badUse(
@@ -205,13 +221,13 @@ public final class RunCommand implements Callable<Integer> {
             places,
             hostFile,
             oversubscribe,
-            prefix && !threads,
+            prefix && !threads && !isOwn(), // of those only rank 0 prints
             variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
             files,
             options);
     LaunchPlan plan;
     if (threads) {
-      plan = LaunchPlan.threads(request, machine, ownJar());
+      plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
     } else {
       MpiInstallation mpi = new LauncherSearch(machine.variable("PATH")).find(launcher);
       Optional<Path> bindings =
@@ -237,14 +253,6 @@ public final class RunCommand implements Callable<Integer> {
     options.addAll(jvmOptions);
     properties.forEach(property -> options.add("-D" + property));
     return options;
-  }
-
-  private static Path ownJar() {
-    try {
-      return Path.of(RunCommand.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-    } catch (URISyntaxException e) {
-      throw new IllegalStateException("the tools do not know their own jar", e);
-    }
   }
 
   private ParameterException badUse(String sentence) {

@@ -124,8 +124,7 @@ class LaunchPlanTest {
   @Test
   void ranksAsThreadsAreOneJvm() {
     LaunchPlan plan =
-        LaunchPlan.threads(
-            request(null, null, false), machine(17, Map.of()), Path.of("/tools.jar"));
+        LaunchPlan.threads(request(null, null, false), machine(17, Map.of()), "/tools.jar");
     assertEquals(
         "/jdk/bin/java -XX:MaxDirectMemorySize=1000k -Dmine -cp a:b/*:/tools.jar"
             + " org.gradientsync.tools.run.RanksAsThreads 4 my.Main --np 1",

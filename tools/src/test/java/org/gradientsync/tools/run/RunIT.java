@@ -3,15 +3,12 @@ package org.gradientsync.tools.run;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,21 +26,21 @@ class RunIT {
 
   @Test
   void openMpi() throws Exception {
-    requireLauncher("mpirun");
+    InstalledLauncher.require("mpirun");
     aRankFails(List.of(), List.of("--oversubscribe"));
   }
 
   @Test
   @Tag("mpich")
   void mpich() throws Exception {
-    requireLauncher("mpiexec.hydra");
+    InstalledLauncher.require("mpiexec.hydra");
     aRankFails(List.of(), List.of("--launcher", "mpiexec.hydra"));
   }
 
   @Test
   @Tag("slurm")
   void slurm() throws Exception {
-    requireLauncher("srun");
+    InstalledLauncher.require("srun");
     List<String> below = List.of("sh", SLURM.toString(), folder.resolve("slurm").toString());
     aRankFails(below, List.of("--launcher", "srun", "--oversubscribe"));
   }
@@ -77,7 +74,7 @@ class RunIT {
 
   @Test
   void controlCEndsAllRanks() throws Exception {
-    requireLauncher("mpirun");
+    InstalledLauncher.require("mpirun");
     Process process = start(List.of(), List.of("--oversubscribe", "--restarts=3"), "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
@@ -123,17 +120,5 @@ class RunIT {
       process.waitFor(10, TimeUnit.SECONDS);
     }
     return Files.readString(folder.resolve("out")) + errors();
-  }
-
-  private static void requireLauncher(String name) {
-    boolean found =
-        Arrays.stream(System.getenv("PATH").split(File.pathSeparator))
-            .anyMatch(path -> Files.isExecutable(Path.of(path, name)));
-    if (!found) {
-      String reason = "SKIPPED: there is no " + name + " on the PATH";
-      System.out.println(reason);
-      assertTrue(!"1".equals(System.getenv("GRADIENTSYNC_REQUIRE_MPI")), reason);
-      Assumptions.abort(reason);
-    }
   }
 }
