@@ -64,6 +64,24 @@ class RunIT {
   }
 
   @Test
+  void aLauncherThatGivesEachProcessAWorldOfOne() throws Exception {
+    Path launcher = folder.resolve("mpirun");
+    String both =
+        "while [ \"$1\" != env ]; do shift; done; \"$@\" & \"$@\"; code=$?; wait; exit $code";
+    Files.writeString(
+        launcher,
+        "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
+            + both
+            + "\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    Process process = start(List.of(), List.of("--launcher", launcher.toString()), "nothing");
+    String text = end(process);
+    assertEquals(1, process.exitValue(), text);
+    String alone = "gradient-sync run started 2 processes, but this one finds itself alone: ";
+    assertEquals(3, text.split(alone, -1).length, text);
+  }
+
+  @Test
   void threads() throws Exception {
     Process process = start(List.of(), List.of("--threads"), "nothing");
     String text = end(process);
@@ -75,7 +93,9 @@ class RunIT {
   @Test
   void controlCEndsAllRanks() throws Exception {
     InstalledLauncher.require("mpirun");
-    Process process = start(List.of(), List.of("--oversubscribe", "--restarts=3"), "wait");
+    // What a shell starts in the background ignores it, and this test may be below.
+    List<String> heeding = List.of("env", "--default-signal=INT");
+    Process process = start(heeding, List.of("--oversubscribe", "--restarts=3"), "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
