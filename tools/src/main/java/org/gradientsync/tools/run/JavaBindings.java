@@ -30,7 +30,7 @@ final class JavaBindings {
               + BINDING
               + "java out, or choose an Open MPI by --launcher");
     }
-    if (mpi.kind() != MpiKind.OPEN_MPI
+    if (mpi.kind() == MpiKind.HYDRA
         || program.mpiJar() == ProgramFiles.MpiJar.NONE
         || !binding.isEmpty() && !binding.equals("java")) {
       return Optional.empty();
@@ -38,6 +38,9 @@ final class JavaBindings {
     Path own = ofInstallation(mpi);
     if (own != null && Files.exists(own.resolve(FILE))) {
       return Optional.of(own);
+    }
+    if (mpi.kind() == MpiKind.SLURM) {
+      return Optional.empty(); // the MPI of the ranks is found by themselves
     }
     if (jvmOptions.stream().anyMatch(option -> option.startsWith("-Djava.library.path="))) {
       return Optional.empty(); // the user knows where

@@ -11,7 +11,6 @@ import org.gradientsync.tools.ToolException;
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
 final class Job {
   private static final long PATIENCE_SECONDS = 10;
-  private static final long LAST_OUTPUT_MILLIS = 2000;
 
   private final LaunchPlan plan;
   private volatile Process process;
@@ -59,9 +58,8 @@ final class Job {
     out.start();
     err.start();
     int launchersCode = started.waitFor();
-    // A process that a rank has left behind may keep the output open.
-    out.join(LAST_OUTPUT_MILLIS);
-    err.join(LAST_OUTPUT_MILLIS);
+    out.awaitEnd();
+    err.awaitEnd();
     if (launchersCode != 0 && refusal.sentence().isPresent()) {
       throw ToolException.cannotRun(refusal.sentence().get());
     }

@@ -32,12 +32,14 @@ final class PrefixedOutput extends Thread {
   private static final Pattern SLURM = Pattern.compile("^ *(\\d+): "); // it tags whole lines
   private static final Pattern NONE = Pattern.compile("(?!)()");
   private static final int LONGEST_LINE = 1 << 20;
+  private static final long PATIENCE_MILLIS = 2000;
 
   private final Reader in;
   private final PrintStream out;
   private final Pattern tag;
   private final Consumer<String> launcherLines;
   private final Map<Integer, StringBuilder> unfinished = new TreeMap<>();
+  private volatile boolean reads;
 
   /**
    * @param launcherLines hears each line that is no rank's
@@ -69,7 +71,7 @@ final class PrefixedOutput extends Thread {
     try {
       StringBuilder line = new StringBuilder();
       char[] read = new char[8192];
-      for (int count = in.read(read); count >= 0; count = in.read(read)) {
+      for (int count = read(read); count >= 0; count = read(read)) {
         for (int i = 0; i < count; i++) {
           if (read[i] == '\n') {
             end(line.toString());
@@ -92,6 +94,25 @@ final class PrefixedOutput extends Thread {
     }
     unfinished.forEach(this::print);
     out.flush();
+  }
+
+  private int read(char[] into) throws IOException {
+    reads = true;
+    try {
+      return in.read(into);
+    } finally {
+      reads = false;
+    }
+  }
+
+  /**
+   * Waits until everything is printed, however slowly it is taken, after the launcher has ended. A
+   * process that a rank has left behind may keep the output open: it is not waited for.
+   */
+  void awaitEnd() throws InterruptedException {
+    do {
+      join(PATIENCE_MILLIS);
+    } while (isAlive() && !reads);
   }
 
   /** Takes a line, whose last piece is the end of its rank's line. */
