@@ -6,7 +6,17 @@ package org.gradientsync;
  * undefined.
  */
 public class RankLostException extends GradientSyncException {
+  /**
+   * The exit code of a process that ends because another rank has died or is too late, {@code
+   * EX_TEMPFAIL} of sysexits.h: the same job may succeed when it is started again.
+   */
+  public static final int EXIT_CODE = 75;
+
+  private static final int FAILURE = 1;
   private static final long serialVersionUID = 1L;
+
+  /** Whether the other rank's program has ended it. */
+  private final boolean left;
 
   /**
    * Creates an exception that names the ranks.
@@ -14,7 +24,7 @@ public class RankLostException extends GradientSyncException {
    * @param message which ranks did not join which call, and how long this rank waited
    */
   public RankLostException(String message) {
-    super(message);
+    this(message, null);
   }
 
   /**
@@ -24,6 +34,28 @@ public class RankLostException extends GradientSyncException {
    * @param cause the exception that ended that rank, or null if it is not known
    */
   public RankLostException(String message, Throwable cause) {
+    this(message, cause, false);
+  }
+
+  /**
+   * Creates an exception for a rank that may have left by itself.
+   *
+   * @param message which rank was lost in which call
+   * @param cause the exception that ended that rank, or null if it is not known
+   * @param left whether its program has ended it: then the same job would end the same way again
+   */
+  public RankLostException(String message, Throwable cause, boolean left) {
     super(message, cause);
+    this.left = left;
+  }
+
+  /**
+   * Returns the code with which this process should end. A rank under {@code mpirun} does if nobody
+   * catches the exception.
+   *
+   * @return {@link #EXIT_CODE}, or 1 if the other rank's program has ended it
+   */
+  public int exitCode() {
+    return left ? FAILURE : EXIT_CODE;
   }
 }

@@ -7,6 +7,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.tools.program.RankedProgram;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -20,7 +21,7 @@ import picocli.CommandLine.Option;
       "The second: examples/bin/device-selection --gpu 1",
       "The third: mpirun -np 2 examples/bin/device-selection"
     })
-public class DeviceSelection extends Example {
+public class DeviceSelection extends RankedProgram {
   private static final String VISIBLE = "CUDA_VISIBLE_DEVICES";
   private static final String PROPERTY = "gradientsync.cuda.device";
 
@@ -40,7 +41,7 @@ public class DeviceSelection extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     if (gpu != null) {
       requireAtLeast(0, "--gpu", gpu);
       if (onHost()) {
@@ -50,12 +51,12 @@ public class DeviceSelection extends Example {
   }
 
   @Override
-  Set<String> ownOptions() {
+  public Set<String> ownOptions() {
     return Set.of("--gpu");
   }
 
   @Override
-  void configure(GradientSync.Builder builder) {
+  public void configure(GradientSync.Builder builder) {
     if (gpu != null) {
       builder.set("cuda.device", Integer.toString(gpu));
       if (hereOrReason() == null) {
@@ -65,7 +66,7 @@ public class DeviceSelection extends Example {
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     String reason = hereOrReason();
     if (!everywhere(sync, reason == null)) {

@@ -7,6 +7,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -15,7 +17,7 @@ import picocli.CommandLine.Option;
     name = "gradient-average",
     description =
         "Averages gradients across ranks and checks every element of the result on every rank.")
-public class GradientAverage extends Example {
+public class GradientAverage extends RankedProgram {
   private static final String BANNER = "=".repeat(70);
 
   @Option(
@@ -59,7 +61,7 @@ public class GradientAverage extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(0, "--size", size);
     requireAtLeast(1, "--iterations", iterations);
     if (!type.isFloatingPoint()) {
@@ -69,14 +71,14 @@ public class GradientAverage extends Example {
   }
 
   @Override
-  void configure(GradientSync.Builder builder) {
+  public void configure(GradientSync.Builder builder) {
     if (reducer != null) {
       builder.reducer(reducer);
     }
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     if (sync.size() < 2) {
       printError(
           "averaging takes two ranks or more: run mpirun -np 2 examples/bin/gradient-average, or"

@@ -7,6 +7,7 @@ import org.gradientsync.cuda.CudaEvent;
 import org.gradientsync.cuda.compute.CudaKernel;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.tools.program.RankedProgram;
 
 /** A rank's work in one step of {@link GradientAverage}, with its times. */
 interface GradientWork extends AutoCloseable {
@@ -32,7 +33,7 @@ interface GradientWork extends AutoCloseable {
     public double compute() {
       long start = System.nanoTime();
       gradients.compute(buffer, rank);
-      return Example.milliseconds(System.nanoTime() - start);
+      return RankedProgram.milliseconds(System.nanoTime() - start);
     }
 
     @Override
@@ -42,7 +43,7 @@ interface GradientWork extends AutoCloseable {
       if (buffer.count() > 0) {
         gradients.read(buffer, buffer.count() - 1); // waits if the device's calls return early
       }
-      return Example.milliseconds(System.nanoTime() - start);
+      return RankedProgram.milliseconds(System.nanoTime() - start);
     }
 
     @Override

@@ -2,6 +2,7 @@ package org.gradientsync.examples;
 
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.tools.program.Elements;
 
 /**
  * Gradients with a known average: element i of a rank is rank + i / 1000, rounded to the type.

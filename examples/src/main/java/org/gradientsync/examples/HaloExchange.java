@@ -4,6 +4,7 @@ import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.tools.program.RankedProgram;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -14,7 +15,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "halo-exchange",
     description = "Computes how heat spreads around a ring that is divided over the ranks.")
-public class HaloExchange extends Example {
+public class HaloExchange extends RankedProgram {
   /** Limits the ring, because rank 0 gathers it into one array. */
   private static final int MOST_CELLS = 1_000_000;
 
@@ -42,14 +43,14 @@ public class HaloExchange extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--cells", cells);
     requireAtMost(MOST_CELLS, "--cells", cells);
     requireAtLeast(0, "--steps", steps);
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     int total = cells * sync.size();
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Cells: %d, steps: %d", total, steps);

@@ -9,6 +9,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.tools.program.RankedProgram;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -19,7 +20,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "linear-regression",
     description = "Fits a linear model to data that is spread over the ranks.")
-public class LinearRegression extends Example {
+public class LinearRegression extends RankedProgram {
   private static final long WEIGHTS_SEED = 1;
   private static final long DATA_SEED = 2;
   private static final long FIRST_GUESS_SEED = 3;
@@ -64,7 +65,7 @@ public class LinearRegression extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(0, "--steps", steps);
     requireAtLeast(1, "--rows", rows);
     requireAtLeast(1, "--features", features);
@@ -77,7 +78,7 @@ public class LinearRegression extends Example {
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     print(sync, "Reducer: %s, device: %s", sync.reducer(), sync.device().name());
     if (sync.device() instanceof CudaDevice) {

@@ -7,6 +7,8 @@ import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -14,7 +16,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "matrix-multiply",
     description = "Multiplies two square matrices, of which each rank computes some rows.")
-public class MatrixMultiply extends Example {
+public class MatrixMultiply extends RankedProgram {
   /** Up to this size the check takes no noticeable time. */
   private static final int ALWAYS_CHECKED = 512;
 
@@ -46,13 +48,13 @@ public class MatrixMultiply extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--n", n);
     requireAtMost(LARGEST, "--n", n);
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     Communicator communicator = sync.communicator();
     boolean root = sync.rank() == 0;
     // Scatter and gather take the same count on all ranks. If the rows do not divide evenly, the

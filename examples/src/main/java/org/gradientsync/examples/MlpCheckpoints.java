@@ -1,9 +1,11 @@
 package org.gradientsync.examples;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.tools.program.Program;
 import picocli.CommandLine.Option;
 
 /** The options of {@link TrainMlp} for checkpoints. Rank 0 writes and reads them. */
@@ -23,9 +25,13 @@ final class MlpCheckpoints {
   @Option(
       names = "--resume",
       paramLabel = "FILE",
+      arity = "0..1",
+      fallbackValue = "",
       description =
           "Go on where a checkpoint was written; rank 0 reads it. Data, seed, widths and"
-              + " optimizer must be the same; the number of ranks may differ.")
+              + " optimizer must be the same; the number of ranks may differ. Without FILE: that of"
+              + " --checkpoint if it is there, otherwise start from the beginning, so that the same"
+              + " command can be started again.")
   private Path resumed;
 
   /** Refuses invalid options. */
@@ -36,6 +42,9 @@ final class MlpCheckpoints {
         throw program.badUse("--checkpoint-every needs --checkpoint FILE");
       }
     }
+    if (goesOn() && file == null) {
+      throw program.badUse("--resume needs --checkpoint FILE, or a FILE of its own");
+    }
   }
 
   /** Returns the checkpoint to write, or null. */
@@ -43,9 +52,14 @@ final class MlpCheckpoints {
     return file;
   }
 
-  /** Returns the checkpoint to resume from, or null. */
+  /** Returns whether the same command may have written the checkpoint to resume from. */
+  boolean goesOn() {
+    return Path.of("").equals(resumed);
+  }
+
+  /** Returns the checkpoint to resume from, or null. Call it before one is written. */
   Path resumed() {
-    return resumed;
+    return !goesOn() ? resumed : Files.exists(file) ? file : null;
   }
 
   /** Returns whether to write a checkpoint after this many steps. */
@@ -62,7 +76,7 @@ final class MlpCheckpoints {
    */
   long read(Program program, Checkpoint.Training training, List<DeviceBuffer> state) {
     try {
-      return Checkpoint.read(resumed, training, state);
+      return Checkpoint.read(resumed(), training, state);
     } catch (IOException e) {
       program.printError("cannot resume: %s", Program.reason(e));
       return -1;

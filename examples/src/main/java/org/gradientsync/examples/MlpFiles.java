@@ -5,6 +5,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.GradientSync;
+import org.gradientsync.tools.perf.PerfJson;
+import org.gradientsync.tools.program.NewFile;
+import org.gradientsync.tools.program.Program;
 import picocli.CommandLine.Option;
 
 /** The options of {@link TrainMlp} for output files, which rank 0 writes at the end. */

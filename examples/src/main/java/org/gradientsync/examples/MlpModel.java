@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.tools.program.Program;
 import picocli.CommandLine.Option;
 
 /** The options for what {@link TrainMlp} learns, and for the widths of the layers. */

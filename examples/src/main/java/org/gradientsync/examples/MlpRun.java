@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.tools.program.RankedProgram;
 
 /** One rank's training from the first step to the last, with its losses, times and checkpoints. */
 final class MlpRun {
@@ -129,7 +130,8 @@ final class MlpRun {
     }
     boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
     List<DeviceBuffer> state = trainer.gatherState();
-    boolean kept = Example.everywhere(sync, sync.rank() != 0 || program.keep(done, state, finite));
+    boolean kept =
+        RankedProgram.everywhere(sync, sync.rank() != 0 || program.keep(done, state, finite));
     go();
     return kept;
   }
@@ -184,7 +186,7 @@ final class MlpRun {
   }
 
   private double slowest(long nanos, long steps) {
-    double[] time = {Example.milliseconds(nanos) / steps};
+    double[] time = {RankedProgram.milliseconds(nanos) / steps};
     sync.communicator().allReduce(DoubleBuffer.wrap(time), ReduceOp.MAX);
     return time[0];
   }

@@ -11,6 +11,7 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.tools.program.RankedProgram;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -18,7 +19,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "monte-carlo-pi",
     description = "Estimates pi from random points, whose hits are summed over the ranks.")
-public class MonteCarloPi extends Example {
+public class MonteCarloPi extends RankedProgram {
   /** An estimate off by this many standard deviations is wrong, not bad luck. */
   private static final double TOLERANCE = 6;
 
@@ -51,17 +52,17 @@ public class MonteCarloPi extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--samples", samples);
   }
 
   @Override
-  Set<String> ownOptions() {
+  public Set<String> ownOptions() {
     return Set.of("--samples"); // a faster rank may draw more samples
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     print(sync, "Ranks: %d, launcher %s", sync.size(), sync.launcher());
     stage(sync, "drawing points");
     long hits =

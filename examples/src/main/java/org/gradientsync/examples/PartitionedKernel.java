@@ -10,6 +10,7 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.cuda.compute.CudaModule;
 import org.gradientsync.cuda.compute.Grid;
+import org.gradientsync.tools.program.RankedProgram;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -17,7 +18,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "partitioned-kernel",
     description = "Runs a kernel over an array that is divided over the GPUs of this machine.")
-public class PartitionedKernel extends Example {
+public class PartitionedKernel extends RankedProgram {
   private static final int THREADS = 256;
 
   /** Limits the result, because rank 0 gathers it into one array. */
@@ -46,12 +47,12 @@ public class PartitionedKernel extends Example {
   }
 
   @Override
-  Set<String> hiddenOptions() {
+  public Set<String> hiddenOptions() {
     return Set.of("--local");
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--elements", elements);
     requireAtMost(MOST_ELEMENTS, "--elements", elements);
     if (gpus != null) {
@@ -76,7 +77,7 @@ public class PartitionedKernel extends Example {
   }
 
   @Override
-  Integer embeddedRanks() {
+  public Integer embeddedRanks() {
     int here = visibleGpus();
     if (gpus != null && gpus > here) {
       throw badUse("there are not so many GPUs: --gpus " + gpus + ", found " + here);
@@ -85,12 +86,12 @@ public class PartitionedKernel extends Example {
   }
 
   @Override
-  void configure(GradientSync.Builder builder) {
+  public void configure(GradientSync.Builder builder) {
     builder.device(CudaDevice.KIND);
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     print(sync, "GPUs: %d, elements: %d", sync.size(), elements);
     CudaDevice gpu = (CudaDevice) sync.device();
     // If the elements do not divide evenly, the first parts have one more.

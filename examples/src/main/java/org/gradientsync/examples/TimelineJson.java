@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.tools.perf.PerfJson;
 
 /**
  * Writes a timeline in the Trace Event Format of chrome://tracing and Perfetto, with a process for

@@ -9,6 +9,8 @@ import org.gradientsync.examples.hybrid.HybridSettings;
 import org.gradientsync.examples.hybrid.HybridTraining;
 import org.gradientsync.examples.hybrid.Model;
 import org.gradientsync.examples.hybrid.SerialTraining;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -24,7 +26,7 @@ import picocli.CommandLine.Option;
           + " have different rows. Example with 8 ranks: train-hybrid --local 8 --tensor 2"
           + " --pipeline 2 --data 2"
     })
-public class TrainHybrid extends Example {
+public class TrainHybrid extends RankedProgram {
   private static final double TOLERANCE = 1e-5;
   private static final int STEPS_PER_LINE = 10;
   private static final int MOST_WARM_UP = 5;
@@ -144,7 +146,7 @@ public class TrainHybrid extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--tensor", tensor);
     requireAtLeast(1, "--pipeline", pipeline);
     if (data != null) {
@@ -187,7 +189,7 @@ public class TrainHybrid extends Example {
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     Grid grid = new Grid(tensor, pipeline, data == null ? dataRanks(sync.size()) : data);
     String problem = problem(sync, grid);
     if (problem != null) {

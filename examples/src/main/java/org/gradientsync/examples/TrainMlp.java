@@ -16,6 +16,8 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -32,7 +34,7 @@ import picocli.CommandLine.Option;
           + " rows each see the same rows as one rank with N * B rows.",
       ""
     })
-public class TrainMlp extends Example {
+public class TrainMlp extends RankedProgram {
   private static final int DEFAULT_WARM_UP = 5;
   private static final int MOST_ALONE = 100;
   private static final double MEBIBYTE = 1 << 20;
@@ -159,7 +161,7 @@ public class TrainMlp extends Example {
   }
 
   @Override
-  void checkOptions() {
+  public void checkOptions() {
     requireAtLeast(1, "--rows", rows);
     model.check(this, rows);
     requireAtLeast(1, "--batches", batches);
@@ -195,19 +197,19 @@ public class TrainMlp extends Example {
   }
 
   @Override
-  Set<String> ownOptions() {
+  public Set<String> ownOptions() {
     return Set.of("--json", "--plot", "--resume"); // only rank 0 uses them
   }
 
   @Override
-  void configure(GradientSync.Builder builder) {
+  public void configure(GradientSync.Builder builder) {
     if (wire != null) {
       builder.set("wire", wire.toLowerCase(Locale.ROOT));
     }
   }
 
   @Override
-  int run(GradientSync sync) {
+  public int run(GradientSync sync) {
     boolean canWrite = sync.rank() != 0 || files.canWrite(this) && canReplace(checkpoints.file());
     if (!everywhere(sync, canWrite)) {
       return BAD_USE;
@@ -259,6 +261,9 @@ public class TrainMlp extends Example {
     long first = start(sync, engine.weights(), adam);
     if (first < 0) {
       return CANNOT_RUN;
+    }
+    if (first == steps && checkpoints.goesOn()) {
+      return finished(sync, engine, buckets);
     }
     if (first >= steps) {
       complain(sync, "nothing is left to do: --steps " + steps + ", steps done=" + first);
@@ -312,6 +317,16 @@ public class TrainMlp extends Example {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, finite);
+  }
+
+  /** Prints the weights of a training that an earlier run has finished. Collective. */
+  private int finished(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
+    buckets.broadcast(engine.weights(), 0);
+    print(sync, "Nothing is left to do: steps done: %d", steps);
+    Map<String, Object> results = new LinkedHashMap<>();
+    boolean same = sameWeights(sync, engine.weights(), results);
+    printDigest(sync, results);
+    return printVerdict(sync, same, true); // no checkpoint is written of a training that diverged
   }
 
   /**
@@ -445,6 +460,10 @@ public class TrainMlp extends Example {
           Units.time((double) results.get("exposedMillisecondsPerStep")),
           100 * (double) results.get("exposedShare"));
     }
+    printDigest(sync, results);
+  }
+
+  private void printDigest(GradientSync sync, Map<String, Object> results) {
     print(sync, "Digest of the weights: %s", ((List<?>) results.get("digests")).get(0));
   }
 

@@ -39,12 +39,17 @@ import org.junit.jupiter.api.Test;
  */
 class ErrorTextsTest {
   private static final Path PAGE = Path.of("../docs/error-texts.md");
-  private static final List<String> MODULES =
-      List.of("gradient-sync-api", "gradient-sync-cuda", "gradient-sync-mpi", "gradient-sync-djl");
+  private static final List<String> SOURCES =
+      List.of(
+          "gradient-sync-api/src/main/java",
+          "gradient-sync-cuda/src/main/java",
+          "gradient-sync-mpi/src/main/java",
+          "gradient-sync-djl/src/main/java",
+          "tools/src/main/java/org/gradientsync/tools/run");
 
   /** Methods that make an exception or a reason from a text. */
   private static final Set<String> MAKERS =
-      Set.of("lost", "timedOut", "mismatched", "no", "failed");
+      Set.of("lost", "timedOut", "mismatched", "no", "failed", "badUse", "cannotRun");
 
   @Test
   void thePageHasAllTexts() throws IOException {
@@ -87,8 +92,8 @@ class ErrorTextsTest {
   /** Collects the texts by package and class. */
   private static Map<String, Set<String>> collect() throws IOException {
     List<Path> sources = new ArrayList<>();
-    for (String module : MODULES) {
-      try (Stream<Path> files = Files.walk(Path.of("..", module, "src/main/java"))) {
+    for (String folder : SOURCES) {
+      try (Stream<Path> files = Files.walk(Path.of("..", folder))) {
         files.filter(f -> f.toString().endsWith(".java")).sorted().forEach(sources::add);
       }
     }

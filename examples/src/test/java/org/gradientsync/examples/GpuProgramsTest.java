@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests the GPU programs without a GPU, and the shipped kernels. */
-class GpuProgramsTest {
+public class GpuProgramsTest {
   @Test
   void deviceSelectionSaysThatThereIsNoGpu() {
     requireNoGpu();
@@ -92,7 +92,7 @@ class GpuProgramsTest {
     assertTrue(page.contains("\n" + tested + "```\n"), "not in the page as it is: " + file);
   }
 
-  static void requireNoGpu() {
+  public static void requireNoGpu() {
     boolean found = true;
     try {
       CudaGpu.visible();

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import org.gradientsync.tools.program.Program;
 
 /** The result of a program, run in this JVM or as a process. */
 public record Run(int code, String out, String err) {
@@ -54,7 +55,7 @@ public record Run(int code, String out, String err) {
   }
 
   /** Returns the number after the last line with this start. */
-  double number(String start) {
+  public double number(String start) {
     return out.lines()
         .map(String::strip)
         .filter(line -> line.startsWith(start))

@@ -91,7 +91,7 @@ public final class Script {
     return run;
   }
 
-  private static void requireMpirun() {
+  static void requireMpirun() {
     boolean found =
         Arrays.stream(System.getenv().getOrDefault("PATH", "").split(File.pathSeparator))
             .anyMatch(folder -> Files.isExecutable(Path.of(folder, "mpirun")));

@@ -207,6 +207,9 @@ class TrainMlpTest {
     resume(file, WIDTHS, "--data=random")
         .exits(3)
         .complainsInOneLine("data=TEACHER, expected=RANDOM");
+    Run.of(new TrainMlp(), "--resume")
+        .exits(2)
+        .complainsInOneLine("--resume needs --checkpoint FILE, or a FILE of its own");
     resume(folder.resolve("none"), WIDTHS)
         .exits(3)
         .complainsInOneLine("cannot resume: there is no such file or folder: " + folder);

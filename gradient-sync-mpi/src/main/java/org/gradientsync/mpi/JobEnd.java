@@ -24,6 +24,7 @@ import org.gradientsync.spi.Timeouts;
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
+  private static final int FAILED = 1;
   private static final int CAUSE_ATTEMPTS = 20;
   private static final long POLL_NANOS = 100_000;
   private static final Duration POLL = Duration.ofMillis(1);
@@ -117,7 +118,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                     ? "; if a rank has more to do, raise gradientsync.timeout, which is "
                         + Amounts.time(timeouts.timeout())
                     : ""));
-        abort(mpi);
+        abort(mpi, complete ? RankLostException.EXIT_CODE : FAILED);
         return;
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
@@ -141,11 +142,11 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
-  private static void abort(MpiJob mpi) {
+  private static void abort(MpiJob mpi, int code) {
     try {
       SharedFiles.deleteAll();
     } finally {
-      mpi.abort(1);
+      mpi.abort(code);
     }
   }
 
@@ -172,7 +173,7 @@ final class JobEnd implements UncaughtExceptionHandler {
             + " ends: MPI_Finalize has not returned in "
             + Amounts.time(timeouts.timeout())
             + (troubles.isEmpty() ? "" : ", " + troubles));
-    Runtime.getRuntime().halt(1);
+    Runtime.getRuntime().halt(RankLostException.EXIT_CODE);
   }
 
   /**
@@ -235,7 +236,7 @@ final class JobEnd implements UncaughtExceptionHandler {
             Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
     } finally {
-      abort(mpi);
+      abort(mpi, exception instanceof RankLostException lost ? lost.exitCode() : FAILED);
     }
   }
 

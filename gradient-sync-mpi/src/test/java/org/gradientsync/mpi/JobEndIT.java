@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.gradientsync.RankLostException;
 import org.junit.jupiter.api.Test;
 
 /** Tests how jobs start and end, with and without errors. */
@@ -29,7 +30,7 @@ class JobEndIT {
   @Test
   void aRankThatExitsEarlyIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit");
-    assertNotEquals(0, job.exitCode());
+    assertEquals(1, job.exitCode());
     job.expect("rank 1 (host=").expect(") has left: its program called System.exit");
   }
 
@@ -60,7 +61,7 @@ class JobEndIT {
   @Test
   void aLateRankIsNamed() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "late");
-    assertNotEquals(0, job.exitCode());
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode());
     job.expect("timed out: rank 1 (host=")
         .expect(") did not join in time")
         .expect("allReduce(FLOAT32[1000], AVERAGE)");
@@ -103,7 +104,7 @@ class JobEndIT {
   @Test
   void aRankThatGoesOnForEverAtTheEndIsNamedAndEnded() throws Exception {
     Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "stay");
-    assertNotEquals(0, job.exitCode());
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode());
     job.expect("rank 0 has come to its end and waited 1 s for rank 1 (host=")
         .expect("rank 0 ends the job: it has come to its end and waited 6 s for rank 1 (host=")
         .expect("raise gradientsync.timeout, which is 6 s");

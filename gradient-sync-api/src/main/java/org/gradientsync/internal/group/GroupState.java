@@ -53,7 +53,9 @@ final class GroupState {
               + group.rank()
               + ": "
               + broken.getMessage(),
-          broken);
+          broken,
+          !(broken instanceof RankLostException lost)
+              || lost.exitCode() != RankLostException.EXIT_CODE);
     }
   }
 
@@ -114,6 +116,10 @@ final class GroupState {
 
   /** See {@link org.gradientsync.internal.group.ProcessGroup#lost(String, Throwable)}. */
   RankLostException lost(String message, Throwable cause) {
+    return lost(message, cause, false);
+  }
+
+  private RankLostException lost(String message, Throwable cause, boolean left) {
     if (ending.getAsBoolean()) {
       group.arrivals().abandon();
       requireNotEnding(); // throws
@@ -121,7 +127,7 @@ final class GroupState {
     String advice = message.contains(Departure.CLOSED.text()) ? "; " + CallTable.UNEVEN_STEPS : "";
     return fail(
         new RankLostException(
-            message + ", rank=" + group.rank() + ", " + during() + advice, cause));
+            message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));
   }
 
   /** Breaks the group because a rank has left or has given up. */
@@ -130,7 +136,8 @@ final class GroupState {
     String reason = group.liveness().whyLeft(peer);
     String name = group.ranks().name(peer);
     if (!reason.isEmpty()) {
-      return lost(name + " has left: " + reason, cause);
+      boolean bySignal = reason.contains(Departure.SIGNAL.text());
+      return lost(name + " has left: " + reason, cause, !bySignal);
     }
     return lost(
         name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why), cause);

@@ -21,6 +21,7 @@ import org.gradientsync.UnavailableException;
  */
 public final class LauncherVariables {
   private static final String OMPI_SIZE = "OMPI_COMM_WORLD_SIZE";
+  private static final String RUN_SIZE = "GRADIENTSYNC_RUN_RANKS";
 
   /**
    * Launchers that overwrite inherited variables for the processes they start, the innermost first.
@@ -40,7 +41,8 @@ public final class LauncherVariables {
               "an mpirun that is not Open MPI's",
               "MPI_LOCALNRANKS", // those of this node only
               "MPI_LOCALRANKID",
-              "MPI_LOCALNRANKS"));
+              "MPI_LOCALNRANKS"),
+          new Launched("gradient-sync run", RUN_SIZE, "GRADIENTSYNC_RUN_RANK", RUN_SIZE));
 
   private final Map<String, String> environment;
 
@@ -224,6 +226,9 @@ public final class LauncherVariables {
               + " sets, OMPI_ and PMIX_: a container or a script may drop some";
       case "SLURM_STEP_NUM_TASKS" ->
           "start the job with srun --mpi=pmix, or with " + mpirun + " in the allocation";
+      case RUN_SIZE ->
+          "its launcher does not tell the processes of one another: choose an mpirun of Open MPI or"
+              + " MPICH by --launcher, or --threads";
       default -> "start the job with " + mpirun + " instead";
     };
   }

@@ -76,7 +76,7 @@ public final class LocalGroup {
    */
   void requireAlive() {
     if (ended) {
-      throw new RankLostException(failure().getMessage(), cause);
+      throw new RankLostException(failure().getMessage(), cause, true);
     }
   }
 }

@@ -49,6 +49,10 @@ class LauncherVariablesTest {
     assertTrue(text.contains("another number of ranks: SLURM_STEP_NUM_TASKS=4"), text);
     assertTrue(text.contains("expected=4, found=2, rank=3"), text);
     assertTrue(refused("OMPI_COMM_WORLD_SIZE=4", 2).contains("rank=(unknown)"));
+    assertTrue(
+        refused("GRADIENTSYNC_RUN_RANKS=2", 1)
+            .contains(
+                "GRADIENTSYNC_RUN_RANKS=2, expected=2, found=1, rank=(unknown); its launcher"));
   }
 
   @ParameterizedTest
@@ -80,7 +84,8 @@ class LauncherVariablesTest {
         "SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=4", // a daemon on each node
         "WORLD_SIZE=8 RANK=0 OMPI_COMM_WORLD_SIZE=4",
         "WORLD_SIZE=8 RANK=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 PMIX_RANK=0",
-        "MPI_LOCALNRANKS=2 PMIX_RANK=0"
+        "MPI_LOCALNRANKS=2 PMIX_RANK=0",
+        "GRADIENTSYNC_RUN_RANKS=4 PMIX_RANK=0"
       })
   void agreeingJobsGoOn(String environment) {
     variables(environment).requireSize(4);

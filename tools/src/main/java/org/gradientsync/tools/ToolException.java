@@ -1,0 +1,38 @@
+package org.gradientsync.tools;
+
+/** Something that the user has to change. The message is one sentence, and ends the command. */
+public final class ToolException extends RuntimeException {
+  private static final int BAD_USE = 2;
+  private static final int CANNOT_RUN = 3;
+  private static final long serialVersionUID = 1L;
+
+  private final int exitCode;
+
+  private ToolException(String message, int exitCode) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+
+  /**
+   * Creates an exception for a command line that asks for something that cannot be.
+   *
+   * @param message what was found, and what to do; without a full stop
+   */
+  public static ToolException badUse(String message) {
+    return new ToolException(message, BAD_USE);
+  }
+
+  /**
+   * Creates an exception for a job that cannot run on this machine.
+   *
+   * @param message what was found, and what to do; without a full stop
+   */
+  public static ToolException cannotRun(String message) {
+    return new ToolException(message, CANNOT_RUN);
+  }
+
+  /** Returns the exit code of the command. */
+  public int exitCode() {
+    return exitCode;
+  }
+}

@@ -1,0 +1,354 @@
+package org.gradientsync.tools.doctor;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Derives problems and remedies from facts. */
+final class Rules {
+  private static final long LEAST_SHARED_MIB = 1024;
+  private static final long LEAST_FREE_MIB = 64;
+
+  private static final Pattern VERSION = Pattern.compile("\\d+\\.\\d+\\.\\d+");
+
+  private final int size;
+  private final boolean launched;
+  private final List<Report> reports;
+  private final Map<Finding, List<Integer>> found = new LinkedHashMap<>();
+
+  private Rules(int size, boolean launched, List<Report> reports) {
+    this.size = size;
+    this.launched = launched;
+    this.reports = reports;
+  }
+
+  /**
+   * Returns the verdicts.
+   *
+   * @param size the number of ranks
+   * @param launched whether mpirun or another launcher started them
+   * @param reports the reports that arrived
+   */
+  static List<Finding> of(int size, boolean launched, List<Report> reports) {
+    Rules rules = new Rules(size, launched, reports);
+    rules.missing();
+    for (Report report : reports) {
+      rules.checks(report);
+      rules.mpi(report);
+      rules.settings(report);
+      rules.cpus(report);
+      rules.sharedMemory(report);
+      rules.gpus(report);
+      rules.links(report);
+      rules.reducer(report);
+    }
+    rules.sharedGpus();
+    rules.different(Host.JDK, "version", "start all ranks with the same JDK: set JAVA_HOME");
+    rules.different(Mpi.MPI, Mpi.LIBRARY, "use one Open MPI on all nodes, the one of mpirun");
+    List<Finding> findings = new ArrayList<>();
+    rules.found.forEach(
+        (finding, ranks) ->
+            findings.add(
+                new Finding(
+                    finding.isProblem(), finding.what(), finding.remedy(), List.copyOf(ranks))));
+    return findings;
+  }
+
+  private void problem(Report report, String what, String remedy) {
+    add(true, report, what, remedy);
+  }
+
+  private void hint(Report report, String what, String remedy) {
+    add(false, report, what, remedy);
+  }
+
+  /** Adds a finding. Ranks with the same finding share one entry. */
+  private void add(boolean problem, Report report, String what, String remedy) {
+    List<Integer> ranks =
+        found.computeIfAbsent(
+            new Finding(problem, what, remedy, List.of()), key -> new ArrayList<>());
+    if (report != null && !ranks.contains(report.rank())) {
+      ranks.add(report.rank());
+    }
+  }
+
+  private void missing() {
+    List<Integer> missing = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      int number = rank;
+      if (reports.stream().noneMatch(report -> report.rank() == number)) {
+        missing.add(rank);
+      }
+    }
+    if (!missing.isEmpty()) {
+      add(
+          true,
+          null,
+          "no facts came from " + Ranks.text(missing),
+          "see whether these ranks have printed a page of their own, or have been started at all;"
+              + " on several nodes facts travel by MPI only");
+    }
+  }
+
+  private void checks(Report report) {
+    report
+        .facts()
+        .section(Clock.CHECKS)
+        .forEach(
+            (name, outcome) -> {
+              if (name.equals(Clock.ITSELF)) {
+                problem(
+                    report,
+                    "doctor " + outcome + ", so facts are missing",
+                    "mpirun ends all ranks when one has failed: read what the others say; otherwise"
+                        + " run doctor again");
+              } else {
+                problem(
+                    report,
+                    "the check of " + name + " " + outcome,
+                    "run doctor again; if it stays so, what it tries hangs or fails in your"
+                        + " programs, too");
+              }
+            });
+  }
+
+  private void mpi(Report report) {
+    String bindings = report.get(Mpi.MPI, Mpi.BINDINGS);
+    String mpirun = report.get(Mpi.MPI, Mpi.MPIRUN);
+    boolean installed = !mpirun.isEmpty() && !mpirun.equals(Mpi.NOT_FOUND);
+    if (!bindings.isEmpty() && !bindings.equals(Mpi.USABLE)) {
+      String what = "Open MPI's Java bindings cannot be used: " + bindings;
+      String remedy =
+          "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun: script/bootstrap"
+              + " finds or builds them, docs/open-mpi.md says how by hand";
+      if (report.get(Mpi.MPI, Mpi.JAR).equals(Mpi.NOT_FOUND)) {
+        hint(report, what, "ranks call MPI's C library instead; docs/open-mpi.md has the details");
+      } else if (launched || installed) {
+        problem(report, what, remedy);
+      } else {
+        hint(report, what, "it matters only under mpirun; " + remedy);
+      }
+    }
+    String library = version(report.get(Mpi.MPI, Mpi.LIBRARY));
+    if (installed && !library.isEmpty() && !version(mpirun).equals(library)) {
+      problem(
+          report,
+          "mpirun and the library are of different versions: mpirun="
+              + version(mpirun)
+              + ", library="
+              + library,
+          "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first in"
+              + " LD_LIBRARY_PATH");
+    }
+    String aware = report.get(Mpi.MPI, Mpi.CUDA_AWARE);
+    if (aware.startsWith("no, tried")) {
+      hint(
+          report,
+          "Open MPI does not take device memory: " + aware.substring("no, tried: ".length()),
+          "only the reducer cuda-aware needs it; docs/open-mpi.md says how to build Open MPI with CUDA");
+    }
+  }
+
+  /** Extracts a version, for example {@code 4.1.4}, from a longer line. */
+  static String version(String text) {
+    Matcher matcher = VERSION.matcher(text);
+    return matcher.find() ? matcher.group() : "";
+  }
+
+  private void settings(Report report) {
+    if (!launched) {
+      return; // without MPI this process does not start UCX
+    }
+    String signals = report.get(Host.SETTINGS, Host.UCX_SIGNALS);
+    if (signals.equals(Host.NOT_SET) || signals.contains("SEGV")) {
+      problem(
+          report,
+          "UCX would take signals that the JVM needs for crashes: UCX_ERROR_SIGNALS=" + signals,
+          "export UCX_ERROR_SIGNALS= (empty) before mpirun; examples/bin/launch does it");
+    }
+  }
+
+  private void cpus(Report report) {
+    String seen = report.get(Host.CPU, "CPUs that the JVM sees");
+    String online = report.get(Host.MACHINE, "CPUs");
+    if (seen.equals("1") && online.matches(".*[-,].*")) {
+      problem(
+          report,
+          "the JVM sees only one of this machine's CPUs: online=" + online,
+          "under mpirun give --bind-to none; otherwise see taskset, numactl and the container's"
+              + " limits");
+    }
+  }
+
+  private void sharedMemory(Report report) {
+    String usable = report.get(Host.SHM, "usable");
+    String remedy = "in a container give --shm-size=8g, or --ipc=host; otherwise remount /dev/shm";
+    if (usable.startsWith("no")) {
+      problem(report, "/dev/shm cannot be used: " + usable.substring("no: ".length()), remedy);
+      return;
+    }
+    String sized = report.get(Host.SHM, "size");
+    String free = report.get(Host.SHM, "free");
+    if (mebibytes(sized) < LEAST_SHARED_MIB) {
+      problem(report, "/dev/shm is small: size=" + sized, remedy);
+    } else if (mebibytes(free) < LEAST_FREE_MIB) {
+      problem(
+          report,
+          "/dev/shm is nearly full: size=" + sized + ", free=" + free,
+          "delete what programs have left behind in /dev/shm");
+    }
+  }
+
+  private static double mebibytes(String text) {
+    String[] parts = text.split(" ");
+    try {
+      return parts.length == 2
+          ? Double.parseDouble(parts[0]) * (parts[1].equals("GiB") ? 1024 : 1)
+          : Double.MAX_VALUE; // unknown
+    } catch (NumberFormatException e) {
+      return Double.MAX_VALUE;
+    }
+  }
+
+  private void gpus(Report report) {
+    String usable = report.get(Gpus.GPUS, Gpus.USABLE);
+    String driver = report.get(Gpus.GPUS, Gpus.DRIVER);
+    String hidden = report.get(Host.SETTINGS, "CUDA_VISIBLE_DEVICES");
+    boolean wantsNone = hidden.equals("-1") || hidden.equals("(empty)");
+    boolean driven = !driver.isEmpty() && !driver.equals(Gpus.NO_DRIVER) && !wantsNone;
+    boolean crashed = usable.startsWith("no: a trial process");
+    if (usable.startsWith("no: ") && (driven || crashed)) {
+      problem(
+          report,
+          "the GPUs cannot be used: " + usable.substring("no: ".length()),
+          "see whether nvidia-smi works here, and look at CUDA_VISIBLE_DEVICES; in a container give"
+              + " --gpus all");
+    }
+    for (String library : List.of(Gpus.CUBLAS, Gpus.NVRTC)) {
+      String state = report.get(Gpus.GPUS, library);
+      if (state.startsWith("no: ")) {
+        hint(
+            report,
+            library + " cannot be used: " + state.substring("no: ".length()),
+            "only programs that call it need it, averaging does not; put CUDA 12's lib64 folder into"
+                + " LD_LIBRARY_PATH");
+      }
+    }
+  }
+
+  private void links(Report report) {
+    report
+        .facts()
+        .section(Gpus.LINKS)
+        .forEach(
+            (name, value) -> {
+              String what = name + " " + value;
+              if (name.equals(GpuLinks.SLOW)) {
+                problem(
+                    report,
+                    "links are slow: " + value,
+                    "run examples/bin/link-perf while nothing else uses the GPUs; if it says the"
+                        + " same, look at nvidia-smi nvlink --status and nvidia-smi topo -m");
+              } else if (value.contains("wrong data")) {
+                problem(
+                    report,
+                    "copies from GPU to GPU give wrong data: " + what,
+                    "switch off the IOMMU, or PCIe's access control (ACS), in BIOS or kernel");
+              } else if (name.endsWith(GpuLinks.MAPPED) && value.contains("failed")) {
+                problem(
+                    report,
+                    "processes cannot map each other's GPU memory (CUDA IPC): " + what,
+                    "containers need --ipc=host and --pid=host, and all ranks the same"
+                        + " CUDA_VISIBLE_DEVICES");
+              } else if (value.contains("failed") || name.equals("trial")) {
+                problem(
+                    report,
+                    "a trial between GPUs failed: " + what,
+                    "run examples/bin/link-perf while nothing else uses the GPUs");
+              } else if (value.contains("through the host")) {
+                hint(
+                    report,
+                    "there is no peer access: " + what,
+                    "the reducer peer needs NVLink between all GPUs: see nvidia-smi topo -m");
+              }
+            });
+  }
+
+  private void reducer(Report report) {
+    String chosen = report.get(Job.REDUCER, Job.CHOSEN);
+    if (chosen.startsWith("none: ")) {
+      problem(
+          report,
+          "a sync could not be created: " + chosen.substring("none: ".length()),
+          chosen.contains("did not end within")
+              ? "the ranks do not come together: see whether one is missing or has another problem,"
+                  + " and 'create does not return' in docs/troubleshooting.md"
+              : "look for this text in docs/troubleshooting.md");
+    } else if (chosen.startsWith("not tried: ") || chosen.isEmpty()) {
+      return; // another finding gives the reason
+    }
+    String ranks = report.get(Job.REDUCER, Job.RANKS);
+    if (size > 1 && ranks.equals("1")) {
+      problem(
+          report,
+          "each rank takes itself for the only one: ranks=1, started=" + size,
+          "the library is not of the Open MPI whose mpirun started it: compare prefix and mpirun"
+              + " above, and docs/open-mpi.md");
+    }
+    boolean onGpu = report.get(Job.REDUCER, Job.DEVICE).startsWith("cuda");
+    if (Gpus.areUsable(report.facts()) && ranks.matches("\\d+") && !onGpu) {
+      problem(
+          report,
+          "this rank sees GPUs, but all work in host memory: device="
+              + report.get(Job.REDUCER, Job.DEVICE),
+          "every rank needs a GPU, and gradientsync.device must not be host");
+    }
+    String peer = report.get(Job.REDUCER, Job.NOT + "peer");
+    if (onGpu && !peer.isEmpty() && size > 1) {
+      hint(report, "the fastest reducer is not used: peer: " + peer, "see what the reason says");
+    }
+  }
+
+  /** Reports ranks that share a GPU. They slow each other down, or run out of memory. */
+  private void sharedGpus() {
+    Map<String, List<Report>> users = new TreeMap<>();
+    for (Report report : reports) {
+      String device = report.get(Job.REDUCER, Job.DEVICE);
+      if (device.startsWith("cuda")) {
+        users
+            .computeIfAbsent(
+                report.get(Host.MACHINE, "host name") + device.substring(device.lastIndexOf('(')),
+                key -> new ArrayList<>())
+            .add(report);
+      }
+    }
+    users.forEach(
+        (gpu, those) -> {
+          for (Report report : those) {
+            if (those.size() > 1) {
+              problem(
+                  report,
+                  "ranks share a GPU: " + report.get(Job.REDUCER, Job.DEVICE),
+                  "start as many ranks on each node as it has GPUs, and show all GPUs to each rank:"
+                      + " look at CUDA_VISIBLE_DEVICES");
+            }
+          }
+        });
+  }
+
+  private void different(String section, String name, String remedy) {
+    List<String> values =
+        reports.stream()
+            .map(report -> report.get(section, name))
+            .filter(value -> !value.isEmpty())
+            .distinct()
+            .toList();
+    if (values.size() > 1) {
+      add(true, null, "the ranks differ: " + section + " " + name + "=" + values, remedy);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package org.gradientsync.tools.doctor;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+
+/** Creates temporary folders, and deletes them even if the program ends early. */
+final class Scratch {
+  private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
+
+  private Scratch() {}
+
+  /** Creates a folder that only this user can read. */
+  static Path open() throws IOException {
+    Path folder = Files.createTempDirectory("gradient-sync-doctor-");
+    OPEN.add(folder);
+    return folder;
+  }
+
+  /** Deletes a folder and its content; null means none. */
+  static void close(Path folder) {
+    if (folder == null) {
+      return;
+    }
+    OPEN.remove(folder);
+    try (Stream<Path> files = Files.walk(folder)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    } catch (IOException | RuntimeException e) {
+      folder.toFile().deleteOnExit(); // a killed process may still have been writing
+    }
+  }
+
+  static void closeAll() {
+    OPEN.forEach(Scratch::close);
+  }
+}

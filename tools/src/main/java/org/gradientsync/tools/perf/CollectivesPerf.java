@@ -1,0 +1,101 @@
+package org.gradientsync.tools.perf;
+
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.gradientsync.GradientSync;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/**
+ * Times each collective with growing sizes, and prints them like NVIDIA's nccl-tests. Checks every
+ * element on request.
+ */
+@Command(
+    name = "collectives-perf",
+    description = {
+      "Times all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all, and a message"
+          + " from each rank to the next one, with growing sizes. The tables are those of NVIDIA's"
+          + " nccl-tests, its columns, units and definitions included.",
+      "",
+      "The size is that of the larger buffer, count the elements of one rank's part. algbw is size by"
+          + " time. busbw is algbw * 2(n-1)/n for all-reduce, algbw * (n-1)/n for all-gather,"
+          + " reduce-scatter and all-to-all, and algbw for the others, with n ranks.",
+      "",
+      "All-reduce, broadcast and reduce are in place. Out-of-place means for them: the elements are"
+          + " first copied from another buffer, on the device; the time is that of both. All-to-all"
+          + " and send-receive are never in place. In send-receive the ranks take turns: those with"
+          + " even numbers send before they receive.",
+      "",
+      "A time is the median of 5 rounds; that of a round is the mean over the ranks. In a"
+          + " round the calls follow one another without waiting in between. It is taken by the"
+          + " GPU's clock where the elements are on a GPU, by the CPU's otherwise.",
+      ""
+    })
+public class CollectivesPerf extends PerfProgram {
+  @Option(
+      names = {"-c", "--collective"},
+      paramLabel = "NAME",
+      split = ",",
+      defaultValue = ALL,
+      description =
+          "all, or some of all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all,"
+              + " send-receive, with commas in between (default: ${DEFAULT-VALUE}).")
+  private List<String> names;
+
+  /**
+   * Runs the program.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    start(new CollectivesPerf(), args);
+  }
+
+  @Override
+  List<PerfCollective> collectives() {
+    Set<PerfCollective> chosen = new LinkedHashSet<>();
+    for (String name : names) {
+      if (name.equalsIgnoreCase(ALL)) {
+        chosen.addAll(List.of(PerfCollective.values()));
+      } else {
+        chosen.add(PerfCollective.of(name).orElseThrow(() -> noSuchCollective(name)));
+      }
+    }
+    return List.copyOf(chosen);
+  }
+
+  private RuntimeException noSuchCollective(String name) {
+    String all =
+        String.join(
+            ", ", Arrays.stream(PerfCollective.values()).map(PerfCollective::toString).toList());
+    return badUse("--collective takes all, " + all + ": --collective " + name);
+  }
+
+  @Override
+  TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
+    return collective == PerfCollective.ALL_REDUCE
+        ? new PerfCase(sync, type, op, null, count, inPlace, false, asGraph)
+        : new CollectiveCase(sync, collective, type, op, count, inPlace, asGraph);
+  }
+
+  @Override
+  void printNotes(GradientSync sync, PerfCollective collective) {
+    print(sync, "#");
+    print(sync, "# Collective: %s", collective);
+  }
+
+  @Override
+  String title() {
+    return type.toString();
+  }
+
+  /** A line for each collective: in place where it can be. */
+  @Override
+  String line(PerfResult result, boolean several) {
+    return result.inPlace() != result.collective().hasInPlace()
+        ? null
+        : result.collective() + (several ? ", " + result.reducer() : "");
+  }
+}

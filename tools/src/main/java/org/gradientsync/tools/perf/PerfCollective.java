@@ -1,0 +1,96 @@
+package org.gradientsync.tools.perf;
+
+import java.util.Arrays;
+import java.util.Optional;
+import org.gradientsync.DataType;
+
+/** The collectives that are measured, with the sizes and bandwidths that nccl-tests gives them. */
+enum PerfCollective {
+  ALL_REDUCE("all-reduce"),
+  ALL_GATHER("all-gather"),
+  REDUCE_SCATTER("reduce-scatter"),
+  BROADCAST("broadcast"),
+  REDUCE("reduce"),
+  ALL_TO_ALL("all-to-all"),
+  SEND_RECEIVE("send-receive");
+
+  /** The rank from which a broadcast goes, and to which a reduction goes. */
+  static final int ROOT = 0;
+
+  /** NCCL's tests let each rank's part begin at a multiple of this. */
+  private static final int ALIGNMENT = 16;
+
+  private final String text;
+
+  PerfCollective(String text) {
+    this.text = text;
+  }
+
+  static Optional<PerfCollective> of(String name) {
+    return Arrays.stream(values()).filter(one -> one.text.equalsIgnoreCase(name)).findFirst();
+  }
+
+  /** Returns the number of equal parts that this rank gives. */
+  int inputParts(int ranks) {
+    return this == REDUCE_SCATTER || this == ALL_TO_ALL ? ranks : 1;
+  }
+
+  /** Returns the number of equal parts that this rank gets. */
+  int outputParts(int ranks) {
+    return this == ALL_GATHER || this == ALL_TO_ALL ? ranks : 1;
+  }
+
+  /** Returns the number of parts of the larger buffer, whose size the table has. */
+  int parts(int ranks) {
+    return Math.max(inputParts(ranks), outputParts(ranks));
+  }
+
+  /** Returns the elements of a part, at least one, if the larger buffer has a number of bytes. */
+  long count(long bytes, DataType type, int ranks) {
+    long elements = bytes / type.sizeInBytes();
+    if (parts(ranks) == 1) {
+      return elements;
+    }
+    long part = elements / parts(ranks);
+    long aligned = part & -(ALIGNMENT / type.sizeInBytes());
+    return Math.max(1, aligned > 0 ? aligned : part);
+  }
+
+  /** Returns the bandwidth of the busiest link, divided by the size over the time. */
+  double busFactor(int ranks) {
+    return switch (this) {
+      case ALL_REDUCE -> 2.0 * (ranks - 1) / ranks;
+      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> (double) (ranks - 1) / ranks;
+      case BROADCAST, REDUCE, SEND_RECEIVE -> 1;
+    };
+  }
+
+  boolean reduces() {
+    return this == ALL_REDUCE || this == REDUCE_SCATTER || this == REDUCE;
+  }
+
+  /** Returns the root as the table has it: -1 if there is none. */
+  int root() {
+    return this == BROADCAST || this == REDUCE ? ROOT : -1;
+  }
+
+  /** Returns whether the output may be, or hold, the input. */
+  boolean hasInPlace() {
+    return this != ALL_TO_ALL && this != SEND_RECEIVE;
+  }
+
+  /** Returns whether the hosts of the ranks meet only once, so that a CUDA graph can hold it. */
+  boolean capturable() {
+    return this != SEND_RECEIVE;
+  }
+
+  int fewestRanks() {
+    return this == SEND_RECEIVE ? 2 : 1;
+  }
+
+  /** Returns the name on the command line and in tables. */
+  @Override
+  public String toString() {
+    return text;
+  }
+}

@@ -1,0 +1,44 @@
+package org.gradientsync.tools.run;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.gradientsync.tools.ToolException;
+
+/** Hosts, each with how many ranks it can have, as in {@code a:2,b:2}. */
+record Hosts(Map<String, Integer> slots) {
+  static Hosts parse(String text) {
+    Map<String, Integer> slots = new LinkedHashMap<>();
+    for (String host : text.split(",", -1)) {
+      if (!host.matches("[^:\\s]+(:[1-9]\\d{0,4})?")) {
+        throw ToolException.badUse(
+            "--hosts takes host names, each with its number of ranks, as in a:2,b:2: --hosts "
+                + text);
+      }
+      String[] parts = host.split(":");
+      slots.merge(parts[0], parts.length == 1 ? 1 : Integer.parseInt(parts[1]), Integer::sum);
+    }
+    return new Hosts(slots);
+  }
+
+  /** Returns how many ranks all hosts can have. */
+  int ranks() {
+    return slots.values().stream().mapToInt(Integer::intValue).sum();
+  }
+
+  /** Returns the hosts as mpirun and mpiexec take them. */
+  String withSlots() {
+    List<String> hosts = new ArrayList<>();
+    slots.forEach((host, count) -> hosts.add(host + ":" + count));
+    return String.join(",", hosts);
+  }
+
+  /** Returns the host of each rank, as srun takes it. */
+  String ofEachRank() {
+    List<String> hosts = new ArrayList<>();
+    slots.forEach((host, count) -> hosts.addAll(Collections.nCopies(count, host)));
+    return String.join(",", hosts);
+  }
+}

@@ -1,0 +1,103 @@
+package org.gradientsync.tools.run;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.gradientsync.tools.ToolException;
+
+/** Which MPI library the ranks will load, and whether it is the launcher's. */
+final class JavaBindings {
+  private static final String FILE = System.mapLibraryName("mpi_java");
+  private static final String BINDING = "-Dgradientsync.mpi.binding=";
+
+  private JavaBindings() {}
+
+  /**
+   * Returns the folder of this Open MPI's libmpi_java if the ranks use it, or empty if they call
+   * the C library or another launcher starts them.
+   */
+  static Optional<Path> folder(
+      MpiInstallation mpi, ProgramFiles program, List<String> jvmOptions, String libraryPath) {
+    String binding = binding(jvmOptions);
+    requireOfLauncher(mpi, binding);
+    if (mpi.kind() == MpiKind.HYDRA && binding.equals("java")) {
+      throw ToolException.badUse(
+          "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher="
+              + mpi
+              + "; leave "
+              + BINDING
+              + "java out, or choose an Open MPI by --launcher");
+    }
+    if (mpi.kind() == MpiKind.HYDRA
+        || program.mpiJar() == ProgramFiles.MpiJar.NONE
+        || !binding.isEmpty() && !binding.equals("java")) {
+      return Optional.empty();
+    }
+    Path own = ofInstallation(mpi);
+    if (own != null && Files.exists(own.resolve(FILE))) {
+      return Optional.of(own);
+    }
+    if (mpi.kind() == MpiKind.SLURM) {
+      return Optional.empty(); // the MPI of the ranks is found by themselves
+    }
+    if (jvmOptions.stream().anyMatch(option -> option.startsWith("-Djava.library.path="))) {
+      return Optional.empty(); // the user knows where
+    }
+    for (String folder : libraryPath.split(File.pathSeparator)) {
+      if (!folder.isEmpty() && Files.exists(Path.of(folder, FILE))) {
+        return Optional.empty(); // it is found there
+      }
+    }
+    throw ToolException.cannotRun(
+        "mpi.jar is on the class path, but this mpirun's Open MPI has no "
+            + FILE
+            + ": launcher="
+            + mpi
+            + ", looked in="
+            + own
+            + "; install it, leave mpi.jar off the class path, or add "
+            + BINDING
+            + "direct");
+  }
+
+  /** Returns the user's choice, or the empty string. */
+  static String binding(List<String> jvmOptions) {
+    return jvmOptions.stream()
+        .filter(option -> option.startsWith(BINDING))
+        .map(option -> option.substring(BINDING.length()))
+        .reduce("", (first, last) -> last);
+  }
+
+  /** Refuses a library that the user has named and that is of another MPI, by its name. */
+  private static void requireOfLauncher(MpiInstallation mpi, String binding) {
+    String file = String.valueOf(Path.of(binding).getFileName());
+    boolean isOpenMpi = file.startsWith("libmpi.so.40");
+    boolean isMpich = file.startsWith("libmpi.so.12") || file.startsWith("libmpich.so");
+    if (mpi.kind() == MpiKind.OPEN_MPI && isMpich || mpi.kind() == MpiKind.HYDRA && isOpenMpi) {
+      throw ToolException.badUse(
+          "the launcher and the library are of different MPIs: launcher="
+              + mpi
+              + ", library="
+              + binding
+              + "; choose the "
+              + (isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA)
+              + " of the library by --launcher, or leave "
+              + BINDING
+              + " out");
+    }
+  }
+
+  private static Path ofInstallation(MpiInstallation mpi) {
+    Path beside = mpi.program().resolveSibling("ompi_info");
+    String program = Files.isExecutable(beside) ? beside.toString() : "ompi_info";
+    return Tool.ask(program, "--path", "libdir", "--parsable")
+        .output()
+        .lines()
+        .filter(line -> line.startsWith("path:libdir:"))
+        .map(line -> Path.of(line.substring("path:libdir:".length()).strip()))
+        .findFirst()
+        .orElse(null);
+  }
+}

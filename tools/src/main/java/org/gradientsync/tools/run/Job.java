@@ -1,0 +1,86 @@
+package org.gradientsync.tools.run;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
+import org.gradientsync.tools.ToolException;
+
+/** Runs a plan to its end. If this process is ended, it ends the job, too. */
+final class Job {
+  private static final long PATIENCE_SECONDS = 10;
+
+  private final LaunchPlan plan;
+  private volatile Process process;
+  private volatile boolean ended;
+
+  Job(LaunchPlan plan) {
+    this.plan = plan;
+    Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
+  }
+
+  /** Returns whether this process is being ended. */
+  boolean isEnded() {
+    return ended;
+  }
+
+  /** Starts the job, waits for its end, and returns its exit code. */
+  int run() throws InterruptedException {
+    ProcessBuilder builder =
+        new ProcessBuilder(plan.command()).redirectInput(ProcessBuilder.Redirect.INHERIT);
+    builder.environment().putAll(plan.environment());
+    Process started;
+    try {
+      started = builder.start();
+    } catch (IOException e) {
+      throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
+    }
+    process = started;
+    if (ended) {
+      end(); // while it was being started
+    }
+    ExitCode code = new ExitCode();
+    Refusal refusal = new Refusal();
+    Consumer<String> reader =
+        line -> {
+          code.read(line);
+          refusal.read(line);
+        };
+    Pattern tag = PrefixedOutput.tag(plan);
+    PrefixedOutput out =
+        new PrefixedOutput(
+            started.getInputStream(), new FileOutputStream(FileDescriptor.out), tag, reader);
+    PrefixedOutput err =
+        new PrefixedOutput(
+            started.getErrorStream(), new FileOutputStream(FileDescriptor.err), tag, reader);
+    out.start();
+    err.start();
+    int launchersCode = started.waitFor();
+    out.awaitEnd();
+    err.awaitEnd();
+    if (launchersCode != 0 && refusal.sentence().isPresent()) {
+      throw ToolException.cannotRun(refusal.sentence().get());
+    }
+    return code.of(launchersCode);
+  }
+
+  /** Ends the launcher, which ends its ranks. */
+  private void end() {
+    ended = true;
+    Process running = process;
+    if (running == null || !running.isAlive()) {
+      return;
+    }
+    running.destroy();
+    try {
+      if (!running.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
+        running.descendants().forEach(ProcessHandle::destroyForcibly);
+        running.destroyForcibly();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

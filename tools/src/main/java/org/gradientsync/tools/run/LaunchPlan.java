@@ -1,0 +1,299 @@
+package org.gradientsync.tools.run;
+
+import java.io.File;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * How a job is started: a command, variables that are added to its environment, and the settings in
+ * them. Immutable; starts nothing.
+ *
+ * @param launcher the launcher's kind, or null for ranks as threads
+ * @param title the launcher, for users
+ */
+record LaunchPlan(
+    MpiKind launcher,
+    String title,
+    List<String> command,
+    Map<String, String> environment,
+    List<Setting> settings,
+    boolean prefixed) {
+  /** The number of ranks, so that one that finds itself alone does not train alone. */
+  static final String RANKS = "GRADIENTSYNC_RUN_RANKS";
+
+  private static final String LIBRARIES = "LD_LIBRARY_PATH";
+  private static final String UCX = "UCX_ERROR_SIGNALS";
+  private static final String BTL = "OMPI_MCA_btl";
+  private static final String ONE_NODE = "^tcp,ofi";
+
+  /** Variables of systems that may give a job several nodes. */
+  private static final List<String> ALLOCATIONS =
+      List.of("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile");
+
+  /** Plans ranks as processes. */
+  static LaunchPlan processes(
+      JobRequest request, MpiInstallation mpi, Machine machine, Optional<Path> bindings) {
+    Building plan = new Building(request, machine);
+    plan.nativeAccess();
+    plan.hostMemory();
+    plan.binding(mpi);
+    plan.ucx();
+    plan.libraries(mpi, bindings);
+    if (mpi.kind() == MpiKind.OPEN_MPI) {
+      plan.network();
+    }
+    if (mpi.kind() == MpiKind.HYDRA
+        && request.program().mpiJar() != ProgramFiles.MpiJar.NONE
+        && JavaBindings.binding(request.jvmOptions()).isEmpty()) {
+      plan.jvm.add("-Dgradientsync.mpi.binding=direct"); // mpi.jar is Open MPI's
+    }
+    plan.environment.put(RANKS, Integer.toString(request.ranks()));
+
+    List<String> command = new ArrayList<>(List.of(mpi.program().toString()));
+    command.addAll(
+        switch (mpi.kind()) {
+          case OPEN_MPI -> openMpi(request, mpi.major(), plan.environment.keySet());
+          case HYDRA -> hydra(request);
+          case SLURM -> slurm(request, machine);
+        });
+    if (mpi.kind() == MpiKind.OPEN_MPI) {
+      command.add("env"); // mpirun adds folders to the class path of what is named java
+    }
+    command.addAll(plan.java(program(request.program())));
+    return plan.plan(mpi.kind(), mpi.toString(), command);
+  }
+
+  /**
+   * Plans ranks as threads of one JVM.
+   *
+   * @param tools the class path of this command, behind the user's
+   */
+  static LaunchPlan threads(JobRequest request, Machine machine, String tools) {
+    Building plan = new Building(request, machine);
+    plan.nativeAccess();
+    plan.hostMemory();
+    ProgramFiles program = request.program();
+    List<String> main = new ArrayList<>();
+    main.add("-cp");
+    main.add(program.classPath() + File.pathSeparator + tools);
+    main.add(RanksAsThreads.class.getName());
+    main.add(Integer.toString(request.ranks()));
+    main.add(program.mainClass());
+    main.addAll(program.arguments());
+    return plan.plan(null, "none: the ranks are threads of one JVM", plan.java(main));
+  }
+
+  private static List<String> program(ProgramFiles program) {
+    List<String> words = new ArrayList<>();
+    words.addAll(
+        program.isJar()
+            ? List.of("-jar", program.classPath())
+            : List.of("-cp", program.classPath(), program.mainClass()));
+    words.addAll(program.arguments());
+    return words;
+  }
+
+  private static List<String> openMpi(JobRequest request, int major, Set<String> variables) {
+    List<String> words = new ArrayList<>(List.of("-np", "" + request.ranks()));
+    words.addAll(List.of("--bind-to", "none"));
+    if (request.prefixed()) {
+      words.addAll(major >= 5 ? List.of("--output", "tag") : List.of("--tag-output"));
+    }
+    if (request.oversubscribed()) {
+      words.addAll(major >= 5 ? List.of("--map-by", ":OVERSUBSCRIBE") : List.of("--oversubscribe"));
+    }
+    if (request.hosts() != null) {
+      words.addAll(List.of("--host", request.hosts().withSlots()));
+    }
+    if (request.hostFile() != null) {
+      words.addAll(List.of("--hostfile", request.hostFile().toString()));
+    }
+    Set<String> forwarded = new LinkedHashSet<>(variables);
+    forwarded.addAll(request.forwarded());
+    forwarded.stream()
+        .filter(name -> !name.startsWith("OMPI_")) // mpirun passes those on by itself
+        .forEach(name -> words.addAll(List.of("-x", name)));
+    return words;
+  }
+
+  private static List<String> hydra(JobRequest request) {
+    List<String> words = new ArrayList<>(List.of("-np", "" + request.ranks()));
+    if (request.prefixed()) {
+      words.addAll(List.of("-prepend-pattern", PrefixedOutput.HYDRA_PATTERN));
+    }
+    if (request.hosts() != null) {
+      words.addAll(List.of("-hosts", request.hosts().withSlots()));
+    }
+    if (request.hostFile() != null) {
+      words.addAll(List.of("-f", request.hostFile().toString()));
+    }
+    return words;
+  }
+
+  private static List<String> slurm(JobRequest request, Machine machine) {
+    List<String> words = new ArrayList<>(List.of("-n", "" + request.ranks()));
+    if (machine.variable("SLURM_MPI_TYPE").isEmpty()) {
+      words.add("--mpi=pmix");
+    }
+    words.addAll(List.of("--cpu-bind=none", "--kill-on-bad-exit=1"));
+    if (request.prefixed()) {
+      words.add("--label");
+    }
+    if (request.oversubscribed()) {
+      words.add("--overcommit");
+    }
+    if (request.hosts() != null) {
+      words.add("--nodes=" + request.hosts().slots().size());
+      words.add("--distribution=arbitrary");
+      words.add("--nodelist=" + request.hosts().ofEachRank());
+    }
+    if (request.hostFile() != null) {
+      words.add("--distribution=arbitrary");
+      words.add("--nodelist=" + request.hostFile().toAbsolutePath());
+    }
+    return words;
+  }
+
+  /** Returns what {@code --dry-run} prints. */
+  String text() {
+    StringBuilder text = new StringBuilder("launcher: " + title + "\nsettings:\n");
+    settings.forEach(
+        s -> text.append("  ").append(s.text()).append("   # ").append(s.reason()).append('\n'));
+    text.append("command:\n ");
+    environment.forEach(
+        (name, value) -> text.append(' ').append(name).append('=').append(quoted(value)));
+    command.forEach(word -> text.append(' ').append(quoted(word)));
+    return text.toString();
+  }
+
+  /** Quotes a word for the shell. */
+  private static String quoted(String word) {
+    return word.matches("[\\w@%+=:,./^-]+") || word.isEmpty()
+        ? word
+        : "'" + word.replace("'", "'\\''") + "'";
+  }
+
+  /** A plan that is being made. */
+  private static final class Building {
+    private final JobRequest request;
+    private final Machine machine;
+    private final List<String> jvm = new ArrayList<>();
+    private final Map<String, String> environment = new LinkedHashMap<>();
+    private final List<Setting> settings = new ArrayList<>();
+
+    Building(JobRequest request, Machine machine) {
+      this.request = request;
+      this.machine = machine;
+    }
+
+    void nativeAccess() {
+      String option = "--enable-native-access=ALL-UNNAMED";
+      String reason = "without it Java 24 and later warn of native libraries";
+      if (machine.javaVersion() >= 24) {
+        jvm.add(option);
+        set(option, reason);
+      } else {
+        set(option + " is not needed: Java " + machine.javaVersion(), reason);
+      }
+    }
+
+    void hostMemory() {
+      String name = "-XX:MaxDirectMemorySize";
+      String reason = "buffers in host memory may take what the machine has";
+      boolean given =
+          String.join(" ", request.jvmOptions()).contains(name)
+              || machine.variable("JDK_JAVA_OPTIONS").contains(name)
+              || machine.variable("JAVA_TOOL_OPTIONS").contains(name);
+      if (given || machine.memoryKilobytes().isEmpty()) {
+        set(name + " is " + (given ? "the user's" : "the JVM's: no /proc/meminfo"), reason);
+      } else {
+        jvm.add(name + "=" + machine.memoryKilobytes().get() + "k");
+        set(name + "=" + machine.memoryKilobytes().get() + "k", reason);
+      }
+    }
+
+    void binding(MpiInstallation mpi) {
+      String text =
+          switch (mpi.kind()) {
+            case OPEN_MPI -> "--bind-to none";
+            case HYDRA -> "no binding: this mpiexec binds no rank by itself";
+            case SLURM -> "--cpu-bind=none";
+          };
+      set(text, "a JVM that is bound to one core has one thread for compiling and collecting");
+    }
+
+    void ucx() {
+      String reason = "UCX would take the JVM's own SIGSEGV for a crash";
+      if (machine.environment().containsKey(UCX)) {
+        set(UCX + "=" + machine.variable(UCX) + " is the user's", reason);
+      } else {
+        environment.put(UCX, "");
+        set(UCX + "=", reason);
+      }
+    }
+
+    void libraries(MpiInstallation mpi, Optional<Path> bindings) {
+      String reason = "the libmpi_java of this mpirun, for mpi.jar";
+      if (bindings.isEmpty()) {
+        set(LIBRARIES + " is left alone: ranks call libmpi, or find it by themselves", reason);
+        return;
+      }
+      String before = machine.variable(LIBRARIES);
+      String path = bindings.get() + (before.isEmpty() ? "" : File.pathSeparator + before);
+      environment.put(LIBRARIES, path);
+      set(LIBRARIES + "=" + path, reason);
+    }
+
+    void network() {
+      String reason = "ranks of one node need not listen on the network";
+      if (!machine.variable(BTL).isEmpty()) {
+        set(BTL + "=" + machine.variable(BTL) + " is the user's", reason);
+      } else if (isOneNode()) {
+        environment.put(BTL, ONE_NODE);
+        set(BTL + "=" + ONE_NODE, reason);
+      } else {
+        set(BTL + " is not set: there may be several nodes", reason);
+      }
+    }
+
+    private boolean isOneNode() {
+      if (request.hostFile() != null) {
+        return false;
+      }
+      if (request.hosts() != null) {
+        return request.hosts().slots().size() == 1;
+      }
+      String nodes = machine.variable("SLURM_NNODES");
+      return (nodes.isEmpty() || nodes.equals("1"))
+          && ALLOCATIONS.stream().allMatch(name -> machine.variable(name).isEmpty());
+    }
+
+    private void set(String text, String reason) {
+      settings.add(new Setting(text, reason));
+    }
+
+    List<String> java(List<String> rest) {
+      List<String> command = new ArrayList<>(List.of(machine.java().toString()));
+      command.addAll(jvm);
+      command.addAll(request.jvmOptions()); // last, so that they win
+      command.addAll(rest);
+      return command;
+    }
+
+    LaunchPlan plan(MpiKind launcher, String title, List<String> command) {
+      return new LaunchPlan(
+          launcher,
+          title,
+          List.copyOf(command),
+          environment,
+          List.copyOf(settings),
+          request.prefixed());
+    }
+  }
+}

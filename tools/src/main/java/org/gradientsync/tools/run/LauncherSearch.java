@@ -1,0 +1,116 @@
+package org.gradientsync.tools.run;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.gradientsync.tools.ToolException;
+
+/** Finds the program that is to start the ranks. */
+final class LauncherSearch {
+  /** Usual names, those first whose choice is the user's by the order of the PATH. */
+  private static final List<String> MPI = List.of("mpirun", "mpiexec");
+
+  /** Names that only one kind has, for where there is none of the usual ones. */
+  private static final List<String> OTHERS =
+      List.of("mpirun.openmpi", "mpiexec.hydra", "mpiexec.mpich", "srun");
+
+  private final String path;
+
+  /**
+   * @param path folders in the format of the variable PATH
+   */
+  LauncherSearch(String path) {
+    this.path = path;
+  }
+
+  /**
+   * Finds the program.
+   *
+   * @param choice a name or a path, or null for what the PATH has
+   */
+  MpiInstallation find(String choice) {
+    return choice == null ? search() : chosen(choice);
+  }
+
+  private MpiInstallation chosen(String choice) {
+    Path program =
+        choice.contains("/") ? Path.of(choice).toAbsolutePath() : onPath(choice).orElse(null);
+    if (program == null || !Files.isExecutable(program) || Files.isDirectory(program)) {
+      String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
+      throw ToolException.badUse(
+          "there is no such launcher: --launcher "
+              + choice
+              + (choice.contains("/") ? "" : ", PATH=" + path)
+              + srun
+              + "; name one that is there, mpirun, mpiexec, srun or a path, or leave --launcher out");
+    }
+    return identify(program);
+  }
+
+  private MpiInstallation search() {
+    List<MpiInstallation> found = new ArrayList<>();
+    for (String name : MPI) {
+      onPath(name).ifPresent(program -> found.add(identify(program)));
+    }
+    for (String name : OTHERS) {
+      if (found.isEmpty()) {
+        onPath(name).ifPresent(program -> found.add(identify(program)));
+      }
+    }
+    if (found.isEmpty()) {
+      throw ToolException.cannotRun(
+          "there is no mpirun, mpiexec or srun: PATH="
+              + path
+              + "; install Open MPI (Debian: apt-get install openmpi-bin), name its mpirun by"
+              + " --launcher, or run the ranks as threads by --threads");
+    }
+    MpiInstallation first = found.get(0);
+    for (MpiInstallation other : found) {
+      if (other.kind() != first.kind()) {
+        throw ToolException.cannotRun(
+            "the PATH has two MPIs of different kinds: "
+                + first
+                + " and "
+                + other
+                + "; choose one by --launcher "
+                + first.program()
+                + " or --launcher "
+                + other.program());
+      }
+    }
+    return first;
+  }
+
+  private static MpiInstallation identify(Path program) {
+    Tool.Answer answer = Tool.ask(program.toString(), "--version");
+    Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
+    if (found.isPresent()) {
+      return found.get();
+    }
+    if (String.valueOf(program.getFileName()).equals("srun")) {
+      throw ToolException.cannotRun(
+          "there is no Slurm here that srun could reach: "
+              + program
+              + " --version says '"
+              + answer.lastLine()
+              + "'; start the job on a machine of the cluster, or by --launcher mpirun");
+    }
+    throw ToolException.cannotRun(
+        program
+            + " is of no known MPI: --version says '"
+            + answer.firstLine()
+            + "'; name the mpirun of Open MPI, the mpiexec of MPICH or Slurm's srun by --launcher");
+  }
+
+  private Optional<Path> onPath(String name) {
+    return Arrays.stream(path.split(File.pathSeparator))
+        .filter(folder -> !folder.isEmpty())
+        .map(folder -> Path.of(folder, name))
+        .filter(program -> Files.isExecutable(program) && !Files.isDirectory(program))
+        .findFirst();
+  }
+}

@@ -1,0 +1,55 @@
+package org.gradientsync.tools.run;
+
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * A program that starts ranks, and what it belongs to.
+ *
+ * @param program its path, as it was found
+ * @param version for example {@code 4.1.4}
+ */
+record MpiInstallation(Path program, MpiKind kind, String version) {
+  private static final Pattern OPEN_MPI =
+      Pattern.compile("(?:mpirun|mpiexec|prterun|orterun) \\((?:Open MPI|OpenRTE)\\) (\\S+)");
+  private static final Pattern PRRTE = Pattern.compile("\\((?:PRRTE|prrte)[^)]*\\) (\\S+)");
+  private static final Pattern HYDRA =
+      Pattern.compile("HYDRA build details:\\s+Version:\\s+(\\S+)");
+  private static final Pattern INTEL = Pattern.compile("Intel\\(R\\) MPI Library.*Version (\\S+)");
+  private static final Pattern SLURM = Pattern.compile("^slurm\\S* (\\S+)");
+
+  /**
+   * Reads what a program prints with {@code --version}.
+   *
+   * @return the installation, or empty if it is of no known kind
+   */
+  static Optional<MpiInstallation> of(Path program, String output) {
+    return first(OPEN_MPI, program, MpiKind.OPEN_MPI, output)
+        .or(() -> first(HYDRA, program, MpiKind.HYDRA, output))
+        .or(() -> first(INTEL, program, MpiKind.HYDRA, output))
+        .or(() -> first(SLURM, program, MpiKind.SLURM, output))
+        .or(() -> first(PRRTE, program, MpiKind.OPEN_MPI, output));
+  }
+
+  private static Optional<MpiInstallation> first(
+      Pattern pattern, Path program, MpiKind kind, String output) {
+    Matcher matcher = pattern.matcher(output);
+    return matcher.find()
+        ? Optional.of(new MpiInstallation(program, kind, matcher.group(1)))
+        : Optional.empty();
+  }
+
+  /** Returns the first number of the version, or 0. */
+  int major() {
+    String digits = version.split("\\D", 2)[0];
+    return digits.isEmpty() || digits.length() > 5 ? 0 : Integer.parseInt(digits);
+  }
+
+  /** Returns for example {@code /usr/bin/mpirun (Open MPI 4.1.4)}. */
+  @Override
+  public String toString() {
+    return program + " (" + kind + " " + version + ")";
+  }
+}

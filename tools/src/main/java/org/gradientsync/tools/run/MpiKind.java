@@ -1,0 +1,19 @@
+package org.gradientsync.tools.run;
+
+/** The kinds of programs that start ranks, by the words of their options. */
+enum MpiKind {
+  OPEN_MPI("Open MPI"),
+  HYDRA("MPICH"),
+  SLURM("Slurm");
+
+  private final String title;
+
+  MpiKind(String title) {
+    this.title = title;
+  }
+
+  @Override
+  public String toString() {
+    return title;
+  }
+}

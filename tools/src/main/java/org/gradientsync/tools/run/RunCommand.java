@@ -1,0 +1,261 @@
+package org.gradientsync.tools.run;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.tools.GradientSyncCommand;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Starts the ranks of a job. */
+@Command(
+    name = "run",
+    sortOptions = false,
+    description = {
+      "Starts the ranks of a job with mpirun, mpiexec or srun, and with the settings that they"
+          + " need.",
+      ""
+    },
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      "0:All ranks ended well.",
+      "2:The command line asks for something that cannot be.",
+      "3:The job cannot run on this machine.",
+      "75:A rank was lost, as the others noticed.",
+      "128+N:A rank was ended by signal N.",
+      "130:Ctrl-C.",
+      "other:That of the rank that failed first, if the launcher says it."
+    })
+public final class RunCommand implements Callable<Integer> {
+  private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
+  private static final Set<String> OWN = Set.of("doctor", "perf");
+
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = {"-np", "-n"},
+      paramLabel = "RANKS",
+      required = true,
+      description = "How many ranks.")
+  private int ranks;
+
+  @Option(
+      names = {"--class-path", "-cp", "-classpath"},
+      paramLabel = "PATH",
+      description = "Folders and jars, as java takes them.")
+  private String classPath;
+
+  @Option(names = "-jar", description = "The program is a jar that names its main class.")
+  private boolean jar;
+
+  @Option(
+      names = "--threads",
+      description =
+          "Run the ranks as threads of one JVM. The main class needs: public static void"
+              + " run(GradientSync sync, String[] args).")
+  private boolean threads;
+
+  @Option(
+      names = "--restarts",
+      paramLabel = "N",
+      defaultValue = "0",
+      description =
+          "Start the job again when a rank was lost, at most N times; the program resumes from its"
+              + " checkpoint (default: ${DEFAULT-VALUE}).")
+  private int restarts;
+
+  @Option(
+      names = "--hosts",
+      paramLabel = "HOST:N,...",
+      description = "The hosts, each with its number of ranks.")
+  private String hosts;
+
+  @Option(
+      names = "--hostfile",
+      paramLabel = "FILE",
+      description = "A file with the hosts, in the launcher's format.")
+  private Path hostFile;
+
+  @Option(names = "--oversubscribe", description = "Allow more ranks than there are cores.")
+  private boolean oversubscribe;
+
+  @Option(
+      names = "--launcher",
+      paramLabel = "NAME",
+      description = "mpirun, mpiexec, srun or a path (default: what the PATH has).")
+  private String launcher;
+
+  @Option(
+      names = "-x",
+      paramLabel = "NAME[=VALUE]",
+      description = "Pass a variable of the environment to the ranks of other nodes, too.")
+  private List<String> variables = List.of();
+
+  @Option(
+      names = "--jvm-option",
+      paramLabel = "OPTION",
+      description = "An option of the ranks' JVMs, as --jvm-option=-Xmx4g. JAVA_OPTS has more.")
+  private List<String> jvmOptions = List.of();
+
+  @Option(
+      names = "-D",
+      paramLabel = "NAME=VALUE",
+      description = "A system property of the ranks: -Dgradientsync.timeout=90.")
+  private List<String> properties = List.of();
+
+  @Option(
+      names = "--prefix",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description = "Begin each line of output with its rank, as in [2] (default: do).")
+  private boolean prefix;
+
+  @Option(names = "--dry-run", description = "Print settings and command, and start nothing.")
+  private boolean dryRun;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Show this and exit.")
+  private boolean help;
+
+  @Parameters(
+      paramLabel = "MAIN [ARGUMENT]",
+      arity = "1..*",
+      description =
+          "The main class, or the jar with -jar, or doctor or perf; its arguments follow.")
+  private List<String> program;
+
+  private final Map<String, String> environment;
+
+  /** For picocli. */
+  public RunCommand() {
+    this(System.getenv());
+  }
+
+  RunCommand(Map<String, String> environment) {
+    this.environment = environment;
+  }
+
+  @Override
+  public Integer call() throws InterruptedException {
+    checkOptions();
+    LaunchPlan plan = plan(Machine.here(environment));
+    if (dryRun) {
+      spec.commandLine().getOut().println(plan.text());
+      return 0;
+    }
+    Job job = new Job(plan);
+    return new Restarts(restarts, spec.commandLine().getErr())
+        .run(() -> job.isEnded() ? ExitCode.INTERRUPTED : job.run());
+  }
+
+  /** Returns whether to run a subcommand of this command, which needs no class path. */
+  private boolean isOwn() {
+    return classPath == null && !jar && OWN.contains(program.get(0));
+  }
+
+  private ProgramFiles files() {
+    List<String> arguments = program.subList(1, program.size());
+    if (isOwn()) {
+      return ProgramFiles.onClassPath(OWN_CLASS_PATH, GradientSyncCommand.class.getName(), program);
+    }
+    return jar
+        ? ProgramFiles.inJar(program.get(0), arguments)
+        : ProgramFiles.onClassPath(classPath, program.get(0), arguments);
+  }
+
+  private void checkOptions() {
+    if (ranks < 1) {
+      throw badUse("-np takes 1 or more ranks: -np " + ranks);
+    }
+    if (threads && ranks > LocalRanks.MAX_RANKS) {
+      throw badUse("--threads takes up to " + LocalRanks.MAX_RANKS + " ranks: -np " + ranks);
+    }
+    if (restarts < 0) {
+      throw badUse("--restarts takes 0 or more: --restarts " + restarts);
+    }
+    if (jar == (classPath != null) && !isOwn()) {
+      throw badUse(
+          jar
+              ? "-jar has a class path of its own: give -jar or --class-path"
+              : "the class path is missing: give --class-path PATH, or -jar");
+    }
+    if (hosts != null && hostFile != null) {
+      throw badUse("the hosts are given twice: give --hosts or --hostfile");
+    }
+    if (hostFile != null && !Files.isRegularFile(hostFile)) {
+      throw badUse("there is no such file: --hostfile " + hostFile);
+    }
+    if (threads && (hosts != null || hostFile != null || launcher != null)) {
+      throw badUse("--threads starts one JVM on this machine, without launcher and hosts");
+    }
+  }
+
+  private LaunchPlan plan(Machine machine) {
+    ProgramFiles files = files();
+    Hosts places = hosts == null ? null : Hosts.parse(hosts);
+    if (places != null && places.ranks() < ranks && !oversubscribe) {
+      throw badUse(
+          "the hosts are for fewer ranks: -np "
+              + ranks
+              + ", --hosts "
+              + hosts
+              + "; give each host its number of ranks, or --oversubscribe");
+    }
+    List<String> options = options(machine);
+    JobRequest request =
+        new JobRequest(
+            ranks,
+            places,
+            hostFile,
+            oversubscribe,
+            prefix && !threads && !isOwn(), // of those only rank 0 prints
+            variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
+            files,
+            options);
+    LaunchPlan plan;
+    if (threads) {
+      plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
+    } else {
+      MpiInstallation mpi = new LauncherSearch(machine.variable("PATH")).find(launcher);
+      Optional<Path> bindings =
+          JavaBindings.folder(mpi, files, options, machine.variable("LD_LIBRARY_PATH"));
+      plan = LaunchPlan.processes(request, mpi, machine, bindings);
+    }
+    for (String variable : variables) {
+      if (variable.contains("=")) {
+        String[] parts = variable.split("=", 2);
+        plan.environment().put(parts[0], parts[1]);
+      }
+    }
+    return plan;
+  }
+
+  private List<String> options(Machine machine) {
+    List<String> options = new ArrayList<>();
+    for (String option : machine.variable("JAVA_OPTS").split("\\s+")) {
+      if (!option.isEmpty()) {
+        options.add(option);
+      }
+    }
+    options.addAll(jvmOptions);
+    properties.forEach(property -> options.add("-D" + property));
+    return options;
+  }
+
+  private ParameterException badUse(String sentence) {
+    return new ParameterException(spec.commandLine(), sentence);
+  }
+}

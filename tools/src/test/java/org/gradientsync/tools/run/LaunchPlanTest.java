@@ -1,0 +1,158 @@
+package org.gradientsync.tools.run;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.gradientsync.tools.run.ProgramFiles.MpiJar;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Tests commands, environments and settings, without starting anything. */
+class LaunchPlanTest {
+  private static final Path JAVA = Path.of("/jdk/bin/java");
+  private static final MpiInstallation OPEN_MPI = mpi(MpiKind.OPEN_MPI, "4.1.4");
+  private static final MpiInstallation HYDRA = mpi(MpiKind.HYDRA, "4.0.2");
+  private static final MpiInstallation SLURM = mpi(MpiKind.SLURM, "22.05.8");
+
+  @Test
+  void openMpiHasAllSettings() {
+    LaunchPlan plan = plan(request(null, null, false), OPEN_MPI, machine(25, Map.of()));
+    assertEquals(
+        "/mpi/run -np 4 --bind-to none --tag-output -x UCX_ERROR_SIGNALS -x LD_LIBRARY_PATH"
+            + " -x GRADIENTSYNC_RUN_RANKS -x TOKEN env /jdk/bin/java"
+            + " --enable-native-access=ALL-UNNAMED -XX:MaxDirectMemorySize=1000k -Dmine"
+            + " -cp a:b/* my.Main --np 1",
+        String.join(" ", plan.command()));
+    assertEquals(
+        Map.of(
+            "UCX_ERROR_SIGNALS",
+            "",
+            "LD_LIBRARY_PATH",
+            "/mpi/lib",
+            "OMPI_MCA_btl",
+            "^tcp,ofi",
+            "GRADIENTSYNC_RUN_RANKS",
+            "4"),
+        plan.environment());
+    String text = plan.text();
+    assertTrue(text.startsWith("launcher: /mpi/run (Open MPI 4.1.4)\nsettings:\n"), text);
+    for (Setting setting : plan.settings()) {
+      assertTrue(text.contains("\n  " + setting.text() + "   # " + setting.reason()), text);
+    }
+    assertEquals(6, plan.settings().size());
+    assertTrue(text.contains("\ncommand:\n  UCX_ERROR_SIGNALS= LD_LIBRARY_PATH=/mpi/lib "), text);
+    assertTrue(text.endsWith(" -cp 'a:b/*' my.Main --np 1"), text);
+  }
+
+  @Test
+  void whatTheUserHasSetStays() {
+    Map<String, String> environment =
+        Map.of(
+            "UCX_ERROR_SIGNALS",
+            "SIGILL",
+            "LD_LIBRARY_PATH",
+            "/mine",
+            "OMPI_MCA_btl",
+            "self,tcp",
+            "JDK_JAVA_OPTIONS",
+            "-XX:MaxDirectMemorySize=6m");
+    LaunchPlan plan = plan(request(null, null, false), OPEN_MPI, machine(17, environment));
+    assertEquals(
+        Map.of("LD_LIBRARY_PATH", "/mpi/lib:/mine", "GRADIENTSYNC_RUN_RANKS", "4"),
+        plan.environment());
+    String command = String.join(" ", plan.command());
+    assertFalse(command.contains("MaxDirect") || command.contains("native-access"), command);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'', '', true",
+    "a:4, '', true", // all on one host
+    "'a:2,b:2', '', false",
+    "'', nodes, false",
+    "SLURM_NNODES=2, '', false",
+    "SLURM_NNODES=1, '', true",
+    "PBS_NODEFILE=x, '', false"
+  })
+  void jobsOfOneNodeNeedNoNetwork(String hosts, String file, boolean quiet) {
+    boolean variable = hosts.contains("=");
+    Map<String, String> environment =
+        variable ? Map.of(hosts.split("=")[0], hosts.split("=")[1]) : Map.of();
+    Hosts places = hosts.isEmpty() || variable ? null : Hosts.parse(hosts);
+    JobRequest request = request(places, file.isEmpty() ? null : Path.of(file), false);
+    LaunchPlan plan = plan(request, OPEN_MPI, machine(17, environment));
+    assertEquals(quiet, plan.environment().containsKey("OMPI_MCA_btl"), plan.text());
+  }
+
+  @Test
+  void eachLauncherHasItsOwnWords() {
+    Hosts hosts = Hosts.parse("a:2,b:2");
+    JobRequest onHosts = request(hosts, null, true);
+    JobRequest inFile = request(null, Path.of("/nodes"), false);
+    Machine machine = machine(17, Map.of());
+    assertStarts(
+        "-np 4 --bind-to none --tag-output --oversubscribe --host a:2,b:2 -x", onHosts, OPEN_MPI);
+    assertStarts("-np 4 --bind-to none --tag-output --hostfile /nodes -x", inFile, OPEN_MPI);
+    assertStarts(
+        "-np 4 --bind-to none --output tag --map-by :OVERSUBSCRIBE --host a:2,b:2 -x",
+        onHosts,
+        mpi(MpiKind.OPEN_MPI, "5.0.7"));
+    assertStarts(
+        "-np 4 -prepend-pattern <gradient-sync rank %r> -hosts a:2,b:2 /jdk/bin/java",
+        onHosts, HYDRA);
+    assertStarts(
+        "-np 4 -prepend-pattern <gradient-sync rank %r> -f /nodes /jdk/bin/java", inFile, HYDRA);
+    String slurm = "-n 4 --mpi=pmix --cpu-bind=none --kill-on-bad-exit=1 --label ";
+    assertStarts(
+        slurm + "--overcommit --nodes=2 --distribution=arbitrary --nodelist=a,a,b,b /jdk/bin/java",
+        onHosts,
+        SLURM);
+    assertStarts(slurm + "--distribution=arbitrary --nodelist=/nodes /jdk/bin/java", inFile, SLURM);
+    Machine chosen = machine(17, Map.of("SLURM_MPI_TYPE", "pmi2"));
+    assertFalse(plan(inFile, SLURM, chosen).command().contains("--mpi=pmix"));
+    // mpi.jar is Open MPI's, so ranks of MPICH's launcher leave it alone
+    assertTrue(
+        plan(inFile, HYDRA, machine).command().contains("-Dgradientsync.mpi.binding=direct"));
+  }
+
+  @Test
+  void ranksAsThreadsAreOneJvm() {
+    LaunchPlan plan =
+        LaunchPlan.threads(request(null, null, false), machine(17, Map.of()), "/tools.jar");
+    assertEquals(
+        "/jdk/bin/java -XX:MaxDirectMemorySize=1000k -Dmine -cp a:b/*:/tools.jar"
+            + " org.gradientsync.tools.run.RanksAsThreads 4 my.Main --np 1",
+        String.join(" ", plan.command()));
+    assertEquals(Map.of(), plan.environment());
+  }
+
+  private static void assertStarts(String words, JobRequest request, MpiInstallation mpi) {
+    String command = String.join(" ", plan(request, mpi, machine(17, Map.of())).command());
+    assertTrue(command.startsWith("/mpi/run " + words), command);
+  }
+
+  private static LaunchPlan plan(JobRequest request, MpiInstallation mpi, Machine machine) {
+    return LaunchPlan.processes(request, mpi, machine, Optional.of(Path.of("/mpi/lib")));
+  }
+
+  private static MpiInstallation mpi(MpiKind kind, String version) {
+    return new MpiInstallation(Path.of("/mpi/run"), kind, version);
+  }
+
+  private static Machine machine(int java, Map<String, String> environment) {
+    return new Machine(environment, JAVA, java, Optional.of(1000L));
+  }
+
+  private static JobRequest request(Hosts hosts, Path file, boolean oversubscribed) {
+    ProgramFiles program =
+        new ProgramFiles("a:b/*", false, "my.Main", List.of("--np", "1"), MpiJar.OPEN_MPI);
+    return new JobRequest(
+        4, hosts, file, oversubscribed, true, List.of("TOKEN"), program, List.of("-Dmine"));
+  }
+}

@@ -1,0 +1,248 @@
+package org.gradientsync.tools.run;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.jar.Attributes;
+import java.util.jar.JarOutputStream;
+import java.util.jar.Manifest;
+import java.util.zip.ZipEntry;
+import org.gradientsync.tools.GradientSyncCommand;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import picocli.CommandLine;
+
+/** Tests what the command says to bad input, with launchers that only tell their version. */
+class RunCommandTest {
+  private static final String MAIN = RunCommandTest.class.getName();
+
+  @TempDir Path folder;
+
+  private final Map<String, String> environment = new HashMap<>();
+  private Path classes;
+  private String out;
+
+  @BeforeEach
+  void findClasses() throws Exception {
+    classes =
+        Path.of(RunCommandTest.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    environment.put("PATH", folder.resolve("bin") + ":" + folder.resolve("bin2") + ":/nowhere");
+  }
+
+  @Test
+  void theCommandIsPlanned() throws IOException {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    launcher("bin/mpiexec", FakeLaunchers.OPEN_MPI_4);
+    environment.put("JAVA_OPTS", " -Xmx1g  -Done");
+    run(
+        0,
+        "--dry-run",
+        "-x",
+        "A=b c",
+        "-Dtwo=2",
+        "--jvm-option=-ea",
+        "-cp",
+        classes + "",
+        MAIN,
+        "-x",
+        "--dry-run");
+    assertTrue(
+        out.startsWith("launcher: " + folder.resolve("bin/mpirun") + " (Open MPI 4.1.4)"), out);
+    assertTrue(out.contains(" A='b c' " + folder.resolve("bin/mpirun") + " -np 2 "), out);
+    assertTrue(out.contains(" -Xmx1g -Done -ea -Dtwo=2 -cp "), out);
+    assertTrue(out.strip().endsWith(MAIN + " -x --dry-run"), out);
+  }
+
+  @Test
+  void oneLauncherIsEnough() throws IOException {
+    launcher("bin2/mpiexec.hydra", FakeLaunchers.HYDRA);
+    dry(0);
+    assertTrue(
+        out.startsWith("launcher: " + folder.resolve("bin2/mpiexec.hydra") + " (MPICH 4.0.2)"),
+        out);
+    launcher("bin/mpiexec", FakeLaunchers.OPEN_MPI_5);
+    dry(0);
+    assertTrue(out.contains("(Open MPI 5.0.7)"), out);
+    launcher("bin/srun", FakeLaunchers.SLURM);
+    dry(0, "--launcher", "srun");
+    assertTrue(out.contains("srun (Slurm 22.05.8)"), out);
+    Path intel = launcher("intel/mpirun", FakeLaunchers.INTEL);
+    dry(0, "--launcher", intel.toString());
+    assertTrue(out.contains("(MPICH 2021.11)"), out);
+  }
+
+  @Test
+  void launchersThatCannotBeAreNamed() throws IOException {
+    says(3, "there is no mpirun, mpiexec or srun: PATH=" + folder);
+    says(2, "there is no such launcher: --launcher srun, PATH=", "--launcher", "srun");
+    launcher("bin/srun", "srun: fatal: Could not establish a configuration source", 1);
+    says(3, "there is no Slurm here that srun could reach", "--launcher", "srun");
+    launcher("bin/mpirun", "mpirun 0.1 of my own");
+    says(3, "bin/mpirun is of no known MPI: --version says 'mpirun 0.1 of my own'");
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    launcher("bin2/mpiexec", FakeLaunchers.HYDRA);
+    says(3, "the PATH has two MPIs of different kinds: ");
+    says(
+        2,
+        "there is no such launcher: --launcher /nowhere/mpirun",
+        "--launcher",
+        "/nowhere/mpirun");
+  }
+
+  @Test
+  void librariesOfAnotherMpiAreNamed() throws IOException {
+    Path openMpi = launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    Path hydra = launcher("bin/mpiexec.hydra", FakeLaunchers.HYDRA);
+    String mpich = "-Dgradientsync.mpi.binding=/x/libmpi.so.12";
+    says(2, "the launcher and the library are of different MPIs: launcher=" + openMpi, mpich);
+    says(
+        2,
+        "choose the Open MPI of the library",
+        "--launcher",
+        hydra.toString(),
+        "-Dgradientsync.mpi.binding=/x/libmpi.so.40.30.4");
+    says(
+        2,
+        "Open MPI's Java bindings take ranks of Open MPI's mpirun only",
+        "--launcher",
+        hydra.toString(),
+        "-Dgradientsync.mpi.binding=java");
+
+    Path other = jar("other.jar", null, "mpi/MPI.class");
+    Path real = jar("mpi.jar", null, "mpi/MPI.class", "mpi/Freeable.class");
+    String text = run(3, "--dry-run", "-cp", classes + ":" + other, MAIN);
+    assertTrue(text.contains("an mpi.jar that is not Open MPI's: file=" + other), text);
+    launcher("bin/ompi_info", "path:libdir:" + folder.resolve("lib"));
+    String path = classes + ":" + real;
+    text = run(3, "--dry-run", "-cp", path, MAIN);
+    assertTrue(
+        text.contains("this mpirun's Open MPI has no libmpi_java.so: launcher=" + openMpi), text);
+    assertTrue(text.contains("looked in=" + folder.resolve("lib") + ";"), text);
+    run(0, "--dry-run", "-Dgradientsync.mpi.binding=direct", "-cp", path, MAIN);
+    Files.createDirectories(folder.resolve("lib"));
+    Files.createFile(folder.resolve("lib/libmpi_java.so"));
+    run(0, "--dry-run", "-cp", path, MAIN);
+    assertTrue(out.contains(" LD_LIBRARY_PATH=" + folder.resolve("lib")), out);
+  }
+
+  @Test
+  void programsThatAreNotThereAreNamed() throws IOException {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    String typo = folder.resolve("clases") + ":" + classes;
+    String text = run(2, "-cp", typo, MAIN);
+    assertTrue(
+        text.contains("entry that does not exist: entry=" + folder.resolve("clases") + ", "), text);
+    text = run(2, "-cp", folder + "/lib/*", MAIN);
+    assertTrue(text.contains("entry that does not exist: entry=" + folder + "/lib/*"), text);
+    text = run(2, "-cp", folder + "/*", MAIN);
+    assertTrue(
+        text.contains("there is no jar where the class path has some: entry=" + folder), text);
+    text = run(2, "-cp", classes.toString(), "RunCommandTest");
+    assertTrue(text.contains("no such class: class=RunCommandTest, class path=" + classes), text);
+    text = run(2, "-jar", folder.resolve("no.jar").toString());
+    assertTrue(text.contains("there is no such jar: -jar " + folder), text);
+    text = run(2, "-jar", jar("a.jar", null, "a/A.class").toString());
+    assertTrue(text.contains("the jar names no main class: -jar " + folder), text);
+    Files.writeString(folder.resolve("b.jar"), "no jar");
+    text = run(2, "-jar", folder.resolve("b.jar").toString());
+    assertTrue(text.contains("a jar cannot be read: class path=" + folder), text);
+    String jar = jar("c.jar", "a.A", "a/A.class").toString();
+    run(0, "--dry-run", "-jar", jar, "--steps=2");
+    assertTrue(out.strip().endsWith(" -jar " + jar + " --steps=2"), out);
+    run(0, "--dry-run", "-cp", folder + "/*:" + classes, MAIN);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'-np', '0', '-np takes 1 or more ranks: -np 0'",
+    "'--restarts', '-1', '--restarts takes 0 or more: --restarts -1'",
+    "'--hosts', 'a:b', '--hosts takes host names'",
+    "'--hosts', 'a:0,b', '--hosts takes host names'",
+    "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",
+    "'--hostfile', '/no/file', 'there is no such file: --hostfile /no/file'",
+    "'--prefix', '--jobs', 'Unknown option: ''--jobs'''"
+  })
+  void badOptionsAreExplained(String option, String value, String text) throws IOException {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    List<String> words = new ArrayList<>(List.of(option, value, "-cp", classes.toString(), MAIN));
+    String said = option.equals("-np") ? command(2, words) : run(2, words.toArray(String[]::new));
+    assertTrue(said.contains("run: ") && said.contains(text), said);
+  }
+
+  @Test
+  void optionsThatExcludeOneAnother() {
+    says(2, "--threads starts one JVM on this machine", "--threads", "--hosts=a:2");
+    says(2, "the hosts are given twice", "--hosts=a:2", "--hostfile=" + classes);
+    assertTrue(run(2, MAIN).contains("the class path is missing"));
+    assertTrue(run(2, "-jar", "-cp", "a", "b").contains("-jar has a class path of its own"));
+  }
+
+  private void dry(int code, String... options) {
+    List<String> words = new ArrayList<>(List.of(options));
+    words.addAll(List.of("--dry-run", "-cp", classes.toString(), MAIN));
+    run(code, words.toArray(String[]::new));
+  }
+
+  private void says(int code, String text, String... options) {
+    List<String> words = new ArrayList<>(List.of(options));
+    words.addAll(List.of("-cp", classes.toString(), MAIN));
+    String said = run(code, words.toArray(String[]::new));
+    assertTrue(said.contains(text), said);
+  }
+
+  private String run(int code, String... words) {
+    List<String> all = new ArrayList<>(List.of("-np", "2"));
+    all.addAll(List.of(words));
+    return command(code, all);
+  }
+
+  /** Returns what it says in one line, or nothing. */
+  private String command(int code, List<String> words) {
+    StringWriter printed = new StringWriter();
+    StringWriter said = new StringWriter();
+    CommandLine command =
+        GradientSyncCommand.commandLine(new RunCommand(environment))
+            .setOut(new PrintWriter(printed, true))
+            .setErr(new PrintWriter(said, true));
+    int result = command.execute(words.toArray(String[]::new));
+    out = printed.toString();
+    assertEquals(code, result, said::toString);
+    assertEquals(code == 0 ? 0 : 1, said.toString().lines().count(), said::toString);
+    return said.toString();
+  }
+
+  private Path launcher(String name, String version) throws IOException {
+    return launcher(name, version, 0);
+  }
+
+  private Path launcher(String name, String version, int code) throws IOException {
+    return FakeLaunchers.make(folder.resolve(name), version, code);
+  }
+
+  private Path jar(String name, String mainClass, String... entries) throws IOException {
+    Manifest manifest = new Manifest();
+    manifest.getMainAttributes().put(Attributes.Name.MANIFEST_VERSION, "1.0");
+    if (mainClass != null) {
+      manifest.getMainAttributes().put(Attributes.Name.MAIN_CLASS, mainClass);
+    }
+    Path file = folder.resolve(name);
+    try (JarOutputStream jar = new JarOutputStream(Files.newOutputStream(file), manifest)) {
+      for (String entry : entries) {
+        jar.putNextEntry(new ZipEntry(entry));
+      }
+    }
+    return file;
+  }
+}

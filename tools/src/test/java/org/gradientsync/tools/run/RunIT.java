@@ -1,0 +1,144 @@
+package org.gradientsync.tools.run;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Runs jobs with the launchers that are installed here. */
+class RunIT {
+  private static final Path SCRIPT =
+      Path.of(System.getProperty("basedir", ""), "bin/gradient-sync").toAbsolutePath();
+  private static final Path SLURM =
+      Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi/slurm.sh")
+          .toAbsolutePath();
+  private static final int SECONDS = 120;
+
+  @TempDir Path folder;
+
+  @Test
+  void openMpi() throws Exception {
+    InstalledLauncher.require("mpirun");
+    aRankFails(List.of(), List.of("--oversubscribe"));
+  }
+
+  @Test
+  @Tag("mpich")
+  void mpich() throws Exception {
+    InstalledLauncher.require("mpiexec.hydra");
+    aRankFails(List.of(), List.of("--launcher", "mpiexec.hydra"));
+  }
+
+  @Test
+  @Tag("slurm")
+  void slurm() throws Exception {
+    InstalledLauncher.require("srun");
+    List<String> below = List.of("sh", SLURM.toString(), folder.resolve("slurm").toString());
+    aRankFails(below, List.of("--launcher", "srun", "--oversubscribe"));
+  }
+
+  /** A rank that fails by itself ends the job with its code, and does not make it start again. */
+  private void aRankFails(List<String> below, List<String> options) throws Exception {
+    List<String> all = new ArrayList<>(options);
+    all.addAll(List.of("--restarts=3", "-x", "OF_THE_USER=is here"));
+    Process process = start(below, all, "fail");
+    String text = end(process);
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    assertEquals(7, process.exitValue(), text);
+    for (int rank = 0; rank < 2; rank++) {
+      String prefix = "[" + rank + "] ";
+      String says = prefix + "says mpi on " + RankProgram.cpus() + " CPUs, [] [is here]";
+      assertTrue(out.contains(prefix + "rank " + rank + " of 2 averages 0.5"), text);
+      assertTrue(out.contains(says), text);
+      assertTrue(errors().contains(prefix + "complains: fail\n"), text);
+    }
+    assertTrue(!errors().contains("attempt"), text);
+  }
+
+  @Test
+  void aLauncherThatGivesEachProcessAWorldOfOne() throws Exception {
+    Path launcher = folder.resolve("mpirun");
+    String both =
+        "while [ \"$1\" != env ]; do shift; done; \"$@\" & \"$@\"; code=$?; wait; exit $code";
+    Files.writeString(
+        launcher,
+        "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
+            + both
+            + "\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    Process process = start(List.of(), List.of("--launcher", launcher.toString()), "nothing");
+    String text = end(process);
+    assertEquals(1, process.exitValue(), text);
+    String alone = "gradient-sync run started 2 processes, but this one finds itself alone: ";
+    assertEquals(3, text.split(alone, -1).length, text);
+  }
+
+  @Test
+  void threads() throws Exception {
+    Process process = start(List.of(), List.of("--threads"), "nothing");
+    String text = end(process);
+    assertEquals(0, process.exitValue(), text);
+    assertTrue(text.contains("says local on " + RankProgram.cpus()), text);
+    assertTrue(text.contains("rank 1 of 2 averages 0.5") || text.contains("rank 1rank 0"), text);
+  }
+
+  @Test
+  void controlCEndsAllRanks() throws Exception {
+    InstalledLauncher.require("mpirun");
+    // What a shell starts in the background ignores it, and this test may be below.
+    List<String> heeding = List.of("env", "--default-signal=INT");
+    Process process = start(heeding, List.of("--oversubscribe", "--restarts=3"), "wait");
+    while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
+      Thread.sleep(20);
+    }
+    List<ProcessHandle> started = process.descendants().toList();
+    new ProcessBuilder("kill", "-INT", Long.toString(process.pid())).start().waitFor();
+    String text = end(process);
+    assertEquals(130, process.exitValue(), text);
+    assertTrue(started.size() >= 3, text);
+    for (ProcessHandle one : started) {
+      one.onExit().get(10, TimeUnit.SECONDS);
+    }
+    assertTrue(!text.contains("attempt"), text);
+  }
+
+  private Process start(List<String> below, List<String> options, String argument)
+      throws IOException {
+    List<String> command = new ArrayList<>(below);
+    command.addAll(List.of(SCRIPT.toString(), "run", "-np", "2"));
+    command.addAll(options);
+    command.addAll(List.of("-Dgradientsync.reports=off", "-Dgradientsync.device=host"));
+    command.addAll(List.of("--class-path", System.getProperty("java.class.path")));
+    command.addAll(List.of(RankProgram.class.getName(), argument));
+    ProcessBuilder builder =
+        new ProcessBuilder(command)
+            .redirectOutput(folder.resolve("out").toFile())
+            .redirectError(folder.resolve("err").toFile());
+    builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+    builder.environment().put("JAVA_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC");
+    builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    builder.environment().remove("UCX_ERROR_SIGNALS");
+    return builder.start();
+  }
+
+  private String errors() throws IOException {
+    return Files.readString(folder.resolve("err"));
+  }
+
+  private String end(Process process) throws Exception {
+    if (!process.waitFor(SECONDS, TimeUnit.SECONDS)) {
+      process.destroy();
+      process.waitFor(10, TimeUnit.SECONDS);
+    }
+    return Files.readString(folder.resolve("out")) + errors();
+  }
+}
