@@ -25,7 +25,7 @@ class DoctorIT {
   void alone() throws Exception {
     Run run = Script.alone(DOCTOR).run(folder);
     run.prints("gradient-sync doctor: 1 rank", "JDK", "/dev/shm", "GPUs", "Reducer");
-    run.prints("launcher         local", "chosen           local");
+    run.prints("launcher           local", "chosen             local");
     run.printsLike(" +usable +no: .*"); // these tests hide the GPUs
     assertVerdict(run);
   }
@@ -37,7 +37,7 @@ class DoctorIT {
     run.printsLike(".*srun started 2 processes, but this one finds itself alone: SLURM_STEP_NUM.*");
     run.printsLike(".*start the job with srun --mpi=pmix, .*");
     task.set("JAVA_OPTS", "-Dgradientsync.dev.launcher=none");
-    assertVerdict(task.run(folder).prints("chosen           local"));
+    assertVerdict(task.run(folder).prints("chosen             local"));
   }
 
   @Test
@@ -59,7 +59,7 @@ class DoctorIT {
   @Test
   void twoRanksArePrintedAsOnePage() throws Exception {
     Run run = Script.underMpirun(2, "doctor").run(folder);
-    run.prints("gradient-sync doctor: 2 ranks", "local rank       rank 0: 0 of 2");
+    run.prints("gradient-sync doctor: 2 ranks", "local rank         rank 0: 0 of 2");
     run.printsLike(" +launcher +mpi");
     run.printsLike(" +ranks +2");
     run.printsLike(" +Java bindings +usable");
