@@ -1,5 +1,6 @@
 package org.gradientsync.internal.collectives;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -31,12 +32,31 @@ public final class CompressedReducer implements Reducer {
   private final DataType wire;
   private final long most; // elements per piece
   private final PlanCache<Plan> plans;
+  private final CollectivePlans<PiecesPlan> collectives;
   private final Event free;
   private DeviceBuffer scratch;
   private Stream last;
 
   /** A buffer's pieces, and the part of the scratch for each of them, on the buffer's stream. */
   private record Plan(Stream stream, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
+
+  /** One piece of each block of a collective's input, in front of one of its output. */
+  private record Piece(
+      DeviceBuffer[] wideIn,
+      DeviceBuffer[] narrowIn,
+      DeviceBuffer input,
+      DeviceBuffer output,
+      DeviceBuffer wideOut) {}
+
+  private record PiecesPlan(Stream stream, List<Piece> pieces) implements AutoCloseable {
+    @Override
+    public void close() {
+      for (Piece piece : pieces) {
+        piece.input().close();
+        piece.output().close();
+      }
+    }
+  }
 
   /**
    * @param inner does the reducing; closed with this one
@@ -57,6 +77,7 @@ public final class CompressedReducer implements Reducer {
     this.wire = wire;
     this.most = pieceBytes / wire.sizeInBytes();
     this.plans = new PlanCache<>(group, CompressedReducer::end);
+    this.collectives = new CollectivePlans<>(group);
     this.free = device.createEvent(false);
   }
 
@@ -102,10 +123,12 @@ public final class CompressedReducer implements Reducer {
         return;
       }
       try {
-        Stream stream = device.streamOf(out != null ? out : in);
-        order(stream);
-        runInPieces(collective, in, out, op, root, count, stream);
-        free.record(stream);
+        PiecesPlan plan = collectives.get(collective, in, out, root);
+        if (plan == null) {
+          plan = pieces(collective, in, out, count);
+          collectives.put(collective, in, out, root, plan);
+        }
+        run(plan, collective, op, root);
       } catch (RankLostException e) {
         throw e;
       } catch (RuntimeException | Error e) {
@@ -114,32 +137,43 @@ public final class CompressedReducer implements Reducer {
     }
   }
 
-  /** Each piece has as many elements of each block, the input's in front of the output's. */
-  private void runInPieces(
-      Collective collective,
-      DeviceBuffer in,
-      DeviceBuffer out,
-      ReduceOp op,
-      int root,
-      long count,
-      Stream stream) {
+  /** Each piece has as many elements of each block. */
+  private PiecesPlan pieces(Collective collective, DeviceBuffer in, DeviceBuffer out, long count) {
     int blocks = collective.inputBlocks(group.size());
-    long piece = Math.max(1, Math.min(count, most / (blocks + 1)));
-    reserve(piece * (blocks + 1));
-    for (long first = 0; first < count; first += piece) {
-      long length = Math.min(piece, count - first);
-      try (DeviceBuffer narrowIn = device.on(stream, scratch.slice(0, blocks * length));
-          DeviceBuffer narrowOut = device.on(stream, scratch.slice(blocks * length, length))) {
-        for (int block = 0; block < blocks; block++) {
-          device.convert(
-              in.slice(block * count + first, length), narrowIn.slice(block * length, length));
-        }
-        inner.run(collective, narrowIn, out == null ? null : narrowOut, op, root);
-        if (out != null) {
-          device.convert(narrowOut, out.slice(first, length));
-        }
+    long longest = Math.max(1, Math.min(count, most / (blocks + 1)));
+    reserve(longest * (blocks + 1));
+    Stream stream = device.streamOf(out != null ? out : in);
+    List<Piece> pieces = new ArrayList<>();
+    for (long first = 0; first < count; first += longest) {
+      long length = Math.min(longest, count - first);
+      DeviceBuffer narrowIn = device.on(stream, scratch.slice(0, blocks * length));
+      DeviceBuffer narrowOut = device.on(stream, scratch.slice(blocks * length, length));
+      DeviceBuffer[] from = new DeviceBuffer[blocks];
+      DeviceBuffer[] to = new DeviceBuffer[blocks];
+      for (int block = 0; block < blocks; block++) {
+        from[block] = in.slice(block * count + first, length);
+        to[block] = narrowIn.slice(block * length, length);
+      }
+      pieces.add(
+          new Piece(from, to, narrowIn, narrowOut, out == null ? null : out.slice(first, length)));
+    }
+    return new PiecesPlan(stream, pieces);
+  }
+
+  private void run(PiecesPlan plan, Collective collective, ReduceOp op, int root) {
+    order(plan.stream);
+    for (int i = 0; i < plan.pieces.size(); i++) {
+      Piece piece = plan.pieces.get(i);
+      for (int block = 0; block < piece.wideIn.length; block++) {
+        device.convert(piece.wideIn[block], piece.narrowIn[block]);
+      }
+      DeviceBuffer output = piece.wideOut == null ? null : piece.output;
+      inner.run(collective, piece.input, output, op, root);
+      if (output != null) {
+        device.convert(output, piece.wideOut);
       }
     }
+    free.record(plan.stream);
   }
 
   private void run(Plan plan, ReduceOp op) {
@@ -195,6 +229,7 @@ public final class CompressedReducer implements Reducer {
     if (scratch != null) {
       free.await();
       plans.close();
+      collectives.close();
       scratch.close();
       scratch = null;
     }

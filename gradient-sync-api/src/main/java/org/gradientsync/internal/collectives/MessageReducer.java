@@ -1,6 +1,5 @@
 package org.gradientsync.internal.collectives;
 
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -15,11 +14,9 @@ import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.matching.NodesRendezvous;
-import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.Message;
 import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
@@ -39,7 +36,7 @@ public final class MessageReducer implements Reducer {
   /** Scratch memory holds at most this many full chunks; with more ranks, chunks are smaller. */
   private static final int SCRATCH_CHUNKS = 64;
 
-  private static final long BROADCAST_BYTES = 16 << 20;
+  private static final Object BROADCAST = new Object(); // stands for these calls among the plans
 
   private final String name;
   private final ProcessGroup group;
@@ -165,35 +162,20 @@ public final class MessageReducer implements Reducer {
     synchronized (group) {
       group.ranks().require(root, "root");
       group.meetForBroadcast(buffer, root);
-      device.await(buffer);
-      long most = BROADCAST_BYTES / buffer.type().sizeInBytes();
-      for (long first = 0; first < buffer.count(); first += most) {
-        broadcastPiece(buffer.slice(first, Math.min(most, buffer.count() - first)), root);
+      if (group.size() > 1 && buffer.count() > 0) {
+        broadcastPlan(buffer, root).run(buffer, null);
       }
       group.finished();
     }
   }
 
-  private void broadcastPiece(DeviceBuffer piece, int root) {
-    boolean sends = root == group.rank();
-    ByteBuffer view = RunMessages.view(piece);
-    Message[] messages = new Message[group.size()];
-    try {
-      for (int peer = 0; peer < messages.length; peer++) {
-        if (peer != group.rank() && (sends || peer == root)) {
-          messages[peer] =
-              RunMessages.message(group.messages(), piece, view, peer, Channel.DATA, sends);
-          messages[peer].start();
-        }
-      }
-      for (int peer = 0; peer < messages.length; peer++) {
-        if (messages[peer] != null) {
-          group.await(messages[peer], peer);
-        }
-      }
-    } finally {
-      Resources.closeAll(messages);
+  private TransferPlan broadcastPlan(DeviceBuffer buffer, int root) {
+    TransferPlan plan = transfers.get(BROADCAST, buffer, null, root);
+    if (plan == null) {
+      plan = TransferPlan.ofBroadcast(group, device, buffer, root);
+      transfers.put(BROADCAST, buffer, null, root, plan);
     }
+    return plan;
   }
 
   @Override

@@ -75,6 +75,26 @@ final class TransferPlan implements AutoCloseable {
     return ((AbstractDeviceBuffer) a).overlaps((AbstractDeviceBuffer) b);
   }
 
+  /** The plan of a broadcast, in which the root sends to each rank. */
+  static TransferPlan ofBroadcast(
+      ProcessGroup group, BackendDevice device, DeviceBuffer buffer, int root) {
+    TransferPlan plan = new TransferPlan(group, device);
+    DeviceBuffer[] data = new DeviceBuffer[group.size()];
+    DeviceBuffer[] none = new DeviceBuffer[group.size()];
+    boolean sends = group.rank() == root;
+    for (int peer = 0; peer < data.length; peer++) {
+      boolean moves = sends ? peer != root : peer == root;
+      data[peer] = moves ? buffer : null;
+    }
+    try {
+      plan.prepare(buffer.count(), sends ? data : none, sends ? none : data, Channel.DATA);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, plan);
+      throw e;
+    }
+    return plan;
+  }
+
   /** The plan of a message to or from another rank. */
   static TransferPlan ofMessage(
       ProcessGroup group, BackendDevice device, DeviceBuffer buffer, int peer, boolean sends) {
