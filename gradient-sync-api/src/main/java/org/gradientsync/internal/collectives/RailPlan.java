@@ -60,6 +60,7 @@ final class RailPlan implements AutoCloseable {
     this.node = node;
     this.rail = rail;
     this.piece = piece;
+    views.add(piece);
     long length = piece.count() / localSize;
     this.gathered = view(gathered, 0, piece.count());
     shard = view(piece, localRank * length, length);

@@ -123,6 +123,7 @@ public final class RailReducer implements Reducer {
       return;
     }
     synchronized (group) {
+      requireNoCapture(buffer);
       group.meetForAllReduce(buffer, op);
       Plan plan;
       try {
@@ -135,6 +136,20 @@ public final class RailReducer implements Reducer {
       if (plan.rest() != null) {
         flat.allReduce(plan.rest(), op);
       }
+    }
+  }
+
+  /** Throws before the ranks meet: hosts do not meet when a graph is replayed. */
+  private void requireNoCapture(DeviceBuffer buffer) {
+    if (device.streamOf(buffer).isCapturing()) {
+      throw new IllegalStateException(
+          "the stream is being captured: buffer="
+              + buffer
+              + ", rank="
+              + group.rank()
+              + "; with the reducer "
+              + name
+              + ", call outside of graphs");
     }
   }
 
@@ -217,8 +232,10 @@ public final class RailReducer implements Reducer {
   private RankLostException broken(Throwable e) {
     String reason = reason(e);
     for (ProcessGroup part : new ProcessGroup[] {nodeRanks, railRanks}) {
-      if (!part.isBroken()) {
-        part.lost(reason, e);
+      synchronized (part) {
+        if (!part.isBroken()) {
+          part.lost(reason, e);
+        }
       }
     }
     return group.lost(reason, e);
@@ -274,7 +291,8 @@ public final class RailReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, finished, resources);
+      boolean waits = lastStream != null && !group.isBroken();
+      Resources.closeAll(waits ? finished::await : null, plans, finished, resources);
     }
   }
 }

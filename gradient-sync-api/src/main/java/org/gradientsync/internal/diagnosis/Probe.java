@@ -269,7 +269,7 @@ public final class Probe {
       text.append(", waits for ").append(name.apply(awaited(i)));
     }
     if (skipped() > 0) {
-      text.append("\n  and ").append(skipped()).append(" more ranks of this circle");
+      text.append("\n  and ").append(skipped()).append(" more ranks of this cycle");
     }
     return text.toString();
   }

@@ -122,7 +122,7 @@ class DeadlockDetectorTest {
                     .getMessage();
             assertTrue(text.startsWith("the ranks wait for each other, rank=" + own.rank()), text);
             Matcher more =
-                Pattern.compile("\n  and (\\d+) more ranks of this circle$").matcher(text);
+                Pattern.compile("\n  and (\\d+) more ranks of this cycle$").matcher(text);
             assertTrue(more.find(), text);
             long shown = text.lines().count() - 2; // without the first and the last line
             assertEquals(circle, shown + Integer.parseInt(more.group(1)), text);

@@ -1,6 +1,5 @@
 package org.gradientsync.cuda.internal.nodes;
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.UnavailableException;
@@ -16,7 +15,6 @@ import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
 
 /**
@@ -27,6 +25,10 @@ public final class RailReducerProvider implements ReducerProvider {
   static final String NAME = "two-level-gpu";
 
   private static final Set<String> BETWEEN_NODES = Set.of("nccl", "cuda-aware");
+
+  /** What the user has set concerns the calls for all ranks. */
+  private static final Map<String, String> FOR_PARTS =
+      Map.of("order", "any", "reducer", "", "wire", "", "finite", "");
 
   /** For the service loader. */
   public RailReducerProvider() {}
@@ -68,14 +70,18 @@ public final class RailReducerProvider implements ReducerProvider {
     NodeLayout layout = new NodeLayout(group.ranks());
     Resources parts = new Resources();
     try {
-      Selection.Choice node = choose(context, layout.node(), Map.of(), parts);
-      Selection.Choice rail = choose(context, layout.localRank(), Map.of("order", "any"), parts);
+      Selection.Choice node = choose(context, layout.node(), parts);
+      Selection.Choice rail = choose(context, layout.localRank(), parts);
       String between = rail.reducer().name();
       Agreement.requireAll(
           new GroupCommunicator(group),
           BETWEEN_NODES.contains(between)
               ? ""
-              : "neither NCCL nor a CUDA-aware MPI connects the nodes: " + rail.alternatives());
+              : "neither NCCL nor a CUDA-aware MPI connects the nodes: nccl: "
+                  + rail.alternatives().get("nccl")
+                  + "; cuda-aware: "
+                  + rail.alternatives().get("cuda-aware")
+                  + "; install NCCL, or choose reducer=host-staged");
       Reducer flat = parts.add(new HostStagedReducerProvider().create(context));
       return new RailReducer(
           NAME,
@@ -94,21 +100,17 @@ public final class RailReducerProvider implements ReducerProvider {
     }
   }
 
-  /** The fastest reducer of some ranks. All ranks or none get theirs: none may wait in vain. */
-  private static Selection.Choice choose(
-      SyncContext context, int color, Map<String, String> own, Resources parts) {
+  /**
+   * The fastest reducer of some ranks, which only moves elements, so that any order of additions
+   * will do. All ranks or none get theirs: none may wait in vain.
+   */
+  private static Selection.Choice choose(SyncContext context, int color, Resources parts) {
     ProcessGroup group = ProcessGroup.of(context.group());
-    Map<String, String> settings = new HashMap<>(own);
-    for (String forAll : new String[] {"reducer", "wire", "finite"}) {
-      settings.put(forAll, ""); // these concern the calls that the user makes
-    }
-    settings.putIfAbsent("order", "");
     ProcessGroup ranks = group.split(color, group.rank(), group.timeouts());
     Selection.Choice choice = null;
     String reason = "";
     try {
-      Settings changed = context.settings().with(settings);
-      choice = new Selection(changed).choose(ranks, context.device());
+      choice = new Selection(context.settings().with(FOR_PARTS)).choose(ranks, context.device());
       parts.add(choice.communicator());
       parts.add(choice.reducer());
     } catch (UnavailableException e) {
