@@ -83,6 +83,8 @@ public final class DataParallel extends TrainingListenerAdapter {
   /** Whether this rank has had a batch in this epoch. */
   private boolean training;
 
+  private boolean epochHasEnded;
+
   private DataParallel(GradientSync sync) {
     this.sync = Objects.requireNonNull(sync, "sync");
   }
@@ -179,6 +181,7 @@ public final class DataParallel extends TrainingListenerAdapter {
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData data) {
     training = true;
+    epochHasEnded = false;
     saving.onBatch();
     replicas.average(meet(data.getBatch().getSize(), true));
   }
@@ -211,6 +214,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     if (!metrics.areReadBefore()) {
       endEpoch(trainer);
     }
+    epochHasEnded = false;
     saving.onEpoch();
   }
 
@@ -230,7 +234,15 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /** Once in an epoch, before the metrics are read. */
-  void endEpoch(Trainer trainer) {
+  /** Several listeners may reset the evaluators at the end of an epoch. */
+  void endEpochOnce(Trainer trainer) {
+    if (!epochHasEnded) {
+      endEpoch(trainer);
+    }
+  }
+
+  private void endEpoch(Trainer trainer) {
+    epochHasEnded = true;
     takePart(trainer);
     moreBatches = true;
     training = false;

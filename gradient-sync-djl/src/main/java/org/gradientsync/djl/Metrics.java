@@ -91,7 +91,7 @@ final class Metrics {
   /** DJL has published this rank's values. */
   private void onReset() {
     if (readBefore) {
-      owner.endEpoch(trainer);
+      owner.endEpochOnce(trainer);
     }
     if (values == null || publishers.isEmpty()) {
       return; // reset by someone else
