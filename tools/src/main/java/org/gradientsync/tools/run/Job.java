@@ -15,6 +15,8 @@ final class Job {
   private final LaunchPlan plan;
   private volatile Process process;
   private volatile boolean ended;
+  private volatile PrefixedOutput out;
+  private volatile PrefixedOutput err;
 
   Job(LaunchPlan plan) {
     this.plan = plan;
@@ -49,10 +51,10 @@ final class Job {
           refusal.read(line);
         };
     Pattern tag = PrefixedOutput.tag(plan);
-    PrefixedOutput out =
+    out =
         new PrefixedOutput(
             started.getInputStream(), new FileOutputStream(FileDescriptor.out), tag, reader);
-    PrefixedOutput err =
+    err =
         new PrefixedOutput(
             started.getErrorStream(), new FileOutputStream(FileDescriptor.err), tag, reader);
     out.start();
@@ -78,6 +80,11 @@ final class Job {
       if (!running.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
         running.descendants().forEach(ProcessHandle::destroyForcibly);
         running.destroyForcibly();
+      }
+      for (PrefixedOutput output : new PrefixedOutput[] {out, err}) {
+        if (output != null) {
+          output.awaitEnd(); // the last lines say why
+        }
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -168,7 +168,7 @@ record LaunchPlan(
     text.append("command:\n ");
     environment.forEach(
         (name, value) -> text.append(' ').append(name).append('=').append(quoted(value)));
-    command.forEach(word -> text.append(' ').append(quoted(word)));
+    command.forEach(word -> text.append(' ').append(word.isEmpty() ? "''" : quoted(word)));
     return text.toString();
   }
 
@@ -194,8 +194,9 @@ record LaunchPlan(
 
     void nativeAccess() {
       String option = "--enable-native-access=ALL-UNNAMED";
-      String reason = "without it Java 24 and later warn of native libraries";
-      if (machine.javaVersion() >= 24) {
+      String reason =
+          "without it Java 22 and 23 call libmpi slower, and later ones warn of native libraries";
+      if (machine.javaVersion() >= 22) {
         jvm.add(option);
         set(option, reason);
       } else {
@@ -210,6 +211,11 @@ record LaunchPlan(
           String.join(" ", request.jvmOptions()).contains(name)
               || machine.variable("JDK_JAVA_OPTIONS").contains(name)
               || machine.variable("JAVA_TOOL_OPTIONS").contains(name);
+      for (String options : List.of("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")) {
+        if (machine.variable(options).contains(name)) {
+          environment.put(options, machine.variable(options)); // for ranks of other nodes
+        }
+      }
       if (given || machine.memoryKilobytes().isEmpty()) {
         set(name + " is " + (given ? "the user's" : "the JVM's: no /proc/meminfo"), reason);
       } else {
@@ -231,6 +237,7 @@ record LaunchPlan(
     void ucx() {
       String reason = "UCX would take the JVM's own SIGSEGV for a crash";
       if (machine.environment().containsKey(UCX)) {
+        environment.put(UCX, machine.variable(UCX)); // ranks of other nodes need it, too
         set(UCX + "=" + machine.variable(UCX) + " is the user's", reason);
       } else {
         environment.put(UCX, "");

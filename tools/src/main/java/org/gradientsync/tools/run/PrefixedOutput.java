@@ -25,11 +25,11 @@ final class PrefixedOutput extends Thread {
   static final String HYDRA_PATTERN = "<gradient-sync rank %r>";
 
   private static final Pattern OPEN_MPI =
-      Pattern.compile("\\[(?:[^\\[\\]@\\s]+@)?\\d+,(\\d+)]<std(?:out|err|diag)>: ?");
+      Pattern.compile("\\[(?:[^\\[\\]@\\s]+@)?\\d+,(\\d{1,9})]<std(?:out|err|diag)>: ?");
   private static final Pattern OPEN_MPI_4 =
-      Pattern.compile("\\[\\d+,(\\d+)]<std(?:out|err|diag)>:");
-  private static final Pattern HYDRA = Pattern.compile("<gradient-sync rank (\\d+)>");
-  private static final Pattern SLURM = Pattern.compile("^ *(\\d+): "); // it tags whole lines
+      Pattern.compile("\\[\\d+,(\\d{1,9})]<std(?:out|err|diag)>:");
+  private static final Pattern HYDRA = Pattern.compile("<gradient-sync rank (\\d{1,9})>");
+  private static final Pattern SLURM = Pattern.compile("^ *(\\d{1,9}): "); // it tags whole lines
   private static final Pattern NONE = Pattern.compile("(?!)()");
   private static final int LONGEST_LINE = 1 << 20;
   private static final long PATIENCE_MILLIS = 2000;
@@ -69,30 +69,39 @@ final class PrefixedOutput extends Thread {
   @Override
   public void run() {
     try {
-      StringBuilder line = new StringBuilder();
-      char[] read = new char[8192];
-      for (int count = read(read); count >= 0; count = read(read)) {
-        for (int i = 0; i < count; i++) {
-          if (read[i] == '\n') {
-            end(line.toString());
-            line.setLength(0);
-          } else {
-            line.append(read[i]);
-          }
-        }
-        if (line.length() > LONGEST_LINE) {
-          take(line.toString());
-          line.setLength(0);
-        }
-        out.flush();
-      }
-      if (line.length() > 0) {
-        take(line.toString());
-      }
+      copy();
     } catch (IOException e) {
       // the launcher has been ended
     }
+    printUnfinished();
+  }
+
+  private void copy() throws IOException {
+    StringBuilder line = new StringBuilder();
+    char[] read = new char[8192];
+    for (int count = read(read); count >= 0; count = read(read)) {
+      for (int i = 0; i < count; i++) {
+        if (read[i] == '\n') {
+          end(line.toString());
+          line.setLength(0);
+        } else {
+          line.append(read[i]);
+        }
+      }
+      if (line.length() > LONGEST_LINE) {
+        take(line.toString());
+        line.setLength(0);
+      }
+      out.flush();
+    }
+    if (line.length() > 0) {
+      take(line.toString());
+    }
+  }
+
+  private synchronized void printUnfinished() {
     unfinished.forEach(this::print);
+    unfinished.clear();
     out.flush();
   }
 
@@ -113,10 +122,11 @@ final class PrefixedOutput extends Thread {
     do {
       join(PATIENCE_MILLIS);
     } while (isAlive() && !reads);
+    printUnfinished();
   }
 
   /** Takes a line, whose last piece is the end of its rank's line. */
-  private void end(String line) {
+  private synchronized void end(String line) {
     int last = take(line);
     if (last >= 0) {
       print(last, unfinished.remove(last));
@@ -130,7 +140,7 @@ final class PrefixedOutput extends Thread {
    *
    * @return the rank of the last piece, or -1 if there is none
    */
-  private int take(String line) {
+  private synchronized int take(String line) {
     Matcher matcher = tag.matcher(line);
     int rank = -1;
     int start = 0;
@@ -145,7 +155,12 @@ final class PrefixedOutput extends Thread {
 
   private void add(int rank, String piece) {
     if (rank >= 0) {
-      unfinished.computeIfAbsent(rank, key -> new StringBuilder()).append(piece);
+      StringBuilder begun = unfinished.computeIfAbsent(rank, key -> new StringBuilder());
+      begun.append(piece);
+      if (begun.length() > LONGEST_LINE) {
+        print(rank, begun);
+        begun.setLength(0);
+      }
     } else if (!piece.isEmpty()) {
       launcherLines.accept(piece);
       out.print(piece + "\n");

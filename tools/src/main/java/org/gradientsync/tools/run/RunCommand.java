@@ -158,7 +158,11 @@ public final class RunCommand implements Callable<Integer> {
     }
     Job job = new Job(plan);
     return new Restarts(restarts, spec.commandLine().getErr())
-        .run(() -> job.isEnded() ? ExitCode.INTERRUPTED : job.run());
+        .run(
+            () -> {
+              int code = job.isEnded() ? ExitCode.INTERRUPTED : job.run();
+              return job.isEnded() ? ExitCode.INTERRUPTED : code; // nobody wants it again
+            });
   }
 
   /** Returns whether to run a subcommand of this command, which needs no class path. */

@@ -64,7 +64,15 @@ class LaunchPlanTest {
             "-XX:MaxDirectMemorySize=6m");
     LaunchPlan plan = plan(request(null, null, false), OPEN_MPI, machine(17, environment));
     assertEquals(
-        Map.of("LD_LIBRARY_PATH", "/mpi/lib:/mine", "GRADIENTSYNC_RUN_RANKS", "4"),
+        Map.of(
+            "UCX_ERROR_SIGNALS",
+            "SIGILL",
+            "JDK_JAVA_OPTIONS",
+            "-XX:MaxDirectMemorySize=6m",
+            "LD_LIBRARY_PATH",
+            "/mpi/lib:/mine",
+            "GRADIENTSYNC_RUN_RANKS",
+            "4"),
         plan.environment());
     String command = String.join(" ", plan.command());
     assertFalse(command.contains("MaxDirect") || command.contains("native-access"), command);
