@@ -26,7 +26,13 @@ final class MpiRunner implements RankRunner {
 
   @Override
   public int[] sizes() {
-    return new int[] {Integer.parseInt(System.getenv("OMPI_COMM_WORLD_SIZE"))};
+    return new int[] {Integer.parseInt(variable("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))};
+  }
+
+  /** A variable that the launcher has set. */
+  static String variable(String ofOpenMpi, String ofMpich) {
+    String value = System.getenv(ofOpenMpi);
+    return value != null ? value : System.getenv(ofMpich);
   }
 
   @Override

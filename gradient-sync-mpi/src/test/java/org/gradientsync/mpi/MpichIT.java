@@ -11,8 +11,11 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Tests ranks that MPICH's launcher starts, beside an Open MPI that is the default. */
 @Tag("mpich") // script/test leaves it out where there is none
@@ -42,6 +45,23 @@ class MpichIT {
     for (int rank = 0; rank < 3; rank++) {
       job.expect("rank " + rank + " of 3: mpi, average 1.0");
     }
+  }
+
+  @TestFactory
+  DynamicNode contractsHold(@TempDir Path folder) throws Exception {
+    List<String> arguments = new ArrayList<>(List.of(folder.toString()));
+    for (Class<?> contract :
+        List.of(
+            MpiCommunicatorContract.class,
+            MpiReducerContract.class,
+            MpiCollectivesContract.class,
+            SharedReducerContract.class)) {
+      arguments.add(contract.getName());
+    }
+    List<String> command = new ArrayList<>(List.of(LAUNCHER, "-np", "3"));
+    command.addAll(
+        Mpirun.java(Mpirun.withoutMpiJar(), RankMain.class, arguments.toArray(String[]::new)));
+    return RankJob.report(3, folder, Mpirun.execute(command, Map.of(), Mpirun.SECONDS));
   }
 
   @Test

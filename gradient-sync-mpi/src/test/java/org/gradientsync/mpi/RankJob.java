@@ -40,6 +40,15 @@ final class RankJob {
             jvmOptions,
             RankMain.class,
             arguments.toArray(String[]::new));
+    return report(ranks, results, job);
+  }
+
+  /**
+   * Reports what {@link RankMain} has written.
+   *
+   * @param results its first argument
+   */
+  static DynamicContainer report(int ranks, Path results, Mpirun.Result job) throws IOException {
     return DynamicContainer.dynamicContainer(ranks + " ranks", tests(ranks, results, job));
   }
 

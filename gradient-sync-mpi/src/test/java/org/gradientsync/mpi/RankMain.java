@@ -46,6 +46,7 @@ final class RankMain {
                     .toArray(DiscoverySelector[]::new))
             .build();
     LauncherFactory.create().execute(request, listener);
-    Files.write(Path.of(args[0], "rank-" + System.getenv("OMPI_COMM_WORLD_RANK")), lines);
+    Files.write(
+        Path.of(args[0], "rank-" + MpiRunner.variable("OMPI_COMM_WORLD_RANK", "PMI_RANK")), lines);
   }
 }
