@@ -90,8 +90,13 @@ final class JavaBindings {
   }
 
   private static Path ofInstallation(MpiInstallation mpi) {
-    Path beside = mpi.program().resolveSibling("ompi_info");
-    String program = Files.isExecutable(beside) ? beside.toString() : "ompi_info";
+    String program =
+        mpi.places().stream()
+            .map(place -> place.resolveSibling("ompi_info"))
+            .filter(Files::isExecutable)
+            .map(Path::toString)
+            .findFirst()
+            .orElse("ompi_info");
     return Tool.ask(program, "--path", "libdir", "--parsable")
         .output()
         .lines()

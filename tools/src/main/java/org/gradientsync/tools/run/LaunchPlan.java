@@ -34,7 +34,12 @@ record LaunchPlan(
 
   /** Variables of systems that may give a job several nodes. */
   private static final List<String> ALLOCATIONS =
-      List.of("PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile");
+      List.of(
+          "PBS_NODEFILE",
+          "LSB_DJOB_HOSTFILE",
+          "PE_HOSTFILE",
+          "OMPI_MCA_orte_default_hostfile",
+          "PRTE_MCA_prte_default_hostfile");
 
   /** Plans ranks as processes. */
   static LaunchPlan processes(
@@ -46,7 +51,7 @@ record LaunchPlan(
     plan.ucx();
     plan.libraries(mpi, bindings);
     if (mpi.kind() == MpiKind.OPEN_MPI) {
-      plan.network();
+      plan.network(mpi);
     }
     if (mpi.kind() == MpiKind.HYDRA
         && request.program().mpiJar() != ProgramFiles.MpiJar.NONE
@@ -257,11 +262,11 @@ record LaunchPlan(
       set(LIBRARIES + "=" + path, reason);
     }
 
-    void network() {
+    void network(MpiInstallation mpi) {
       String reason = "ranks of one node need not listen on the network";
       if (!machine.variable(BTL).isEmpty()) {
         set(BTL + "=" + machine.variable(BTL) + " is the user's", reason);
-      } else if (isOneNode()) {
+      } else if (isOneNode(mpi)) {
         environment.put(BTL, ONE_NODE);
         set(BTL + "=" + ONE_NODE, reason);
       } else {
@@ -269,7 +274,7 @@ record LaunchPlan(
       }
     }
 
-    private boolean isOneNode() {
+    private boolean isOneNode(MpiInstallation mpi) {
       if (request.hostFile() != null) {
         return false;
       }
@@ -278,7 +283,8 @@ record LaunchPlan(
       }
       String nodes = machine.variable("SLURM_NNODES");
       return (nodes.isEmpty() || nodes.equals("1"))
-          && ALLOCATIONS.stream().allMatch(name -> machine.variable(name).isEmpty());
+          && ALLOCATIONS.stream().allMatch(name -> machine.variable(name).isEmpty())
+          && !mpi.hasDefaultHosts();
     }
 
     private void set(String text, String reason) {

@@ -1,9 +1,15 @@
 package org.gradientsync.tools.run;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * A program that starts ranks, and what it belongs to.
@@ -45,6 +51,32 @@ record MpiInstallation(Path program, MpiKind kind, String version) {
   int major() {
     String digits = version.split("\\D", 2)[0];
     return digits.isEmpty() || digits.length() > 5 ? 0 : Integer.parseInt(digits);
+  }
+
+  /** Returns the program's path, and the one behind symbolic links. */
+  List<Path> places() {
+    try {
+      return List.of(program, program.toRealPath());
+    } catch (IOException e) {
+      return List.of(program);
+    }
+  }
+
+  /** Returns whether this Open MPI has a file of hosts that it takes if nobody names others. */
+  boolean hasDefaultHosts() {
+    return Stream.concat(
+            places().stream().map(place -> place.resolveSibling("../etc").normalize()),
+            Stream.of(Path.of("/etc/openmpi")))
+        .map(folder -> folder.resolve("openmpi-default-hostfile"))
+        .anyMatch(MpiInstallation::namesHosts);
+  }
+
+  private static boolean namesHosts(Path file) {
+    try (Stream<String> lines = Files.lines(file, StandardCharsets.ISO_8859_1)) {
+      return lines.map(String::strip).anyMatch(line -> !line.isEmpty() && !line.startsWith("#"));
+    } catch (IOException | UncheckedIOException e) {
+      return false; // most have none
+    }
   }
 
   /** Returns for example {@code /usr/bin/mpirun (Open MPI 4.1.4)}. */

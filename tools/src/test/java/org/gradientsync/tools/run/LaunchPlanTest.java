@@ -4,12 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.gradientsync.tools.run.ProgramFiles.MpiJar;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -96,6 +99,23 @@ class LaunchPlanTest {
     JobRequest request = request(places, file.isEmpty() ? null : Path.of(file), false);
     LaunchPlan plan = plan(request, OPEN_MPI, machine(17, environment));
     assertEquals(quiet, plan.environment().containsKey("OMPI_MCA_btl"), plan.text());
+  }
+
+  /** The program is a link, as Debian's is. */
+  @Test
+  void hostsThatOpenMpiTakesByItselfMayBeSeveralNodes(@TempDir Path folder) throws IOException {
+    Path program =
+        Files.createFile(Files.createDirectories(folder.resolve("mpi/bin")).resolve("mpirun"));
+    Path link = Files.createSymbolicLink(folder.resolve("mpirun"), program);
+    MpiInstallation mpi = new MpiInstallation(link, MpiKind.OPEN_MPI, "4.1.4");
+    Path hosts =
+        Files.createDirectories(folder.resolve("mpi/etc")).resolve("openmpi-default-hostfile");
+    for (String text : List.of("# none", "# two\nnode1\nnode2")) {
+      Files.writeString(hosts, text);
+      LaunchPlan plan = plan(request(null, null, false), mpi, machine(17, Map.of()));
+      assertEquals(
+          text.equals("# none"), plan.environment().containsKey("OMPI_MCA_btl"), plan.text());
+    }
   }
 
   @Test
