@@ -31,8 +31,20 @@ class ReleaseIT {
     run(0, "tar", "xzf", release.toAbsolutePath().toString());
     Path home = folder.resolve(release.getFileName().toString().replace(".tar.gz", ""));
     assertTrue(Files.exists(home.resolve("LICENSE")) && Files.exists(home.resolve("README.md")));
+    requireLicences(home);
     command = Files.createDirectories(folder.resolve("a folder")).resolve("link");
     Files.createSymbolicLink(command, home.resolve("bin/gradient-sync"));
+  }
+
+  /** The libraries of others are listed with theirs. */
+  private static void requireLicences(Path home) throws IOException {
+    String listed = Files.readString(home.resolve("THIRD-PARTY.md"));
+    try (Stream<Path> files = Files.list(home.resolve("lib"))) {
+      for (Path file : files.toList()) {
+        String name = file.getFileName().toString().replaceFirst("(-natives)?-\\d.*", "");
+        assertTrue(name.startsWith("gradient-sync") || listed.contains("`" + name + "`"), name);
+      }
+    }
   }
 
   @Test
