@@ -52,6 +52,11 @@ class LinkedNodesIT {
   @Test
   void aNodeThatIsKilledIsNamed() throws Exception {
     Mpirun.Result job = run(2, "20mbit", 0, "kill", "ranks");
+    // If mpirun sees its daemon's end before it misses the connection, it takes that for a failed
+    // start, names no node, and ends all ranks before one of them can name it.
+    for (int more = 0; more < 3 && job.output().contains("unable to reliably start"); more++) {
+      job = run(2, "20mbit", 0, "kill", "ranks");
+    }
     assertNotEquals(0, job.exitCode(), job.output());
     requireMatch(job.output(), "node2");
     assertFalse(job.output().contains("rank 0 has all averages"), job.output());
