@@ -57,7 +57,7 @@ class ManyRanksTest {
     ExecutorService ranks = Executors.newCachedThreadPool();
     List<Future<?>> results = new ArrayList<>();
     for (int rank = 0; rank < RANKS; rank++) {
-      Nodes nodes = new Nodes(new LocalTransport(threads, rank), new AtomicInteger());
+      Nodes nodes = new Nodes(new LocalTransport(threads, rank));
       results.add(ranks.submit(() -> run(nodes)));
     }
     for (Future<?> result : results) {
@@ -106,13 +106,13 @@ class ManyRanksTest {
   private static void requireFewMessages(ProcessGroup group, Nodes nodes) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     communicator.barrier();
-    int before = nodes.sent().get();
+    int before = nodes.sent.get();
     int calls = 3;
     for (int call = 0; call < calls; call++) {
       communicator.barrier();
     }
     int expected = group.rank() % RANKS_OF_NODE == 0 ? calls * 5 : 0; // log2 of the nodes
-    assertEquals(expected, nodes.sent().get() - before);
+    assertEquals(expected, nodes.sent.get() - before);
   }
 
   /** Each rank sends to the next one, which sends, too. */
@@ -139,20 +139,11 @@ class ManyRanksTest {
   }
 
   /** Counts the messages with calls. */
-  private record Nodes(Transport inner, AtomicInteger sent) implements Transport {
-    @Override
-    public String name() {
-      return inner.name();
-    }
+  private static final class Nodes extends OtherWorld {
+    private final AtomicInteger sent = new AtomicInteger();
 
-    @Override
-    public int rank() {
-      return inner.rank();
-    }
-
-    @Override
-    public int size() {
-      return inner.size();
+    Nodes(Transport inner) {
+      super(inner);
     }
 
     @Override
@@ -162,27 +153,17 @@ class ManyRanksTest {
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      Message message = inner.sender(memory, peer, tag);
+      Message message = super.sender(memory, peer, tag);
       int channel = tag % (1 << Channel.BITS);
       return channel != Channel.CALLS && channel != Channel.GATHERED_CALLS
           ? message
-          : new OtherWorld.OtherMessage(message) {
+          : new OtherMessage(message) {
             @Override
             public void start() {
               sent.incrementAndGet();
               super.start();
             }
           };
-    }
-
-    @Override
-    public Message receiver(ByteBuffer memory, int peer, int tag) {
-      return inner.receiver(memory, peer, tag);
-    }
-
-    @Override
-    public void close() {
-      // nothing to close
     }
   }
 }

@@ -34,7 +34,18 @@ public class OtherWorld implements Transport {
 
   private static final int APART = 1 << 22; // separates its tags from those of the ranks' own world
 
-  private final Transport inner = LocalWorld.current().orElseThrow().transport();
+  private final Transport inner;
+
+  public OtherWorld() {
+    this(LocalWorld.current().orElseThrow().transport());
+  }
+
+  /**
+   * @param inner carries its messages, with other tags
+   */
+  public OtherWorld(Transport inner) {
+    this.inner = inner;
+  }
 
   @Override
   public String name() {
