@@ -12,7 +12,6 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -23,10 +22,9 @@ import org.gradientsync.spi.Reducer;
  * <p>The scratch takes up to 32 MiB; larger buffers are reduced piece by piece. Calls for buffers
  * on several streams take turns on the device.
  */
-public final class CompressedReducer implements Reducer {
+public final class CompressedReducer extends ForwardingReducer<Reducer> {
   private static final int PIECE_BYTES = 32 << 20;
 
-  private final Reducer inner;
   private final ProcessGroup group;
   private final BackendDevice device;
   private final DataType wire;
@@ -71,7 +69,7 @@ public final class CompressedReducer implements Reducer {
   /** For tests, with small pieces. */
   CompressedReducer(
       Reducer inner, ProcessGroup group, BackendDevice device, DataType wire, int pieceBytes) {
-    this.inner = inner;
+    super(inner);
     this.group = group;
     this.device = device;
     this.wire = wire;
@@ -83,13 +81,13 @@ public final class CompressedReducer implements Reducer {
 
   @Override
   public String name() {
-    return inner.name();
+    return other.name();
   }
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     if (!compresses(op, buffer)) {
-      inner.allReduce(buffer, op);
+      other.allReduce(buffer, op);
       return;
     }
     synchronized (group) {
@@ -112,7 +110,7 @@ public final class CompressedReducer implements Reducer {
   @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     if (!compresses(op, in)) {
-      inner.run(collective, in, out, op, root);
+      other.run(collective, in, out, op, root);
       return;
     }
     synchronized (group) {
@@ -168,7 +166,7 @@ public final class CompressedReducer implements Reducer {
         device.convert(piece.wideIn[block], piece.narrowIn[block]);
       }
       DeviceBuffer output = piece.wideOut == null ? null : piece.output;
-      inner.run(collective, piece.input, output, op, root);
+      other.run(collective, piece.input, output, op, root);
       if (output != null) {
         device.convert(output, piece.wideOut);
       }
@@ -180,7 +178,7 @@ public final class CompressedReducer implements Reducer {
     order(plan.stream);
     for (int i = 0; i < plan.wide.length; i++) {
       device.convert(plan.wide[i], plan.narrow[i]);
-      inner.allReduce(plan.narrow[i], op);
+      other.allReduce(plan.narrow[i], op);
       device.convert(plan.narrow[i], plan.wide[i]);
     }
     free.record(plan.stream);
@@ -242,35 +240,15 @@ public final class CompressedReducer implements Reducer {
   }
 
   @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    inner.broadcast(buffer, root);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    inner.send(buffer, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    inner.receive(buffer, peer);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    inner.exchange(messages);
-  }
-
-  @Override
   public void register(DeviceBuffer buffer) {
-    inner.register(buffer);
+    other.register(buffer);
   }
 
   @Override
   public void register(
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     if (!compresses(op, in)) {
-      inner.register(collective, in, out, op, root);
+      other.register(collective, in, out, op, root);
     }
   }
 
@@ -291,7 +269,7 @@ public final class CompressedReducer implements Reducer {
         freeScratch();
         free.close();
       } finally {
-        inner.close();
+        other.close();
       }
     }
   }

@@ -14,8 +14,6 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -28,7 +26,7 @@ import org.gradientsync.spi.Resources;
  * <p>Small buffers, the last elements of those that cannot be divided among a node's ranks, and all
  * other calls take a third reducer, of all ranks.
  */
-public final class RailReducer implements Reducer {
+public final class RailReducer extends ForwardingReducer<Reducer> {
   /**
    * With smaller buffers, many steps take longer than one that moves more. Pieces of larger ones
    * are reduced one after the other, so that little scratch memory is enough.
@@ -47,7 +45,6 @@ public final class RailReducer implements Reducer {
   private final NodeLayout layout;
   private final Reducer node;
   private final Reducer rail;
-  private final Reducer flat;
   private final Sizes sizes;
   private final Resources resources;
   private final PlanCache<Plan> plans;
@@ -95,6 +92,7 @@ public final class RailReducer implements Reducer {
       BackendDevice device,
       Sizes sizes,
       Resources resources) {
+    super(flat);
     this.name = name;
     this.group = group;
     this.nodeRanks = nodeRanks;
@@ -102,7 +100,6 @@ public final class RailReducer implements Reducer {
     this.device = device;
     this.node = node;
     this.rail = rail;
-    this.flat = flat;
     this.sizes = sizes;
     this.resources = resources;
     layout = new NodeLayout(group.ranks());
@@ -119,7 +116,7 @@ public final class RailReducer implements Reducer {
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     long whole = buffer.count() / layout.most() * layout.most();
     if (whole == 0 || buffer.sizeInBytes() < sizes.smallest()) {
-      flat.allReduce(buffer, op);
+      other.allReduce(buffer, op);
       return;
     }
     synchronized (group) {
@@ -134,7 +131,7 @@ public final class RailReducer implements Reducer {
       }
       group.finished();
       if (plan.rest() != null) {
-        flat.allReduce(plan.rest(), op);
+        other.allReduce(plan.rest(), op);
       }
     }
   }
@@ -251,31 +248,6 @@ public final class RailReducer implements Reducer {
     }
     int end = message.indexOf(", rank=", first); // what each group adds to the failure
     return message.substring(first, end < 0 ? message.length() : end);
-  }
-
-  @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    flat.broadcast(buffer, root);
-  }
-
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    flat.run(collective, in, out, op, root);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    flat.send(buffer, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    flat.receive(buffer, peer);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    flat.exchange(messages);
   }
 
   @Override

@@ -1,6 +1,5 @@
 package org.gradientsync.internal.collectives;
 
-import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
@@ -11,8 +10,6 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
-import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -29,13 +26,12 @@ import org.gradientsync.spi.Resources;
  * <p>Collectives with an input and an output read the other ranks' inputs in the same way. Small
  * inputs travel with the calls.
  */
-public final class SharedMemoryReducer implements Reducer {
+public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMates mates;
-  private final MessageReducer messages;
   private final PlanCache<Plan> plans;
   private final CollectivePlans<Transfer> transfers;
   private final CollectivePlans<CarriedTransfer> carried;
@@ -74,12 +70,12 @@ public final class SharedMemoryReducer implements Reducer {
       SharedMemoryRendezvous rendezvous,
       HostDevice device,
       NodeMemory node) {
+    super(new MessageReducer(name, group, device));
     this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
     this.mates = new NodeMates(group, group.ranks().all(), rendezvous, node);
-    this.messages = new MessageReducer(name, group, device);
     this.plans = new PlanCache<>(group, plan -> plan.whole.close());
     this.transfers = new CollectivePlans<>(group);
     this.carried = new CollectivePlans<>(group);
@@ -101,7 +97,7 @@ public final class SharedMemoryReducer implements Reducer {
         return;
       }
       if (anyPrivate()) {
-        messages.reduceAfterRendezvous(own, op);
+        other.reduceAfterRendezvous(own, op);
         group.finished();
         return;
       }
@@ -132,7 +128,7 @@ public final class SharedMemoryReducer implements Reducer {
         return;
       }
       if (group.size() == 1 || anyPrivateInput(collective, root)) {
-        messages.runAfterRendezvous(collective, in, out, op, root);
+        other.runAfterRendezvous(collective, in, out, op, root);
         group.finished();
         return;
       }
@@ -200,26 +196,6 @@ public final class SharedMemoryReducer implements Reducer {
     return transfer;
   }
 
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    messages.send(buffer, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    messages.receive(buffer, peer);
-  }
-
-  @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    messages.broadcast(buffer, root);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> all) {
-    messages.exchange(all);
-  }
-
   private void run(Plan plan, ReduceOp op) {
     int rank = group.rank();
     int size = group.size();
@@ -262,7 +238,7 @@ public final class SharedMemoryReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, carried, messages);
+      Resources.closeAll(plans, transfers, carried, other);
     }
   }
 }

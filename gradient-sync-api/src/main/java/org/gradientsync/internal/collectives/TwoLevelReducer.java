@@ -1,7 +1,6 @@
 package org.gradientsync.internal.collectives;
 
 import java.util.EnumMap;
-import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -15,9 +14,6 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.ranks.NodeLayout;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
-import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -28,7 +24,7 @@ import org.gradientsync.spi.Resources;
  * <p>Small buffers, and buffers that lie in private memory on any rank, are reduced by messages
  * between all ranks.
  */
-public final class TwoLevelReducer implements Reducer {
+public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   /** Below this size, the messages that pass from node to node take longer than all at once. */
   static final int MIN_BYTES = 64 << 10;
 
@@ -46,7 +42,6 @@ public final class TwoLevelReducer implements Reducer {
   private final NodeLayout layout;
   private final NodeMates mates;
   private final NodeBuffers buffers;
-  private final MessageReducer messages;
   private final PlanCache<RunningSumPlan> plans;
   private final SumOrder order;
   private final int minBytes;
@@ -64,6 +59,7 @@ public final class TwoLevelReducer implements Reducer {
       SumOrder order,
       int minBytes,
       int chunkBytes) {
+    super(new MessageReducer(name, group, device));
     this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
@@ -74,7 +70,6 @@ public final class TwoLevelReducer implements Reducer {
     this.chunkBytes = chunkBytes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
-    messages = new MessageReducer(name, group, device);
     plans = new PlanCache<>(group, RunningSumPlan::close);
   }
 
@@ -86,14 +81,14 @@ public final class TwoLevelReducer implements Reducer {
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
     if (buffer.count() == 0 || buffer.sizeInBytes() < minBytes) {
-      messages.allReduce(buffer, op);
+      other.allReduce(buffer, op);
       return;
     }
     HostBuffer own = (HostBuffer) buffer;
     synchronized (group) {
       group.meetForAllReduce(own, op);
       if (anyPrivate()) {
-        messages.reduceAfterRendezvous(own, op);
+        other.reduceAfterRendezvous(own, op);
         group.finished();
         return;
       }
@@ -167,34 +162,9 @@ public final class TwoLevelReducer implements Reducer {
   }
 
   @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    messages.broadcast(buffer, root);
-  }
-
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    messages.run(collective, in, out, op, root);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    messages.send(buffer, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    messages.receive(buffer, peer);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> all) {
-    messages.exchange(all);
-  }
-
-  @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, messages);
+      Resources.closeAll(plans, other);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
     }
