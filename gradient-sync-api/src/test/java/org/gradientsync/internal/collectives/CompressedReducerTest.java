@@ -34,8 +34,6 @@ import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -52,12 +50,11 @@ class CompressedReducerTest {
   private static final Timeouts TIMEOUTS = new Settings(Map.of("timeout", "20")).timeouts();
 
   /** Records the calls of the inner reducer. */
-  private static final class Noted implements Reducer {
-    private final Reducer real;
+  private static final class Noted extends ForwardingReducer<Reducer> {
     private final List<DeviceBuffer> buffers = new ArrayList<>();
 
     Noted(Reducer real) {
-      this.real = real;
+      super(real);
     }
 
     @Override
@@ -68,38 +65,12 @@ class CompressedReducerTest {
     @Override
     public void allReduce(DeviceBuffer buffer, ReduceOp op) {
       buffers.add(buffer);
-      real.allReduce(buffer, op);
-    }
-
-    @Override
-    public void broadcast(DeviceBuffer buffer, int root) {
-      real.broadcast(buffer, root);
-    }
-
-    @Override
-    public void run(
-        Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-      real.run(collective, in, out, op, root);
-    }
-
-    @Override
-    public void send(DeviceBuffer buffer, int peer) {
-      real.send(buffer, peer);
-    }
-
-    @Override
-    public void receive(DeviceBuffer buffer, int peer) {
-      real.receive(buffer, peer);
-    }
-
-    @Override
-    public void exchange(List<PeerMessage> messages) {
-      real.exchange(messages);
+      super.allReduce(buffer, op);
     }
 
     @Override
     public void close() {
-      real.close();
+      other.close();
     }
   }
 

@@ -236,26 +236,28 @@ class TwoLevelReducerTest {
     run(
         new int[] {0, 0, 1, 1},
         0,
-        (group, device, reducer, own) -> {
-          try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5000)) {
-            float[] before = new float[5000];
-            Arrays.fill(before, group.rank());
-            buffer.copyFrom(before);
-            DeviceBuffer part = group.rank() == 3 ? buffer.slice(0, 4000) : buffer;
-            String message =
-                assertThrows(
-                        MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM))
-                    .getMessage();
-            assertTrue(message.contains("rank 3: allReduce(FLOAT32[4000], SUM)"), message);
-            assertTrue(message.contains("rank 0: allReduce(FLOAT32[5000], SUM)"), message);
-            float[] after = new float[5000];
-            buffer.copyTo(after);
-            assertArrayEquals(before, after);
-            reducer.allReduce(buffer, ReduceOp.MAX);
-            buffer.copyTo(after);
-            assertEquals(3, after[4999]);
-          }
-        });
+        (group, device, reducer, own) -> requireMismatch(group, device, reducer));
+  }
+
+  /** The last of four ranks asks for fewer elements. */
+  static void requireMismatch(ProcessGroup group, HostDevice device, Reducer reducer) {
+    try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5000)) {
+      float[] before = new float[5000];
+      Arrays.fill(before, group.rank());
+      buffer.copyFrom(before);
+      DeviceBuffer part = group.rank() == 3 ? buffer.slice(0, 4000) : buffer;
+      String message =
+          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM))
+              .getMessage();
+      assertTrue(message.contains("rank 3: allReduce(FLOAT32[4000], SUM)"), message);
+      assertTrue(message.contains("rank 0: allReduce(FLOAT32[5000], SUM)"), message);
+      float[] after = new float[5000];
+      buffer.copyTo(after);
+      assertArrayEquals(before, after);
+      reducer.allReduce(buffer, ReduceOp.MAX);
+      buffer.copyTo(after);
+      assertEquals(3, after[4999]);
+    }
   }
 
   @Test
