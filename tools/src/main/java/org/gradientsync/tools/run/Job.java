@@ -3,6 +3,7 @@ package org.gradientsync.tools.run;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
@@ -12,9 +13,12 @@ import org.gradientsync.tools.ToolException;
 final class Job {
   private static final long PATIENCE_SECONDS = 10;
 
+  /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
+  private static final long SIGNALS_APART_SECONDS = 1;
+
   private final LaunchPlan plan;
+  private final CountDownLatch ended = new CountDownLatch(1);
   private volatile Process process;
-  private volatile boolean ended;
   private volatile PrefixedOutput out;
   private volatile PrefixedOutput err;
 
@@ -25,7 +29,12 @@ final class Job {
 
   /** Returns whether this process is being ended. */
   boolean isEnded() {
-    return ended;
+    return ended.getCount() == 0;
+  }
+
+  /** Returns whether this process, whose launcher has been ended, is being ended with it. */
+  boolean isEndedSoon() throws InterruptedException {
+    return ended.await(SIGNALS_APART_SECONDS, TimeUnit.SECONDS);
   }
 
   /** Starts the job, waits for its end, and returns its exit code. */
@@ -40,7 +49,7 @@ final class Job {
       throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
     }
     process = started;
-    if (ended) {
+    if (isEnded()) {
       end(); // while it was being started
     }
     ExitCode code = new ExitCode();
@@ -70,7 +79,7 @@ final class Job {
 
   /** Ends the launcher, which ends its ranks. */
   private void end() {
-    ended = true;
+    ended.countDown();
     Process running = process;
     if (running == null || !running.isAlive()) {
       return;

@@ -33,7 +33,7 @@ import picocli.CommandLine.Spec;
       "3:The job cannot run on this machine.",
       "75:A rank was lost, as the others noticed.",
       "128+N:A rank was ended by signal N.",
-      "130:Ctrl-C.",
+      "130, 143:Ctrl-C, or SIGTERM to this command; the job is not started again.",
       "other:That of the rank that failed first, if the launcher says it."
     })
 public final class RunCommand implements Callable<Integer> {
@@ -161,7 +161,8 @@ public final class RunCommand implements Callable<Integer> {
         .run(
             () -> {
               int code = job.isEnded() ? ExitCode.INTERRUPTED : job.run();
-              return job.isEnded() ? ExitCode.INTERRUPTED : code; // nobody wants it again
+              boolean unwanted = ExitCode.tellsOfLostRank(code) ? job.isEndedSoon() : job.isEnded();
+              return unwanted ? ExitCode.INTERRUPTED : code; // nobody wants it again
             });
   }
 

@@ -12,6 +12,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Runs jobs with the launchers that are installed here. */
 class RunIT {
@@ -65,15 +67,10 @@ class RunIT {
 
   @Test
   void aLauncherThatGivesEachProcessAWorldOfOne() throws Exception {
-    Path launcher = folder.resolve("mpirun");
-    String both =
-        "while [ \"$1\" != env ]; do shift; done; \"$@\" & \"$@\"; code=$?; wait; exit $code";
-    Files.writeString(
-        launcher,
-        "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
-            + both
-            + "\n");
-    assertTrue(launcher.toFile().setExecutable(true));
+    Path launcher =
+        fakeMpirun(
+            "while [ \"$1\" != env ]; do shift; done;"
+                + " \"$@\" & \"$@\"; code=$?; wait; exit $code");
     Process process = start(List.of(), List.of("--launcher", launcher.toString()), "nothing");
     String text = end(process);
     assertEquals(1, process.exitValue(), text);
@@ -90,8 +87,9 @@ class RunIT {
     assertTrue(text.contains("rank 1 of 2 averages 0.5") || text.contains("rank 1rank 0"), text);
   }
 
-  @Test
-  void controlCEndsAllRanks() throws Exception {
+  @ParameterizedTest
+  @CsvSource({"INT, 130", "TERM, 143"})
+  void aSignalEndsAllRanks(String signal, int code) throws Exception {
     InstalledLauncher.require("mpirun");
     // What a shell starts in the background ignores it, and this test may be below.
     List<String> heeding = List.of("env", "--default-signal=INT");
@@ -100,14 +98,43 @@ class RunIT {
       Thread.sleep(20);
     }
     List<ProcessHandle> started = process.descendants().toList();
-    new ProcessBuilder("kill", "-INT", Long.toString(process.pid())).start().waitFor();
+    new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
     String text = end(process);
-    assertEquals(130, process.exitValue(), text);
+    assertEquals(code, process.exitValue(), text);
     assertTrue(started.size() >= 3, text);
     for (ProcessHandle one : started) {
       one.onExit().get(10, TimeUnit.SECONDS);
     }
     assertTrue(!text.contains("attempt"), text);
+  }
+
+  /** A scheduler ends all processes of a job, in any order. */
+  @Test
+  void aLauncherThatIsEndedFirstIsNotStartedAgain() throws Exception {
+    Path launcher = fakeMpirun("echo started; exec sleep 60");
+    List<String> options = List.of("--launcher", launcher.toString(), "--restarts=3");
+    Process process = start(List.of(), options, "nothing");
+    while (process.isAlive() && !Files.readString(folder.resolve("out")).contains("started")) {
+      Thread.sleep(20);
+    }
+    for (ProcessHandle first : process.children().toList()) {
+      first.destroy();
+      first.onExit().get(10, TimeUnit.SECONDS);
+    }
+    Thread.sleep(100);
+    process.destroy();
+    String text = end(process);
+    assertEquals(143, process.exitValue(), text);
+    assertEquals("started\n", text);
+  }
+
+  /** Makes a launcher that is Open MPI's by its version, and runs a command of the shell. */
+  private Path fakeMpirun(String command) throws IOException {
+    Path launcher = folder.resolve("mpirun");
+    String version = "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }";
+    Files.writeString(launcher, "#!/bin/sh\n" + version + "\n" + command + "\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    return launcher;
   }
 
   private Process start(List<String> below, List<String> options, String argument)
