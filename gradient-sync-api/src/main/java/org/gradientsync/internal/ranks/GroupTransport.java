@@ -45,11 +45,13 @@ public final class GroupTransport {
   }
 
   /**
-   * Prepares to receive a message from a rank of the group. See {@link Transport#receiver}.
+   * Prepares to receive a message from a rank of the group, or from any with {@link
+   * Transport#ANY_RANK}. See {@link Transport#receiver}.
    *
    * @param channel one of {@link Channel}
    */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
-    return transport.receiver(memory, ranks.worldRank(peer), context << Channel.BITS | channel);
+    int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);
+    return transport.receiver(memory, sender, context << Channel.BITS | channel);
   }
 }
