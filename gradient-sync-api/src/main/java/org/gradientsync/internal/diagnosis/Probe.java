@@ -36,7 +36,8 @@ public final class Probe {
   private static final int GAP = 40; // the index of the first wait after them
   private static final int MIXED = 48; // 1 if one of them is in another group than the first wait
   private static final int PASSED = 56; // how often a wait was added
-  private static final int WAITS = 64;
+  private static final int SENDER = 64; // of this message
+  private static final int WAITS = 72;
 
   // of each wait
   private static final int WAITING = 0;
@@ -92,6 +93,7 @@ public final class Probe {
     long kind = memory.getLong(KIND);
     long length = memory.getLong(LENGTH);
     boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MAX + 1);
+    valid &= isBelow(memory.getLong(SENDER), ranks);
     valid &= length > 0 || kind == Kind.READ.ordinal();
     valid &= isBelow(memory.getLong(SKIPPED), 2L * ranks) && isBelow(memory.getLong(GAP), MAX);
     for (int i = 0; valid && i < length; i++) {
@@ -105,6 +107,16 @@ public final class Probe {
 
   private static boolean isBelow(long number, long end) {
     return number >= 0 && number < end;
+  }
+
+  /** Sets the world rank that sends this message. */
+  void setSender(int rank) {
+    memory.putLong(SENDER, rank);
+  }
+
+  /** The world rank that has sent this message. */
+  int sender() {
+    return (int) memory.getLong(SENDER);
   }
 
   int length() {
