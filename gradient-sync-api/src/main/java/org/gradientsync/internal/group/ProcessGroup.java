@@ -90,7 +90,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     messages = new GroupTransport(transport, ranks, context);
     calls = new Calls(job.callerThreads());
     arrivals = new Arrivals(messages, calls);
-    departures = DepartureNotices.of(messages, key, transport.common(), generation);
+    departures =
+        DepartureNotices.of(
+            messages,
+            key,
+            transport.common(),
+            generation,
+            peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     liveness = new Liveness(ranks, job.liveness(), departures);
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     Path folder = timeouts.reports().orElse(null);
