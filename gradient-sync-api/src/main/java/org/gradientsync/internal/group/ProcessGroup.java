@@ -89,7 +89,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     GroupKey key = new GroupKey(context, id);
     messages = new GroupTransport(transport, ranks, context);
     calls = new Calls(job.callerThreads());
-    arrivals = new Arrivals(messages, calls);
+    arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
     departures =
         DepartureNotices.of(
             messages,
