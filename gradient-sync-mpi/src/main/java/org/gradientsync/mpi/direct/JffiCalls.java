@@ -22,12 +22,13 @@ final class JffiCalls {
 
   private JffiCalls() {}
 
-  /** Writes a library to the folder for temporary files, from which it may not be loaded. */
+  /** Has jffi write its library to a folder, and load it: not every system lets it. */
   private static Invoker invoker() {
     try {
       return Invoker.getInstance();
     } catch (LinkageError | RuntimeException e) {
-      log.debug("jffi does not load, so small averages take longer: reason={}", e.toString());
+      String reason = e.toString().lines().findFirst().orElseThrow(); // more is a stack trace
+      log.debug("jffi does not load, so small averages take longer: reason={}", reason);
       return null;
     }
   }
