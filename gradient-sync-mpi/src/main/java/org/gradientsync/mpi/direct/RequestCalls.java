@@ -70,8 +70,8 @@ final class RequestCalls {
         return foreign(address, arguments);
       }
       return Runtime.version().feature() < WARNS ? JffiCalls.find(address, arguments) : null;
-    } catch (ReflectiveOperationException e) {
-      return null;
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null; // a preview of java.lang.foreign, or another version of jffi
     }
   }
 
