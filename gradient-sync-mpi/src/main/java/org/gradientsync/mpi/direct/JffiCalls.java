@@ -13,8 +13,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Calls through jffi: numbers go from JNI to the C function at once, where JNA takes them through
- * libffi. A class of its own, because jffi may be missing.
+ * Calls through jffi: on x86-64 numbers go from JNI to the C function at once, where JNA takes them
+ * through libffi. A class of its own, because jffi may be missing.
  */
 final class JffiCalls {
   private static final Logger log = LoggerFactory.getLogger(JffiCalls.class);
