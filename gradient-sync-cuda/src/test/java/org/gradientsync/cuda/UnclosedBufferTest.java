@@ -4,15 +4,22 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import org.gradientsync.DataType;
+import org.gradientsync.spi.Unclosed;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(60)
 class UnclosedBufferTest {
   @Test
-  void aBufferThatIsNeverClosedIsWarnedOf() throws InterruptedException {
+  void aBufferThatIsNeverClosedIsWarnedOf()
+      throws ReflectiveOperationException, InterruptedException {
+    // Tests before this one may have used up the warnings of a process.
+    Method forget = Unclosed.class.getDeclaredMethod("forgetWarnings");
+    forget.setAccessible(true);
+    forget.invoke(null);
     PrintStream before = System.err;
     ByteArrayOutputStream logged = new ByteArrayOutputStream();
     System.setErr(new PrintStream(logged, true, StandardCharsets.UTF_8));
