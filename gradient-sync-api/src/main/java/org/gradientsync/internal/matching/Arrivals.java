@@ -8,7 +8,6 @@ import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.GroupTransport;
-import org.gradientsync.internal.ranks.Neighbours;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -43,7 +42,7 @@ public final class Arrivals implements AutoCloseable {
     pairs = new Pairs(ranks.size());
     notices = new ArrivalNotices(transport, id, unreachable);
     rendezvous =
-        Neighbours.areAll(ranks.size())
+        transport.reachesAll()
             ? new MessageRendezvous(transport, Channel.CALLS, 0)
             : NodesRendezvous.ofLeaders(transport, notices, false);
   }
@@ -85,7 +84,7 @@ public final class Arrivals implements AutoCloseable {
    */
   public void useInlinePayload() {
     useRendezvous(
-        Neighbours.areAll(ranks.size())
+        transport.reachesAll()
             ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
             : NodesRendezvous.ofLeaders(transport, notices, true));
   }
