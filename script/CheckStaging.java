@@ -75,6 +75,17 @@ class CheckStaging {
       }
     }
     bom();
+    tarball(found);
+  }
+
+  /** There is one, and a list of what is in it. */
+  private void tarball(List<Path> found) {
+    long tarballs = found.stream().filter(file -> name(file).endsWith(".tar.gz")).count();
+    long poms = found.stream().filter(file -> name(file).matches("gradient-sync-\\d.*\\.pom")).count();
+    long lists = found.stream().filter(file -> name(file).matches("gradient-sync-\\d.*-cyclonedx\\.json")).count();
+    if (tarballs == 0 || tarballs != poms || tarballs != lists) {
+      problems.add("not a pom and an SBOM for each tarball: tarballs=" + tarballs + ", poms=" + poms + ", SBOMs=" + lists);
+    }
   }
 
   /** Each jar that is published is in the BOM. */

@@ -5,6 +5,7 @@ module org.gradientsync.mpi {
   requires com.sun.jna;
   requires org.gradientsync;
   requires org.slf4j;
+  requires static org.jnrproject.jffi; // JNA does its work where it is missing
 
   exports org.gradientsync.mpi;
 

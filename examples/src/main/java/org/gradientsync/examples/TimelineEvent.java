@@ -29,16 +29,18 @@ record TimelineEvent(
   static final int BYTES = 3 * Integer.BYTES + 2 * Long.BYTES + 4 * Double.BYTES;
 
   enum Kind {
-    FORWARD("forward"),
-    BACKWARD("backward"),
-    UPDATE("update"),
-    AVERAGE("average"),
-    SHARD("update shard");
+    FORWARD("forward", ""),
+    BACKWARD("backward", "layer"),
+    UPDATE("update", "layer"),
+    AVERAGE("average", "bucket"),
+    SHARD("update shard", "shard");
 
     final String text;
+    final String counted; // what the number of an event counts, or nothing
 
-    Kind(String text) {
+    Kind(String text, String counted) {
       this.text = text;
+      this.counted = counted;
     }
   }
 
@@ -51,8 +53,7 @@ record TimelineEvent(
   String name() {
     return switch (kind) {
       case FORWARD -> kind.text;
-      case BACKWARD, UPDATE -> kind.text + " layer" + number;
-      case AVERAGE -> kind.text + " bucket" + number;
+      case BACKWARD, UPDATE, AVERAGE -> kind.text + " " + kind.counted + number;
       case SHARD -> kind.text + number;
     };
   }

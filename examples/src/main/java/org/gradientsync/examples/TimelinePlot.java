@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.gradientsync.tools.program.Svg;
 import org.knowm.xchart.AnnotationLine;
-import org.knowm.xchart.AnnotationText;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.XYSeries;
@@ -45,13 +44,21 @@ final class TimelinePlot {
     graphics.translate(NAMES, 0);
     XYChart chart = chart(title, rows, height, events);
     chart.paint(graphics, WIDTH - NAMES, height);
-    // XChart would choose other places for tick labels.
+    // XChart would choose other places for tick labels, and centre the steps' numbers on their
+    // lines.
     graphics.setColor(Color.BLACK);
     graphics.setFont(chart.getStyler().getAxisTickLabelsFont());
     for (int row = 0; row < rows; row++) {
       int y = (int) Math.round(chart.getScreenYFromChart(height(row, rows)));
       graphics.drawString(name(row), MARGIN - NAMES, y + MARGIN / 2);
     }
+    int y = (int) Math.round(chart.getScreenYFromChart(rows - 0.5 + HEAD / 2));
+    stepStarts(events)
+        .forEach(
+            (step, start) -> {
+              int x = (int) Math.round(chart.getScreenXFromChart(start));
+              graphics.drawString("step " + step, x + MARGIN / 2, y + MARGIN / 2);
+            });
   }
 
   static XYChart chart(String title, int rows, int height, List<TimelineEvent> events) {
@@ -72,25 +79,16 @@ final class TimelinePlot {
     chart.getStyler().setYAxisMax(rows - 0.5 + HEAD);
     chart.getStyler().setYAxisTicksVisible(false);
     chart.getStyler().setXAxisMin(0.0);
-    chart.getStyler().setAnnotationTextFont(chart.getStyler().getAxisTickLabelsFont());
-    markSteps(chart, rows, events);
+    // A line where the first rank begins a step.
+    stepStarts(events)
+        .values()
+        .forEach(start -> chart.addAnnotation(new AnnotationLine(start, true, false)));
     for (TimelineEvent.Kind kind : TimelineEvent.Kind.values()) {
       // Neighbours have different shades, to tell them apart.
       add(chart, kind, rows, events, 0);
       add(chart, kind, rows, events, 1);
     }
     return chart;
-  }
-
-  /** Draws a line where the first rank begins a step, with the number of the step above. */
-  private static void markSteps(XYChart chart, int rows, List<TimelineEvent> events) {
-    stepStarts(events)
-        .forEach(
-            (step, start) -> {
-              chart.addAnnotation(new AnnotationLine(start, true, false));
-              chart.addAnnotation(
-                  new AnnotationText("step " + step, start, rows - 0.5 + HEAD / 2, false));
-            });
   }
 
   /** Returns when the first rank began each step. */
@@ -130,11 +128,15 @@ final class TimelinePlot {
       y[3 * i + 1] = y[3 * i];
       y[3 * i + 2] = Double.NaN; // breaks the line
     }
-    XYSeries series = chart.addSeries(kind.text + (oddOrEven == 0 ? "" : ", odd"), x, y);
+    XYSeries series = chart.addSeries(legend(kind, oddOrEven), x, y);
     Color color = color(kind);
     series.setLineColor(oddOrEven == 0 ? color : color.darker());
     series.setLineStyle(new BasicStroke(BAR, BasicStroke.CAP_BUTT, BasicStroke.JOIN_MITER));
     series.setMarker(SeriesMarkers.NONE);
+  }
+
+  private static String legend(TimelineEvent.Kind kind, int oddOrEven) {
+    return kind.text + (oddOrEven == 0 ? "" : ", odd " + kind.counted + "s");
   }
 
   private static Color color(TimelineEvent.Kind kind) {

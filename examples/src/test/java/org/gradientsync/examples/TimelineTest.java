@@ -102,6 +102,7 @@ class TimelineTest {
     String svg = Files.readString(plot);
     assertTrue(svg.strip().endsWith("</svg>"), svg);
     assertTrue(svg.split("stroke-width:22", -1).length > all.size(), svg); // one line per bar
+    assertTrue(svg.contains(">step 10</text>") && svg.contains(">step 11</text>"), svg);
   }
 
   @Test
@@ -116,7 +117,7 @@ class TimelineTest {
     assertEquals(Map.of(7L, 9.0, 8L, 11.0), TimelinePlot.stepStarts(events));
     XYChart chart = TimelinePlot.chart("title", 4, 300, events);
     assertEquals(
-        List.of("backward", "backward, odd"),
+        List.of("backward", "backward, odd layers"),
         chart.getSeriesCollection().stream().map(XYSeries::getName).toList());
     assertTrue(chart.getSeriesCollection().stream().allMatch(XYSeries::isShowInLegend));
   }

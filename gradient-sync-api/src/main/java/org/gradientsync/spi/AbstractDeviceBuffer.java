@@ -443,9 +443,21 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     Resources.closeAll(listeners); // frees the memory even if a listener throws
   }
 
-  /** Warns in the log if this buffer is collected without having been closed. */
+  /**
+   * Warns in the log if this buffer is collected without having been closed. Devices call this for
+   * what they allocate. A second call does nothing.
+   */
   public final void warnIfNeverClosed() {
-    unclosed = Unclosed.watch(this, "buffer " + this);
+    if (unclosed == null) {
+      unclosed = Unclosed.watch(this, "buffer " + this);
+    }
+  }
+
+  /** See {@link Unclosed#exempt}. */
+  final void warnNever() {
+    if (unclosed != null) {
+      unclosed.closed();
+    }
   }
 
   /**

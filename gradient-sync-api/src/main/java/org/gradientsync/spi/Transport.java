@@ -14,6 +14,9 @@ public interface Transport extends AutoCloseable {
   /** The largest tag; the smallest is 0. Every known MPI library supports tags up to 2^23 - 1. */
   int MAX_TAG = (1 << 23) - 1;
 
+  /** Stands for all other ranks in {@link #receiver}. */
+  int ANY_RANK = -1;
+
   /**
    * The launcher's name, as in {@link Launcher#name()}.
    *
@@ -99,8 +102,9 @@ public interface Transport extends AutoCloseable {
    *
    * @param memory a direct buffer, which receives a message of its capacity or less; bytes behind a
    *     shorter message do not change
-   * @param peer another rank
-   * @param tag from 0 to {@link #MAX_TAG}
+   * @param peer another rank, or {@link #ANY_RANK} for the next message with the tag. Messages of
+   *     one rank arrive in the order in which it has started them
+   * @param tag from 0 to {@link #MAX_TAG}; of any rank only if no receiver of one rank has it
    * @return a message that the caller closes
    */
   Message receiver(ByteBuffer memory, int peer, int tag);

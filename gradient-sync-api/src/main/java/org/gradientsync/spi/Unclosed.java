@@ -3,6 +3,7 @@ package org.gradientsync.spi;
 import java.lang.ref.Cleaner;
 import java.util.HashSet;
 import java.util.Set;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -58,6 +59,19 @@ public final class Unclosed {
    */
   public static Unclosed watch(Object resource, String what) {
     return new Unclosed(resource, what);
+  }
+
+  /**
+   * Ends the watch of a buffer that is never handed out: its owner closes it, and is watched
+   * itself.
+   *
+   * @param <B> the type of the buffer
+   * @param buffer a buffer that was just allocated
+   * @return the buffer
+   */
+  public static <B extends DeviceBuffer> B exempt(B buffer) {
+    ((AbstractDeviceBuffer) buffer).warnNever();
+    return buffer;
   }
 
   /**

@@ -3,11 +3,15 @@ package org.gradientsync.spi;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Logged;
+import org.gradientsync.Parameter;
+import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -28,6 +32,60 @@ class UnclosedTest {
       assertEquals(1, logged.text().lines().filter(l -> l.contains("4711")).count());
       assertTrue(!logged.text().contains("4712"), logged.text());
     }
+  }
+
+  @Test
+  void aBufferOfTheDeviceThatIsNeverClosedIsWarnedOfOnce() {
+    Unclosed.forgetWarnings();
+    try (Logged logged = new Logged();
+        GradientSync sync = GradientSync.create()) {
+      sync.device().allocate(DataType.FLOAT32, 4713);
+      sync.device().allocate(DataType.FLOAT32, 4714).close();
+      String warning = "never closed: buffer host FLOAT32[4713]; close it";
+      collectUntil(() -> logged.text().contains(warning));
+      collectOnce();
+      assertEquals(1, logged.text().lines().filter(l -> l.contains("4713")).count());
+      assertTrue(!logged.text().contains("4714"), logged.text());
+    }
+  }
+
+  @Test
+  void whatTheLibraryKeepsIsNotWarnedOf() {
+    Unclosed.forgetWarnings();
+    try (Logged logged = new Logged()) {
+      LocalRanks.run(2, builder -> builder.wire(DataType.BFLOAT16), UnclosedTest::useAllKinds);
+      makeTheLibraryKeepBuffers();
+      collectUntil(() -> logged.text().contains("never closed: sync of rank 0 of 1; close it"));
+      collectOnce();
+      assertTrue(!logged.text().contains("buffer host FLOAT32[47"), logged.text());
+    }
+  }
+
+  private static void makeTheLibraryKeepBuffers() {
+    GradientSync sync = GradientSync.create();
+    useAllKinds(sync);
+    buckets(sync);
+  }
+
+  /** All buffers here and in the library have 47.. elements, which no other test has. */
+  private static void useAllKinds(GradientSync sync) {
+    sync.average(new float[4720]);
+    try (GradientBuckets buckets = buckets(sync);
+        DeviceBuffer one = sync.allocate(DataType.FLOAT32, 4730);
+        DeviceBuffer other = sync.allocate(DataType.FLOAT32, 5)) {
+      buckets.ready(0);
+      buckets.finish();
+      sync.grouped(
+          () -> {
+            sync.average(one);
+            sync.average(other);
+          });
+    }
+  }
+
+  private static GradientBuckets buckets(GradientSync sync) {
+    List<Parameter> model = List.of(new Parameter("w", DataType.FLOAT32, 4736));
+    return GradientBuckets.builder(sync, model).overlap(false).build();
   }
 
   @Test

@@ -168,7 +168,9 @@ public final class CudaDevice implements BackendDevice {
     gpu.makeCurrent();
     long bytes = count * type.sizeInBytes();
     long address = bytes == 0 ? 0 : allocateZeroed(bytes, on);
-    return new CudaBuffer(this, type, count, on, address, true);
+    CudaBuffer buffer = new CudaBuffer(this, type, count, on, address, true);
+    buffer.warnIfNeverClosed();
+    return buffer;
   }
 
   private long allocateZeroed(long bytes, CudaStream on) {

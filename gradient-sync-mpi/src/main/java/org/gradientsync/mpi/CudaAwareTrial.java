@@ -9,6 +9,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * A small all-reduce of device memory that tests whether MPI supports it between these ranks. It
@@ -40,7 +41,7 @@ final class CudaAwareTrial implements AutoCloseable {
     }
     return failureOf(
         () -> {
-          buffer = device.allocate(DataType.INT32, COUNT);
+          buffer = Unclosed.exempt(device.allocate(DataType.INT32, COUNT));
           buffer.copyFrom(values);
         });
   }

@@ -8,6 +8,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Gradients that are averaged together: their memory, and the events that order the compute stream
@@ -59,7 +60,7 @@ public final class Bucket implements AutoCloseable {
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     try {
-      DeviceBuffer memory = device.allocate(layout.type, layout.count);
+      DeviceBuffer memory = Unclosed.exempt(device.allocate(layout.type, layout.count));
       resources.add(memory); // closing it closes the views, too
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);

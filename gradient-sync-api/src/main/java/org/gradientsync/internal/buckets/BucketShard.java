@@ -8,6 +8,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * The weights of a bucket whose gradients are sharded, and this rank's block of both: their memory,
@@ -55,7 +56,7 @@ final class BucketShard implements AutoCloseable {
     long count = gradients.count() / sync.size();
     long first = sync.rank() * count;
     try {
-      DeviceBuffer memory = device.allocate(gradients.type(), gradients.count());
+      DeviceBuffer memory = Unclosed.exempt(device.allocate(gradients.type(), gradients.count()));
       resources.add(memory); // closing it closes the views, too
       weights = device.on(compute, memory);
       gathered = (AbstractDeviceBuffer) device.on(communication, memory);

@@ -14,6 +14,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * One element in the first bucket that a rank with data sets to 1. Its average is zero only if no
@@ -33,7 +34,7 @@ public final class JoinFlag implements AutoCloseable {
   JoinFlag(BackendDevice device, DeviceBuffer place, Stream compute) {
     this.device = device;
     this.place = place;
-    memory = device.allocate(place.type(), 1);
+    memory = Unclosed.exempt(device.allocate(place.type(), 1));
     try {
       one = new DeviceBuffer[] {device.on(compute, memory)};
       begin(compute);

@@ -6,6 +6,7 @@ import java.util.function.ObjIntConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * A state of the optimizer, of which each rank has a buffer for each of its shards. Moves it to and
@@ -74,7 +75,8 @@ final class ShardedState {
       bucket = set.buckets[index];
       BackendDevice device = sync.backend();
       DataType type = state.get(index).type();
-      buffer = sync.rank() == root ? device.allocate(type, bucket.flat.count()) : null;
+      buffer =
+          sync.rank() == root ? Unclosed.exempt(device.allocate(type, bucket.flat.count())) : null;
     }
 
     void show(ObjIntConsumer<DeviceBuffer> values) {

@@ -13,6 +13,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Collective;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Reduces FLOAT32 sums and averages as a 16-bit type with another reducer: the elements are rounded
@@ -218,7 +219,7 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     if (scratch == null || scratch.count() < elements) {
       freeScratch();
       long powerOfTwo = Long.highestOneBit(2 * elements - 1);
-      scratch = device.allocate(wire, Math.min(most, powerOfTwo));
+      scratch = Unclosed.exempt(device.allocate(wire, Math.min(most, powerOfTwo)));
       device.await(scratch); // it must be zeroed before other streams write to it
     }
   }

@@ -21,6 +21,7 @@ import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
@@ -371,7 +372,7 @@ public final class MessageReducer implements Reducer {
   private DeviceBuffer scratch(DataType type, long count) {
     DeviceBuffer room = scratch.get(type);
     if (room == null || room.count() < count) {
-      DeviceBuffer larger = device.allocate(type, count);
+      DeviceBuffer larger = Unclosed.exempt(device.allocate(type, count));
       device.await(larger); // it must be zeroed before messages arrive
       if (room != null) {
         outgrown.add(room);

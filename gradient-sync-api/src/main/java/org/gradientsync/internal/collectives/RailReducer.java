@@ -16,6 +16,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for device memory on several nodes, made of two others: the reducer of a node's
@@ -200,7 +201,7 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
   private DeviceBuffer scratch(Map<DataType, DeviceBuffer> of, DataType type, long count) {
     DeviceBuffer memory = of.get(type);
     if (memory == null) {
-      memory = resources.add(device.allocate(type, count));
+      memory = resources.add(Unclosed.exempt(device.allocate(type, count)));
       device.await(memory); // it must be zeroed before another stream writes to it
       of.put(type, memory);
     }

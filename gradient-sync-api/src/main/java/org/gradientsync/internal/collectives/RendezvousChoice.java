@@ -83,7 +83,7 @@ public final class RendezvousChoice {
     NodeLayout layout = new NodeLayout(group.ranks());
     NodeMemory memory = share(layout, communicator, files);
     NodesRendezvous rendezvous =
-        new NodesRendezvous(group.messages(), layout, memory, group.id(), group::isUnreachable);
+        new NodesRendezvous(group.messages(), layout, memory, group.arrivals().notices());
     group.arrivals().useRendezvous(rendezvous);
     return rendezvous;
   }

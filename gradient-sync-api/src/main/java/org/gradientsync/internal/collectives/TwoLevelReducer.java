@@ -15,6 +15,7 @@ import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for processes on several nodes that follow one another in rank order. Ranks of one
@@ -158,7 +159,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     int slots = RunningSumPlan.slots(order, layout.nodes());
     return scratch.computeIfAbsent(
         buffer.type().accumulator(),
-        type -> device.allocate(type, slots * maxChunk() / type.sizeInBytes()));
+        type -> Unclosed.exempt(device.allocate(type, slots * maxChunk() / type.sizeInBytes())));
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.gradientsync.internal.diagnosis;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +11,7 @@ import java.util.Set;
 import java.util.function.BiConsumer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.ranks.GroupKey;
+import org.gradientsync.internal.ranks.Neighbours;
 import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -52,6 +54,7 @@ public final class DeadlockDetector implements AutoCloseable {
   private final List<Probe> asked = new ArrayList<>();
   private Probe kept; // to be forwarded when the rank that is waited for has read the last, or null
   private final Map<GroupKey, Probe> found = new HashMap<>();
+  private final Set<GroupKey> sent = new HashSet<>(); // whose ranks were told of a cycle
   private final BitSet unread = new BitSet();
   private long lastId;
   private boolean closed;
@@ -88,6 +91,7 @@ public final class DeadlockDetector implements AutoCloseable {
   /** Records that a communicator was closed. */
   public synchronized void forget(GroupKey key) {
     found.remove(key);
+    sent.remove(key);
   }
 
   /**
@@ -127,15 +131,15 @@ public final class DeadlockDetector implements AutoCloseable {
     } else if (kind == Probe.Kind.READ) {
       unread.clear(from);
     } else if (kind == Probe.Kind.FOUND && groups.find(probe.group()) != null) {
+      found.put(probe.group(), probe.copy(kind));
+      WatchedGroup group = groups.find(probe.group());
       int own = probe.indexOf(rank);
-      boolean isNew = found.put(probe.group(), probe.copy(kind)) == null;
-      if (isNew
-          && own > 0
-          && probe.group(own).equals(probe.group())
-          && !probe.group(own).equals(probe.group(0))) {
-        sendToGroup(
-            groups.find(probe.group()),
-            probe.copy(kind)); // the rank that found the cycle does not know them
+      boolean isOnlyOne = // of the group that the rank which found the cycle knows
+          own > 0
+              && probe.group(own).equals(probe.group())
+              && !probe.group(own).equals(probe.group(0));
+      if (isOnlyOne || !Neighbours.areAll(group.size())) {
+        sendToGroup(group, probe.copy(kind));
       }
     }
   }
@@ -204,12 +208,12 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Sends a cycle to all ranks of a group; does nothing if there is no group. */
+  /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
   private void sendToGroup(WatchedGroup group, Probe cycle) {
-    if (group != null) {
+    if (sent.add(group.key())) {
       cycle.setGroup(group.key());
-      for (int peer = 0; peer < group.size(); peer++) {
-        if (peer != group.rank() && !group.liveness().isUnreachable(peer)) {
+      for (int peer : Neighbours.of(group.rank(), group.size())) {
+        if (!group.liveness().isUnreachable(peer)) {
           send(cycle, group.ranks().worldRank(peer));
         }
       }

@@ -36,7 +36,9 @@ public final class Probe {
   private static final int GAP = 40; // the index of the first wait after them
   private static final int MIXED = 48; // 1 if one of them is in another group than the first wait
   private static final int PASSED = 56; // how often a wait was added
-  private static final int WAITS = 64;
+  private static final int SENDER = 64; // of this message
+  private static final int SUM = 72; // of the hash codes of the waits that are left out
+  private static final int WAITS = 80;
 
   // of each wait
   private static final int WAITING = 0;
@@ -92,6 +94,7 @@ public final class Probe {
     long kind = memory.getLong(KIND);
     long length = memory.getLong(LENGTH);
     boolean valid = isBelow(kind, KINDS.length) && isBelow(length, MAX + 1);
+    valid &= isBelow(memory.getLong(SENDER), ranks);
     valid &= length > 0 || kind == Kind.READ.ordinal();
     valid &= isBelow(memory.getLong(SKIPPED), 2L * ranks) && isBelow(memory.getLong(GAP), MAX);
     for (int i = 0; valid && i < length; i++) {
@@ -105,6 +108,16 @@ public final class Probe {
 
   private static boolean isBelow(long number, long end) {
     return number >= 0 && number < end;
+  }
+
+  /** Sets the world rank that sends this message. */
+  void setSender(int rank) {
+    memory.putLong(SENDER, rank);
+  }
+
+  /** The world rank that has sent this message. */
+  int sender() {
+    return (int) memory.getLong(SENDER);
   }
 
   int length() {
@@ -127,12 +140,14 @@ public final class Probe {
     memory.putLong(SKIPPED, 0);
     memory.putLong(GAP, 0);
     memory.putLong(MIXED, 0);
+    memory.putLong(SUM, 0);
   }
 
   private void skip() {
     int gap = MAX / 2;
     memory.putLong(GAP, gap);
     memory.putLong(SKIPPED, skipped() + 1L);
+    memory.putLong(SUM, memory.getLong(SUM) + hash(gap));
     memory.putLong(MIXED, isMixed() || !group(gap).equals(group(0)) ? 1 : 0);
     memory.put(at(gap), memory, at(gap + 1), (MAX - gap - 1) * WAIT);
     memory.putLong(LENGTH, MAX - 1);
@@ -171,17 +186,28 @@ public final class Probe {
       part.memory.putLong(SKIPPED, skipped());
       part.memory.putLong(GAP, gap - first);
       part.memory.putLong(MIXED, memory.getLong(MIXED));
+      part.memory.putLong(SUM, memory.getLong(SUM));
     }
     return part;
   }
 
-  /** Whether the same ranks are in the same waits. */
+  /** Whether the same ranks are in the same waits, whichever of them the probes hold. */
   boolean isSameCycle(Probe other) {
-    boolean same = other.length() == length() && other.skipped() == skipped();
-    for (int i = 0; same && i < length(); i++) {
-      same = waiting(i) == other.waiting(i) && id(i) == other.id(i);
+    return other.length() + other.skipped() == length() + skipped() && other.sum() == sum();
+  }
+
+  private long sum() {
+    long sum = memory.getLong(SUM);
+    for (int i = 0; i < length(); i++) {
+      sum += hash(i);
     }
-    return same;
+    return sum;
+  }
+
+  private long hash(int i) {
+    long bits = 31L * id(i) + waiting(i);
+    bits = (bits ^ bits >>> 30) * 0xbf58476d1ce4e5b9L; // of SplittableRandom
+    return bits ^ bits >>> 27;
   }
 
   /** Sets which of the receiver's groups the probe is for. */

@@ -2,6 +2,7 @@ package org.gradientsync.internal.diagnosis;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import org.gradientsync.GradientSyncException;
@@ -12,6 +13,7 @@ import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.internal.ranks.ShortText;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -19,30 +21,32 @@ import org.slf4j.LoggerFactory;
  * Requests for reports to ranks of other nodes, and the answers. {@link Reports} uses them where
  * nodes share no folder.
  *
- * <p>Each rank keeps a small receive posted for the request of each rank of another node. A request
- * holds the generation of the group, which distinguishes it from earlier owners of its tags. An
- * {@link Answer} has a fixed size; longer texts are truncated. A rank asks another rank at most
- * once, and gets one answer.
+ * <p>Each rank keeps a small receive posted for the requests of all. A request holds the generation
+ * of the group, which distinguishes it from earlier owners of its tags. An {@link Answer} has a
+ * fixed size; longer texts are truncated. A rank asks another rank at most once, and gets one
+ * answer.
  *
  * <p>Any thread may call this; nothing here waits.
  */
 public final class RemoteReportRequest implements AutoCloseable {
+  private static final int REQUESTER = Long.BYTES; // after the generation
+  private static final int REQUEST = 2 * Long.BYTES;
   private static final int TEXTS = Long.BYTES; // their offset in an answer
   private static final int PIECE = 512;
-  private static final long NOBODY = -1; // instead of a generation
   private static final Logger log = LoggerFactory.getLogger(RemoteReportRequest.class);
 
   private final GroupTransport group;
   private final RankMap ranks;
   private final Liveness liveness;
   private final long generation;
-  private final ByteBuffer requests;
-  private final Message[] listening;
+  private final ByteBuffer request = HostBuffers.allocate(REQUEST);
+  private final Message listening;
   private final BitSet asked = new BitSet(); // the ranks that have asked this one
   private final BitSet unanswered = new BitSet(); // those without an answer
   private final List<Message> sends = new ArrayList<>(0);
   private ByteBuffer[] answers; // allocated when this rank asks
   private Message[] answering;
+  private boolean deaf; // receiving has failed
   private boolean silent;
 
   /**
@@ -63,22 +67,14 @@ public final class RemoteReportRequest implements AutoCloseable {
    */
   record Line(boolean died, String text) {}
 
-  /** Posts the receives. */
+  /** Posts the receive. */
   public RemoteReportRequest(GroupTransport group, Liveness liveness, long generation) {
     this.group = group;
     this.ranks = group.ranks();
     this.liveness = liveness;
     this.generation = generation;
-    listening = new Message[group.size()];
-    requests = HostBuffers.allocate(group.size() * Long.BYTES);
-    for (int peer = 0; peer < listening.length; peer++) {
-      if (!ranks.isNear(peer)) {
-        requests.putLong(peer * Long.BYTES, NOBODY);
-        ByteBuffer request = requests.slice(peer * Long.BYTES, Long.BYTES);
-        listening[peer] = group.receiver(request, peer, Channel.REPORT_REQUEST);
-        listening[peer].start();
-      }
-    }
+    listening = group.receiver(request, Transport.ANY_RANK, Channel.REPORT_REQUEST);
+    listening.start();
   }
 
   /** Receives requests. Returns the ranks that have asked and have no answer yet. */
@@ -87,28 +83,25 @@ public final class RemoteReportRequest implements AutoCloseable {
       return List.of();
     }
     sends.forEach(RemoteReportRequest::isOver); // drives their progress
-    for (int peer = 0; peer < listening.length; peer++) {
-      if (listening[peer] != null && !asked.get(peer) && hasRequest(peer)) {
-        asked.set(peer);
-        unanswered.set(peer);
+    try {
+      while (!deaf && listening.test()) {
+        read();
+        listening.start();
       }
+    } catch (GradientSyncException e) {
+      deaf = true;
+      log.debug("rank {} cannot listen to the others", group.rank(), e);
     }
     return unanswered.isEmpty() ? List.of() : unanswered.stream().boxed().toList();
   }
 
-  private boolean hasRequest(int peer) {
-    try {
-      if (!listening[peer].test()) {
-        return false;
-      }
-      if (requests.getLong(peer * Long.BYTES) == generation) {
-        return true;
-      }
-      listening[peer].start(); // from an earlier owner of these tags
-    } catch (GradientSyncException e) {
-      log.debug("rank {} cannot listen to rank {}", group.rank(), peer, e);
+  private void read() {
+    long peer = request.getLong(REQUESTER);
+    boolean own = request.getLong(0) == generation; // otherwise from an earlier owner of these tags
+    if (own && peer >= 0 && peer < group.size() && !asked.get((int) peer)) {
+      asked.set((int) peer);
+      unanswered.set((int) peer);
     }
-    return false;
   }
 
   /** Whether a request of a rank has arrived. */
@@ -141,8 +134,8 @@ public final class RemoteReportRequest implements AutoCloseable {
    */
   synchronized void ask(int peer) {
     if (answers == null) {
-      answers = new ByteBuffer[listening.length];
-      answering = new Message[listening.length];
+      answers = new ByteBuffer[group.size()];
+      answering = new Message[group.size()];
     }
     if (silent || answering[peer] != null) {
       return;
@@ -155,9 +148,10 @@ public final class RemoteReportRequest implements AutoCloseable {
       log.debug("rank {} cannot ask rank {}", group.rank(), peer, e);
       return;
     }
-    ByteBuffer request = HostBuffers.allocate(Long.BYTES);
-    request.putLong(0, generation);
-    send(request, peer, Channel.REPORT_REQUEST);
+    ByteBuffer question = HostBuffers.allocate(REQUEST);
+    question.putLong(0, generation);
+    question.putLong(REQUESTER, group.rank());
+    send(question, peer, Channel.REPORT_REQUEST);
   }
 
   /** The answer of a rank, or null if there is none yet. */
@@ -212,9 +206,9 @@ public final class RemoteReportRequest implements AutoCloseable {
   public synchronized void close() {
     silent = true;
     sends.forEach(this::close);
-    for (int peer = 0; peer < listening.length; peer++) {
-      close(listening[peer]);
-      close(answering == null ? null : answering[peer]);
+    close(listening);
+    if (answering != null) {
+      Arrays.stream(answering).forEach(this::close);
     }
   }
 

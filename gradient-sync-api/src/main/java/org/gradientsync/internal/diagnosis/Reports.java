@@ -329,6 +329,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     long now = System.nanoTime();
     if (group.calls().log().isQuietFor(QUIET_NANOS) || now - lookedAt > LOOK_NANOS) {
       lookedAt = now;
+      liveness.readNotices(); // for ranks that wait for one that this rank does not wait for
       answerRequests();
     }
   }

@@ -89,8 +89,14 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     GroupKey key = new GroupKey(context, id);
     messages = new GroupTransport(transport, ranks, context);
     calls = new Calls(job.callerThreads());
-    arrivals = new Arrivals(messages, calls);
-    departures = DepartureNotices.of(messages, key, transport.common(), generation);
+    arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
+    departures =
+        DepartureNotices.of(
+            messages,
+            key,
+            transport.common(),
+            generation,
+            peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     liveness = new Liveness(ranks, job.liveness(), departures);
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     Path folder = timeouts.reports().orElse(null);

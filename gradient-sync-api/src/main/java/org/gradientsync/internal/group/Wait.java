@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntPredicate;
 import org.gradientsync.internal.diagnosis.DeadlockDetector;
 import org.gradientsync.internal.diagnosis.PendingWait;
 import org.gradientsync.internal.diagnosis.Probe;
@@ -43,6 +44,10 @@ public final class Wait {
   private static final long INDIRECT_NANOS = Duration.ofMillis(500).toNanos();
 
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
+
+  /** The awaited rank's own notice, or a word about a cycle of waits, may still come. */
+  private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
+
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
 
@@ -63,6 +68,8 @@ public final class Wait {
   private final int spins;
   private final long longNanos;
   private final WaitClock clock = new WaitClock();
+  private final IntPredicate missing; // in the current rendezvous
+  private final IntPredicate nobody = peer -> false;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
   private volatile Timeouts timeouts;
   private volatile int waitsFor = -1;
@@ -83,6 +90,7 @@ public final class Wait {
     this.group = group;
     this.ranks = group.ranks();
     this.arrivals = group.arrivals();
+    this.missing = peer -> !arrivals.hasArrived(peer);
     this.liveness = group.liveness();
     this.departures = departures;
     this.state = state;
@@ -147,6 +155,8 @@ public final class Wait {
     boolean warned = false;
     boolean left = false;
     long leftAt = 0;
+    int otherGone = RankMap.NO_RANK;
+    long otherGoneAt = 0;
     long checked = 0;
     long looked = 0;
     while (true) {
@@ -168,7 +178,13 @@ public final class Wait {
         left = true;
         leftAt = waited;
       }
-      boolean over = left && waited - leftAt > GRACE_NANOS && !state.test(message, peer);
+      if (otherGone == RankMap.NO_RANK) {
+        otherGone = otherGone(phase);
+        otherGoneAt = waited;
+      }
+      boolean over = left && waited - leftAt > GRACE_NANOS;
+      over |= otherGone != RankMap.NO_RANK && waited - otherGoneAt > OTHER_GRACE_NANOS;
+      over = over && !state.test(message, peer);
       if (phase != WaitPhase.DATA
           && !detectorFailed
           && (over || waited - looked > LOOK_NANOS && (left || waited > longNanos))) {
@@ -176,7 +192,7 @@ public final class Wait {
         look(message, peer, phase, number);
       }
       if (over) {
-        throw state.lost(peer, null);
+        throw state.lost(left ? peer : otherGone, null);
       }
       if (waited - checked > CHECK_NANOS) {
         checked = waited;
@@ -214,6 +230,11 @@ public final class Wait {
         LockSupport.parkNanos(PARK_NANOS);
       }
     }
+  }
+
+  private int otherGone(WaitPhase phase) {
+    boolean meets = phase == WaitPhase.RENDEZVOUS && !arrivals.isPair();
+    return departures.otherGone(meets ? missing : nobody);
   }
 
   /**

@@ -73,7 +73,10 @@ public final class HostDevice implements BackendDevice {
       throw new IllegalArgumentException(
           "count is too large for host memory: type=" + type + ", count=" + count);
     }
-    return new HostBuffer(this, type, count, memory(type, count, (int) segments), shift(type));
+    HostBuffer buffer =
+        new HostBuffer(this, type, count, memory(type, count, (int) segments), shift(type));
+    buffer.warnIfNeverClosed();
+    return buffer;
   }
 
   private HostMemory memory(DataType type, long count, int segments) {

@@ -47,18 +47,7 @@ public final class Mailbox {
           return;
         }
       }
-      Letter send = sends ? this : counterpart;
-      Letter receive = sends ? counterpart : this;
-      if (send.memory.capacity() > receive.memory.capacity()) {
-        throw new GradientSyncException(
-            "message is longer than expected: sent="
-                + send.memory.capacity()
-                + ", expected="
-                + receive.memory.capacity()
-                + ", tag="
-                + tag);
-      }
-      receive.memory.put(0, send.memory, 0, send.memory.capacity());
+      copy(sends ? memory : counterpart.memory, sends ? counterpart.memory : memory, tag);
       counterpart.waiting = false;
       waiting = false;
     }
@@ -83,17 +72,18 @@ public final class Mailbox {
     }
 
     private Letter takeCounterpartOrAppend() {
-      Letter before = null;
-      for (Letter l = first; l != null; before = l, l = l.next) {
-        if (l.sends != sends && l.tag == tag) {
-          unlink(before, l);
-          return l;
-        }
+      Letter counterpart = takeOldest(!sends, tag);
+      if (counterpart != null) {
+        return counterpart;
       }
-      if (before == null) {
+      Letter last = first;
+      while (last != null && last.next != null) {
+        last = last.next;
+      }
+      if (last == null) {
         first = this;
       } else {
-        before.next = this;
+        last.next = this;
       }
       return null;
     }
@@ -108,6 +98,48 @@ public final class Mailbox {
         }
       }
     }
+  }
+
+  /**
+   * Receives the oldest message that waits.
+   *
+   * @return false if there is none
+   */
+  boolean take(ByteBuffer memory, int tag) {
+    Letter send;
+    synchronized (this) {
+      send = takeOldest(true, tag);
+    }
+    if (send == null) {
+      return false;
+    }
+    copy(send.memory, memory, tag);
+    send.waiting = false;
+    return true;
+  }
+
+  private static void copy(ByteBuffer from, ByteBuffer to, int tag) {
+    if (from.capacity() > to.capacity()) {
+      throw new GradientSyncException(
+          "message is longer than expected: sent="
+              + from.capacity()
+              + ", expected="
+              + to.capacity()
+              + ", tag="
+              + tag);
+    }
+    to.put(0, from, 0, from.capacity());
+  }
+
+  private Letter takeOldest(boolean sends, int tag) {
+    Letter before = null;
+    for (Letter l = first; l != null; before = l, l = l.next) {
+      if (l.sends == sends && l.tag == tag) {
+        unlink(before, l);
+        return l;
+      }
+    }
+    return null;
   }
 
   private void unlink(Letter before, Letter letter) {

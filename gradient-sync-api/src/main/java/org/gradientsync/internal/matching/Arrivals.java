@@ -4,35 +4,52 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and
  * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Arrivals implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Arrivals.class);
+
   private final GroupTransport transport;
   private final RankMap ranks;
   private final Calls calls;
   private final Pairs pairs;
-  private final MessageRendezvous messages;
-  private MessageRendezvous payloadMessages; // or null
+  private final ArrivalNotices notices;
   private Rendezvous rendezvous;
   private boolean pair; // the last call is an exchange with single other ranks
 
-  /** The first rendezvous is by messages. */
-  public Arrivals(GroupTransport transport, Calls calls) {
+  /**
+   * The first rendezvous is by messages.
+   *
+   * @param id random, and the same on all ranks
+   * @param unreachable the ranks that must be sent nothing, because they are gone
+   */
+  public Arrivals(GroupTransport transport, Calls calls, long id, IntPredicate unreachable) {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
     pairs = new Pairs(ranks.size());
-    messages = new MessageRendezvous(transport, Channel.CALLS, 0);
-    rendezvous = messages;
+    notices = new ArrivalNotices(transport, id, unreachable);
+    rendezvous =
+        transport.reachesAll()
+            ? new MessageRendezvous(transport, Channel.CALLS, 0)
+            : NodesRendezvous.ofLeaders(transport, notices, false);
+  }
+
+  /** For a rendezvous over several nodes. */
+  public ArrivalNotices notices() {
+    return notices;
   }
 
   /** Begins a collective. */
@@ -62,13 +79,14 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /**
-   * Uses messages that can carry an {@link InlinePayload} from the next call on. Every rank calls
-   * this after the same call.
+   * Uses messages that can carry small contributions from the next call on. Every rank calls this
+   * after the same call.
    */
   public void useInlinePayload() {
-    payloadMessages =
-        new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()));
-    useRendezvous(payloadMessages);
+    useRendezvous(
+        transport.reachesAll()
+            ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
+            : NodesRendezvous.ofLeaders(transport, notices, true));
   }
 
   /**
@@ -77,7 +95,13 @@ public final class Arrivals implements AutoCloseable {
    * @param newRendezvous closed with this
    */
   public void useRendezvous(Rendezvous newRendezvous) {
+    Rendezvous old = rendezvous;
     rendezvous = newRendezvous;
+    try {
+      old.close();
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot end a message", ranks.rank(), e); // the new rendezvous needs none
+    }
   }
 
   /** The rendezvous over several nodes, or null if the ranks meet in another way. */
@@ -176,6 +200,6 @@ public final class Arrivals implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(messages, payloadMessages, rendezvous);
+    Resources.closeAll(rendezvous, notices);
   }
 }

@@ -20,15 +20,18 @@ final class GatheredCalls {
 
   private final ByteBuffer[][] entries; // by rank and slot
   private final Counter gathered;
+  private final int payload;
 
   /**
    * @param memory {@link #bytes} zeros in native byte order, the same for all ranks of the node
    * @param ranks the number of ranks of the group
+   * @param payload the maximum size of what travels with each call
    */
-  GatheredCalls(ByteBuffer memory, int ranks) {
+  GatheredCalls(ByteBuffer memory, int ranks, int payload) {
+    this.payload = payload;
     gathered = new Counter(memory, 0);
     entries = new ByteBuffer[ranks][SLOTS];
-    int bytes = entryBytes(ranks);
+    int bytes = Call.BYTES + payload;
     for (int peer = 0; peer < ranks; peer++) {
       for (int slot = 0; slot < SLOTS; slot++) {
         int at = Counter.LINE + (slot * ranks + peer) * bytes;
@@ -52,13 +55,14 @@ final class GatheredCalls {
         : Math.max(MIN_PAYLOAD, Integer.highestOneBit(Math.max(1, payload - 1)) << 1);
   }
 
-  static int entryBytes(int ranks) {
-    return Call.BYTES + payloadBytes(ranks);
+  /** The size of the memory. */
+  static int bytes(int ranks, int payload) {
+    return Counter.LINE + SLOTS * ranks * (Call.BYTES + payload);
   }
 
-  /** The size of the memory. */
-  static int bytes(int ranks) {
-    return Counter.LINE + SLOTS * ranks * entryBytes(ranks);
+  /** The maximum size of what travels with each call. */
+  int payloadBytes() {
+    return payload;
   }
 
   /** A rank's {@link Call}, followed by what travels with it. */

@@ -43,7 +43,7 @@ final class LeaderExchange implements AutoCloseable {
     private final Message[] sends; // by size; each made at first use
     private Message send; // the last that was started
 
-    Step(GroupTransport group, NodeLayout layout, LeaderRounds rounds, int round) {
+    Step(GroupTransport group, NodeLayout layout, LeaderRounds rounds, int round, int most) {
       this.group = group;
       int blocks = rounds.blocks(round);
       int from = rounds.source(round);
@@ -51,7 +51,6 @@ final class LeaderExchange implements AutoCloseable {
       source = layout.ranksOf(from).get(0);
       given = ranksOf(layout, layout.node(), blocks);
       taken = ranksOf(layout, from, blocks);
-      int most = GatheredCalls.payloadBytes(group.size());
       out = HostBuffers.allocate(LeaderRounds.bytes(given.length, most));
       in = HostBuffers.allocate(LeaderRounds.bytes(taken.length, most));
       receive = group.receiver(in, source, Channel.GATHERED_CALLS);
@@ -104,7 +103,7 @@ final class LeaderExchange implements AutoCloseable {
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
-      steps[round] = new Step(group, layout, rounds, round);
+      steps[round] = new Step(group, layout, rounds, round, calls.payloadBytes());
     }
     done = steps.length;
   }

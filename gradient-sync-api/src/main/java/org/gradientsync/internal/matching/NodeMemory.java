@@ -16,7 +16,7 @@ import org.gradientsync.internal.host.SharedFiles;
  * another size are not mapped.
  */
 public final class NodeMemory {
-  private final SharedFiles files;
+  private final SharedFiles files; // null if no other process maps the memory
   private final long[] processes;
   private final long[] secrets;
   private final ByteBuffer[] memory;
@@ -116,6 +116,19 @@ public final class NodeMemory {
         new long[] {files.process()},
         new long[] {files.secret()},
         new ByteBuffer[] {HostBuffers.allocate(bytes)});
+  }
+
+  /** Private memory of a rank that shares none: all zeros. */
+  static NodeMemory ofOne(int bytes) {
+    ByteBuffer[] memory = {HostBuffers.allocate(bytes)};
+    return new NodeMemory(null, new long[1], new long[1], memory);
+  }
+
+  /** Keeps the files: the other ranks may still be reading. */
+  void keep() {
+    if (files != null) {
+      files.keep();
+    }
   }
 
   /** The memory of a rank, in native byte order. */

@@ -24,9 +24,8 @@ import org.gradientsync.spi.Resources;
  * same holds for the small contributions that travel with the calls.
  *
  * <p>A leader that waits for another one does not know which rank that one waits for. So ranks that
- * have waited for long tell all ranks of other nodes that they have arrived ({@link
- * ArrivalNotices}): a message for each pair, but only in calls that are late anyway. Then exactly
- * the missing ranks are those that are neither gathered nor heard of.
+ * have waited for long tell each other who has arrived ({@link ArrivalNotices}). Then exactly the
+ * missing ranks are those that are neither gathered nor heard of.
  */
 public final class NodesRendezvous implements Rendezvous {
   /** The number of slots between which the calls alternate. */
@@ -55,13 +54,13 @@ public final class NodesRendezvous implements Rendezvous {
   private final NodeMemory memory;
   private final GatheredCalls calls;
   private final LeaderExchange exchange; // null unless this rank is a leader
+  private final ArrivalNotices notices;
+  private final IntPredicate near = this::isNear;
+  private final IntPredicate comeNear = this::hasComeNear;
   private final int leader; // of this node
   private final int nodeSize;
-  private final long id;
-  private final IntPredicate unreachable;
   private final Message[] arrivals;
   private final Message[] completions;
-  private ArrivalNotices notices; // null until a call is late
   private Contribution next; // for the next call, or null
   private long current;
   private int come; // ranks of this node that the leader knows to have arrived
@@ -72,26 +71,29 @@ public final class NodesRendezvous implements Rendezvous {
   /**
    * @param memory {@link #bytes} for each rank of this node, numbered by {@linkplain
    *     NodeLayout#localRank local ranks}
-   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
-   * @param unreachable the ranks that must be sent nothing, because they are gone
+   * @param notices of the group; closed by their owner
    */
   public NodesRendezvous(
+      GroupTransport group, NodeLayout layout, NodeMemory memory, ArrivalNotices notices) {
+    this(group, layout, memory, notices, GatheredCalls.payloadBytes(group.size()));
+  }
+
+  private NodesRendezvous(
       GroupTransport group,
       NodeLayout layout,
       NodeMemory memory,
-      long id,
-      IntPredicate unreachable) {
+      ArrivalNotices notices,
+      int payload) {
     this.group = group;
     this.layout = layout;
     this.memory = memory;
-    this.id = id;
-    this.unreachable = unreachable;
+    this.notices = notices;
     nodeSize = layout.ranksOf(layout.node()).size();
     leader = layout.ranksOf(layout.node()).get(0);
     node = new SharedMemoryRendezvous(memory, layout.localRank(), nodeSize);
-    int tableBytes = GatheredCalls.bytes(group.size());
+    int tableBytes = GatheredCalls.bytes(group.size(), payload);
     ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, tableBytes);
-    calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size());
+    calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload);
     exchange = group.rank() == leader ? new LeaderExchange(group, layout, calls) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
@@ -102,13 +104,29 @@ public final class NodesRendezvous implements Rendezvous {
   }
 
   /**
+   * A rendezvous in which each rank is its own leader, so it needs no shared memory.
+   *
+   * @param notices of the group; closed by their owner
+   * @param carries whether small contributions may travel with the calls; the same on all ranks
+   */
+  public static NodesRendezvous ofLeaders(
+      GroupTransport group, ArrivalNotices notices, boolean carries) {
+    int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
+    int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload);
+    return new NodesRendezvous(
+        group, NodeLayout.ofSingles(group.ranks()), NodeMemory.ofOne(bytes), notices, payload);
+  }
+
+  /**
    * The size of a rank's part of its node's memory.
    *
    * @param localRank the rank's number on its node
    * @param ranks the number of ranks of the group
    */
   public static int bytes(int localRank, int ranks) {
-    return SharedMemoryRendezvous.BYTES + (localRank == 0 ? GatheredCalls.bytes(ranks) : 0);
+    int payload = GatheredCalls.payloadBytes(ranks);
+    return SharedMemoryRendezvous.BYTES
+        + (localRank == 0 ? GatheredCalls.bytes(ranks, payload) : 0);
   }
 
   private boolean isNear(int peer) {
@@ -127,7 +145,7 @@ public final class NodesRendezvous implements Rendezvous {
 
   /** The maximum size of a {@link Contribution}; the same on all ranks. */
   public int contributionBytes() {
-    return GatheredCalls.payloadBytes(group.size());
+    return calls.payloadBytes();
   }
 
   /** Sets what travels with this rank's next call; null for nothing. */
@@ -194,8 +212,8 @@ public final class NodesRendezvous implements Rendezvous {
     return calls.isGathered(current);
   }
 
-  private boolean isHeardOf(int peer) {
-    return notices != null && notices.hasArrived(peer, current);
+  private boolean hasComeNear(int peer) {
+    return isNear(peer) && node.arrival(layout.localRank(peer)).test();
   }
 
   /** Exchanges notices if the current call is late. */
@@ -218,15 +236,8 @@ public final class NodesRendezvous implements Rendezvous {
   }
 
   private void exchangeNotices(boolean tells) {
-    if (notices == null) {
-      if (!tells) {
-        return;
-      }
-      notices = new ArrivalNotices(group, id, peer -> !isNear(peer), unreachable);
-    }
-    notices.exchange(current, tells);
-    if (!tells && notices.anyHasArrived(current)) {
-      notices.exchange(current, true);
+    if (tells || notices.isOpen()) {
+      notices.exchange(current, near, comeNear, tells);
     }
   }
 
@@ -268,7 +279,7 @@ public final class NodesRendezvous implements Rendezvous {
 
   @Override
   public void close() {
-    Resources.closeAll(exchange, notices);
+    Resources.closeAll(exchange);
   }
 
   /** What a rank waits for. Other ranks start it. */
@@ -314,7 +325,7 @@ public final class NodesRendezvous implements Rendezvous {
         return true;
       }
       look();
-      return isHeardOf(peer);
+      return notices.hasArrived(peer, current);
     }
   }
 

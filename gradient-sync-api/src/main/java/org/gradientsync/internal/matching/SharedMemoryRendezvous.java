@@ -169,7 +169,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   @Override
   public void abandon() {
-    node.files().keep(); // the others may still be reading
+    node.keep();
     counters[rank][ABANDONED].set(Math.max(1, current));
     VarHandle.fullFence(); // before this rank's program writes to its buffers again
   }

@@ -18,23 +18,36 @@ public interface DepartureNotices extends AutoCloseable {
    *
    * @param shared the map that all ranks share if they are threads of one JVM
    * @param generation distinguishes this group from earlier owners of its tags
+   * @param dead the ranks that are known to have died
    */
   static DepartureNotices of(
       GroupTransport group,
       GroupKey key,
       Optional<ConcurrentMap<Object, Object>> shared,
-      long generation) {
+      long generation,
+      IntPredicate dead) {
     ConcurrentMap<Object, Object> common = shared.orElse(null);
     return common == null
-        ? new MessageDepartureNotices(group, generation)
+        ? new MessageDepartureNotices(group, generation, dead)
         : new ThreadDepartureNotices(common, key, group.rank(), group.size());
   }
+
+  /** Receives what has arrived, and passes on what others may not know. */
+  void read();
 
   /** Whether a rank has left this group. */
   boolean hasLeft(int peer);
 
   /** Whether a rank has sent any notice. */
   boolean hasLeftOrFailed(int peer);
+
+  /**
+   * A rank that ends this rank's wait for another one, whose own notices may not come this far: it
+   * has failed, or it has left and is needed.
+   *
+   * @return {@link RankMap#NO_RANK} if there is none, or each rank's notices go to all others
+   */
+  int otherGone(IntPredicate needed);
 
   /** Why a call of a rank failed, or an empty text if the rank has sent no failure notice. */
   String whyGivenUp(int peer);

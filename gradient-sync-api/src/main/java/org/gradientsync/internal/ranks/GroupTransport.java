@@ -35,6 +35,11 @@ public final class GroupTransport {
     return ranks.size();
   }
 
+  /** Whether each rank may send to all others: they are few, or threads that need no connection. */
+  public boolean reachesAll() {
+    return Neighbours.areAll(size()) || transport.common().isPresent();
+  }
+
   /**
    * Prepares a message to a rank of the group. See {@link Transport#sender}.
    *
@@ -45,11 +50,13 @@ public final class GroupTransport {
   }
 
   /**
-   * Prepares to receive a message from a rank of the group. See {@link Transport#receiver}.
+   * Prepares to receive a message from a rank of the group, or from any with {@link
+   * Transport#ANY_RANK}. See {@link Transport#receiver}.
    *
    * @param channel one of {@link Channel}
    */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
-    return transport.receiver(memory, ranks.worldRank(peer), context << Channel.BITS | channel);
+    int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);
+    return transport.receiver(memory, sender, context << Channel.BITS | channel);
   }
 }

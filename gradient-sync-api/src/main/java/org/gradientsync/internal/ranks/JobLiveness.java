@@ -22,7 +22,7 @@ public final class JobLiveness {
   }
 
   /** Whether a rank of the job is not known to have died. */
-  boolean isAlive(int worldRank) {
+  public boolean isAlive(int worldRank) {
     return transport.isAlive(worldRank) && !hasDied(worldRank);
   }
 

@@ -36,6 +36,11 @@ public final class Liveness {
     job.noteDeath(ranks.worldRank(peer));
   }
 
+  /** Receives departure notices, and passes them on. */
+  public void readNotices() {
+    departures.read();
+  }
+
   /** Whether another rank is known to have died without a departure notice. */
   public boolean hasDiedSilently(int peer) {
     return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);

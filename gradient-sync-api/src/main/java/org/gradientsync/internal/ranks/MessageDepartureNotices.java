@@ -6,60 +6,111 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
 
-/** Departure notices by messages. Each rank keeps a receive posted for each other rank. */
+/**
+ * Departure notices by messages. A rank keeps one receive posted for the notices of all.
+ *
+ * <p>Notices go to {@link Neighbours}. In a large group each rank passes the first ones that it
+ * receives on, so all ranks learn of them; {@link #otherGone} stands for the rest.
+ */
 final class MessageDepartureNotices implements DepartureNotices {
-  private static final int KIND = Long.BYTES; // after the generation
-  private static final int DEPARTURE = KIND + Integer.BYTES;
-  private static final int REASON = KIND + Long.BYTES;
+  private static final int GENERATION = 0;
+  private static final int RANK = 8; // that the notice is about
+  private static final int KIND = 12;
+  private static final int DEPARTURE = 16;
+  private static final int REASON = 24;
   private static final int BYTES = REASON + REASON_BYTES;
-  private static final long NOBODY = -1; // instead of a generation
   private static final int LEFT = 0;
   private static final int FAILED = 1; // leaves later
+  private static final int MAX_PASSED_ON = 4; // then the group is broken on all ranks anyway
 
   private final GroupTransport group;
   private final long generation;
-  private final ByteBuffer[] notices;
+  private final IntPredicate dead;
+  private final int[] neighbours;
+  private final boolean passesOn;
   private final ByteBuffer[] own =
       new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
-  private final Message[] receives;
+  private final ByteBuffer notice = HostBuffers.allocate(BYTES);
+  private final Message receive;
+  private final Departure[] departures; // each null until the rank leaves
+  private final String[] reasons; // of those that have left
   private final String[] failures; // each null until the rank sends it
+  private int passedOn;
   private boolean closed;
 
   /**
    * @param generation distinguishes this group from earlier owners of its tags
+   * @param dead the ranks that are known to have died
    */
-  MessageDepartureNotices(GroupTransport group, long generation) {
+  MessageDepartureNotices(GroupTransport group, long generation, IntPredicate dead) {
     this.group = group;
     this.generation = generation;
-    notices = new ByteBuffer[group.size()];
-    receives = new Message[group.size()];
-    failures = new String[group.size()];
+    this.dead = dead;
+    int size = group.size();
+    neighbours = Neighbours.of(group.rank(), size);
+    passesOn = !Neighbours.areAll(size);
+    departures = new Departure[size];
+    reasons = new String[size];
+    failures = new String[size];
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);
-    ByteBuffer memory = HostBuffers.allocate(notices.length * BYTES);
-    for (int peer = 0; peer < notices.length; peer++) {
-      if (peer != group.rank()) {
-        notices[peer] = memory.slice(peer * BYTES, BYTES).order(memory.order());
-        notices[peer].putLong(0, NOBODY);
-        receives[peer] = group.receiver(notices[peer], peer, Channel.DEPARTURE);
-        receives[peer].start();
+    receive = group.receiver(notice, Transport.ANY_RANK, Channel.DEPARTURE);
+    receive.start();
+  }
+
+  @Override
+  public synchronized void read() {
+    while (!closed && receive.test()) {
+      int peer = notice.getInt(RANK);
+      boolean valid = notice.getLong(GENERATION) == generation; // not of an earlier owner
+      boolean isNews = valid && peer >= 0 && peer < departures.length && accept(peer);
+      ByteBuffer copy = isNews && passesOn && passedOn < MAX_PASSED_ON ? copy() : null;
+      receive.start();
+      if (copy != null) {
+        passedOn++;
+        passOn(copy, peer);
       }
     }
   }
 
+  private void passOn(ByteBuffer copy, int about) {
+    try {
+      send(copy, peer -> peer == about || isGone(peer));
+    } catch (GradientSyncException e) {
+      // other ranks pass it on, too
+    }
+  }
+
+  /** Returns false if it was known. */
+  private boolean accept(int peer) {
+    String reason = ShortText.get(notice, REASON, REASON_BYTES);
+    if (notice.getInt(KIND) == FAILED) {
+      boolean isNews = failures[peer] == null;
+      failures[peer] = reason;
+      return isNews;
+    }
+    boolean isNews = departures[peer] == null;
+    departures[peer] = Departure.of(notice.getInt(DEPARTURE));
+    reasons[peer] = reason;
+    return isNews;
+  }
+
+  private ByteBuffer copy() {
+    ByteBuffer copy = HostBuffers.allocate(BYTES);
+    copy.put(0, notice, 0, BYTES);
+    return copy;
+  }
+
+  private boolean isGone(int peer) {
+    return departures[peer] != null || dead.test(peer);
+  }
+
   @Override
   public synchronized boolean hasLeft(int peer) {
-    while (!closed && receives[peer].test()) {
-      if (notices[peer].getLong(0) == generation) { // otherwise from an earlier owner of these tags
-        if (notices[peer].getInt(KIND) == LEFT) {
-          return true;
-        }
-        failures[peer] = reasonIn(peer);
-      }
-      receives[peer].start();
-    }
-    return false;
+    read();
+    return departures[peer] != null;
   }
 
   @Override
@@ -68,28 +119,29 @@ final class MessageDepartureNotices implements DepartureNotices {
   }
 
   @Override
-  public synchronized String whyGivenUp(int peer) {
-    if (peer != group.rank()) {
-      hasLeft(peer);
+  public synchronized int otherGone(IntPredicate needed) {
+    for (int peer = 0; passesOn && peer < departures.length; peer++) {
+      if (failures[peer] != null || departures[peer] != null && needed.test(peer)) {
+        return peer;
+      }
     }
+    return RankMap.NO_RANK;
+  }
+
+  @Override
+  public synchronized String whyGivenUp(int peer) {
+    read();
     return failures[peer] == null ? "" : failures[peer];
   }
 
   @Override
   public synchronized String reason(int peer) {
-    if (peer == group.rank() || !hasLeft(peer)) {
-      return "";
-    }
-    return reasonIn(peer);
+    return hasLeft(peer) ? reasons[peer] : "";
   }
 
   @Override
   public synchronized Departure departure(int peer) {
-    return Departure.of(notices[peer].getInt(DEPARTURE));
-  }
-
-  private String reasonIn(int peer) {
-    return ShortText.get(notices[peer], REASON, REASON_BYTES);
+    return departures[peer];
   }
 
   @Override
@@ -103,16 +155,21 @@ final class MessageDepartureNotices implements DepartureNotices {
   }
 
   private void send(int kind, Departure departure, String reason, IntPredicate unreachable) {
-    ByteBuffer notice = own[kind];
-    notice.putLong(0, generation);
-    notice.putInt(KIND, kind);
-    notice.putInt(DEPARTURE, departure.ordinal());
-    ShortText.put(notice, REASON, REASON_BYTES, reason);
+    ByteBuffer leaving = own[kind];
+    leaving.putLong(GENERATION, generation);
+    leaving.putInt(RANK, group.rank());
+    leaving.putInt(KIND, kind);
+    leaving.putInt(DEPARTURE, departure.ordinal());
+    ShortText.put(leaving, REASON, REASON_BYTES, reason);
+    send(leaving, unreachable);
+  }
+
+  private void send(ByteBuffer memory, IntPredicate unreachable) {
     GradientSyncException failure = null;
-    for (int peer = 0; peer < notices.length; peer++) {
+    for (int peer : neighbours) {
       try {
-        if (peer != group.rank() && !unreachable.test(peer)) {
-          Message message = group.sender(notice, peer, Channel.DEPARTURE);
+        if (!unreachable.test(peer)) {
+          Message message = group.sender(memory, peer, Channel.DEPARTURE);
           message.start();
           message.close();
         }
@@ -128,6 +185,6 @@ final class MessageDepartureNotices implements DepartureNotices {
   @Override
   public synchronized void close() {
     closed = true;
-    Resources.closeAll(receives);
+    Resources.closeAll(receive);
   }
 }

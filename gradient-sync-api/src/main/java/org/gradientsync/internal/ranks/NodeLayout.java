@@ -1,7 +1,10 @@
 package org.gradientsync.internal.ranks;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.function.IntUnaryOperator;
 
 /**
  * How the ranks of a group lie on nodes. Nodes are numbered in the order of their first rank. It
@@ -14,22 +17,28 @@ public final class NodeLayout {
   private final int[] localRanks;
 
   public NodeLayout(RankMap ranks) {
+    this(ranks, ranks::nodeOf);
+  }
+
+  private NodeLayout(RankMap ranks, IntUnaryOperator idOfNode) {
     this.ranks = ranks;
     nodeOf = new int[ranks.size()];
     localRanks = new int[ranks.size()];
-    List<Integer> ids = new ArrayList<>();
+    Map<Integer, Integer> ids = new HashMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
-      int id = ranks.nodeOf(peer);
-      int node = ids.indexOf(id);
-      if (node < 0) {
-        node = ids.size();
-        ids.add(id);
+      int node = ids.computeIfAbsent(idOfNode.applyAsInt(peer), id -> ids.size());
+      if (node == nodes.size()) {
         nodes.add(new ArrayList<>());
       }
       nodeOf[peer] = node;
       localRanks[peer] = nodes.get(node).size();
       nodes.get(node).add(peer);
     }
+  }
+
+  /** As if each rank were alone on its node. */
+  public static NodeLayout ofSingles(RankMap ranks) {
+    return new NodeLayout(ranks, peer -> peer);
   }
 
   /** The number of nodes, 1 or more. */

@@ -40,6 +40,16 @@ final class ThreadDepartureNotices implements DepartureNotices {
   }
 
   @Override
+  public void read() {
+    // all ranks see the same notices
+  }
+
+  @Override
+  public int otherGone(IntPredicate needed) {
+    return RankMap.NO_RANK;
+  }
+
+  @Override
   public boolean hasLeft(int peer) {
     return notices.left.get(peer) != null;
   }

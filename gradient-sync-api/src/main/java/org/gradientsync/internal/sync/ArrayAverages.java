@@ -8,6 +8,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Averages the program's arrays through buffers on the device. A buffer is kept for arrays of the
@@ -47,7 +48,7 @@ final class ArrayAverages implements AutoCloseable {
       if (buffers.size() == MAX) {
         buffers.remove(buffers.keySet().iterator().next()).close();
       }
-      buffer = sync.allocate(type, length);
+      buffer = Unclosed.exempt(sync.allocate(type, length));
       buffers.put(shape, buffer);
     }
     return buffer;

@@ -14,6 +14,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * The calls of one {@link org.gradientsync.GradientSync#grouped}, prepared once and run many times.
@@ -215,7 +216,7 @@ final class CallGroup implements AutoCloseable {
         name.append(count > part.count() ? ", " : "")
             .append(((AbstractDeviceBuffer) part).describe());
       }
-      memory = device.allocate(parts[0].type(), count);
+      memory = Unclosed.exempt(device.allocate(parts[0].type(), count));
       device.await(memory); // it must be zeroed before another stream writes to it
       AbstractDeviceBuffer own =
           (AbstractDeviceBuffer) device.on(device.streamOf(parts[0]), memory);

@@ -7,13 +7,19 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
@@ -27,8 +33,10 @@ import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.local.LocalGroup;
 import org.gradientsync.internal.local.LocalTransport;
 import org.gradientsync.internal.ranks.Channel;
+import org.gradientsync.internal.ranks.Neighbours;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -45,7 +53,11 @@ class ManyRanksTest {
   private static final int ODD = 77;
   private static final int MOST_TEXT = 1500;
 
-  private final LocalGroup threads = new LocalGroup(RANKS);
+  private static final int FEWER = 64;
+
+  private interface Body {
+    void run(ProcessGroup group, Nodes nodes) throws Exception;
+  }
 
   private static void requireShort(String text) {
     assertTrue(text.length() < MOST_TEXT, text);
@@ -54,11 +66,33 @@ class ManyRanksTest {
   /** In one test, because 256 ranks take seconds to start. */
   @Test
   void theRankThatCausesAnErrorIsNamed() throws Exception {
+    run(
+        RANKS,
+        NONE.timeouts(),
+        (group, nodes) -> {
+          try (HostDevice device = new HostDevice()) {
+            requireMismatch(group, device);
+            requireFewMessages(group, nodes);
+            requireRing(group);
+            if (group.rank() != ODD) {
+              requireLost(group);
+            } // it leaves the group, while the others need it
+          }
+        });
+  }
+
+  private static void run(int size, Timeouts timeouts, Body body) throws Exception {
+    LocalGroup threads = new LocalGroup(size);
     ExecutorService ranks = Executors.newCachedThreadPool();
     List<Future<?>> results = new ArrayList<>();
-    for (int rank = 0; rank < RANKS; rank++) {
+    for (int rank = 0; rank < size; rank++) {
       Nodes nodes = new Nodes(new LocalTransport(threads, rank));
-      results.add(ranks.submit(() -> run(nodes)));
+      results.add(
+          ranks.submit(
+              () -> {
+                run(nodes, timeouts, body);
+                return null;
+              }));
     }
     for (Future<?> result : results) {
       result.get();
@@ -66,19 +100,58 @@ class ManyRanksTest {
     ranks.shutdown();
   }
 
-  private void run(Nodes nodes) {
-    try (ProcessGroup world = ProcessGroup.world(nodes)) {
-      try (ProcessGroup group = world.split(0, world.rank(), NONE.timeouts());
-          HostDevice device = new HostDevice()) {
-        RendezvousChoice.choose(group, NONE, true);
-        requireMismatch(group, device);
-        requireFewMessages(group, nodes);
-        requireRing(group);
-        if (group.rank() != ODD) {
-          requireLost(group);
-        } // it leaves the group, while the others need it
-      }
+  private static void run(Nodes nodes, Timeouts timeouts, Body body) throws Exception {
+    try (ProcessGroup world = ProcessGroup.world(nodes);
+        ProcessGroup group = world.split(0, world.rank(), timeouts)) {
+      RendezvousChoice.choose(group, NONE, true);
+      body.run(group, nodes);
     }
+  }
+
+  /** From the start to the end of a job, as messages to a rank may need a connection. */
+  @Test
+  void aRankSendsToFewOthers() throws Exception {
+    Map<Integer, Nodes> all = new ConcurrentHashMap<>();
+    run(
+        FEWER,
+        NONE.timeouts(),
+        (group, nodes) -> {
+          all.put(group.rank(), nodes);
+          new GroupCommunicator(group).barrier();
+        });
+    assertEquals(FEWER, all.size());
+    int neighbours = Neighbours.of(0, FEWER).length;
+    assertEquals(11, neighbours);
+    all.forEach(
+        (rank, nodes) -> {
+          int others = rank % RANKS_OF_NODE == 0 ? 3 : 0; // the leaders that it sends its calls to
+          int most = neighbours + RANKS_OF_NODE - 1 + others;
+          assertTrue(nodes.receivers.size() <= most, rank + " sends to " + nodes.receivers);
+        });
+  }
+
+  /** Most neighbours of a rank that waits are missing, so they pass nothing on. */
+  @Test
+  void ranksThatWaitKnowOfEachOtherWhoeverIsMissing() throws Exception {
+    Set<Integer> present = Set.of(0, 21, 22, 43);
+    CountDownLatch over = new CountDownLatch(present.size());
+    Set<String> texts = ConcurrentHashMap.newKeySet();
+    run(
+        FEWER,
+        new Timeouts(Duration.ofSeconds(5), Duration.ofSeconds(5), Optional.empty()),
+        (group, nodes) -> {
+          GroupCommunicator communicator = new GroupCommunicator(group);
+          communicator.barrier();
+          if (present.contains(group.rank())) {
+            texts.add(assertThrows(RankLostException.class, communicator::barrier).getMessage());
+            over.countDown();
+          }
+          assertTrue(over.await(60, TimeUnit.SECONDS));
+        });
+    texts.forEach(
+        text ->
+            assertTrue(
+                text.contains("timed out: ranks 1-20, 23-42, 44-63 did not join in time"), text));
   }
 
   private static void requireMismatch(ProcessGroup group, HostDevice device) {
@@ -138,9 +211,10 @@ class ManyRanksTest {
     requireShort(text);
   }
 
-  /** Counts the messages with calls. */
+  /** Counts the messages with calls, and to which ranks any are sent. */
   private static final class Nodes extends OtherWorld {
     private final AtomicInteger sent = new AtomicInteger();
+    private final Set<Integer> receivers = ConcurrentHashMap.newKeySet();
 
     Nodes(Transport inner) {
       super(inner);
@@ -155,6 +229,9 @@ class ManyRanksTest {
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
       int channel = tag % (1 << Channel.BITS);
+      if (channel != Channel.ARRIVALS) { // only if a call is late
+        receivers.add(peer);
+      }
       return channel != Channel.CALLS && channel != Channel.GATHERED_CALLS
           ? message
           : new OtherMessage(message) {

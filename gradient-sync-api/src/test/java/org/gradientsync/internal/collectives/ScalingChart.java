@@ -8,6 +8,8 @@ import java.awt.Color;
 import java.awt.Graphics2D;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.math.BigDecimal;
+import java.math.MathContext;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -47,21 +49,38 @@ final class ScalingChart {
     chart.getStyler().setChartBackgroundColor(Color.WHITE);
     // The SVG writer would write each dash separately, about a megabyte in all.
     chart.getStyler().setPlotGridLinesStroke(new BasicStroke(0.3f));
-    chart.getStyler().setXAxisLogarithmic(true);
+    chart.getStyler().setXAxisTickLabelsFormattingFunction(ScalingChart::power);
+    chart.getStyler().setXAxisMaxLabelCount(ranks.length);
     chart.getStyler().setYAxisLogarithmic(true);
+    chart.getStyler().setYAxisLogarithmicDecadeOnly(false);
+    chart.getStyler().setYAxisTickLabelsFormattingFunction(ScalingChart::round);
     for (int line = 0; line < names.size(); line++) {
-      List<Integer> at = new ArrayList<>();
+      List<Double> at = new ArrayList<>(); // logarithms to base 2
       List<Double> times = new ArrayList<>();
       for (int i = 0; i < ranks.length; i++) {
         Modelled model = lines.get(line)[i];
         if (model != null) {
-          at.add(ranks[i]);
+          at.add(Math.log(ranks[i]) / Math.log(2));
           times.add(model.picoseconds() / MILLISECOND);
         }
       }
       chart.addSeries(names.get(line), at, times);
     }
     panels.add(chart);
+  }
+
+  /** Returns the number of ranks at a tick; empty between powers of two. */
+  static String power(double logarithm) {
+    long power = Math.round(logarithm);
+    return Math.abs(power - logarithm) < 1e-6 ? String.valueOf(1L << power) : "";
+  }
+
+  /** Returns the number at a tick, which is empty at 3, 4, 6 and so on. */
+  static String round(double value) {
+    BigDecimal rounded = new BigDecimal(value).round(new MathContext(2)).stripTrailingZeros();
+    return List.of(1, 2, 5).contains(rounded.unscaledValue().intValue())
+        ? rounded.toPlainString()
+        : "";
   }
 
   void write(Path file) throws IOException {

@@ -55,6 +55,27 @@ class DeadlockDetectorTest {
         });
   }
 
+  /** A probe holds 16 of these waits. */
+  @Test
+  void aLongCycleOverTwoCommunicatorsIsFound() {
+    int ranks = 24;
+    run(
+        ranks,
+        c -> {
+          try (Communicator second = c.split(0, c.rank())) {
+            Communicator own = c.rank() % 2 == 0 ? c : second;
+            int next = (c.rank() + 1) % ranks;
+            String text =
+                assertThrows(
+                        MismatchedCallException.class,
+                        () -> own.send(IntBuffer.allocate(1), next, 5))
+                    .getMessage();
+            assertTrue(
+                text.contains("\n  and " + (ranks - 16) + " more ranks of this cycle"), text);
+          }
+        });
+  }
+
   /** The message that each rank waits for has been sent and is in flight. */
   @ParameterizedTest
   @ValueSource(strings = {"barrier", "exchange", "to each other"})

@@ -22,6 +22,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.group.OtherWorld;
 import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
@@ -168,7 +169,7 @@ class OtherNodesTest {
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      if (memory.capacity() == Long.BYTES && tag % 8192 == 5) {
+      if (tag % (1 << Channel.BITS) == Channel.REPORT_REQUEST) {
         sent.add(rank() + " asks " + peer);
       }
       return super.sender(memory, peer, tag);

@@ -1,9 +1,13 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
+import org.gradientsync.spi.Transport;
 
 /** A communicator of MPI, as far as a job needs it. All memory is that of direct buffers. */
 public interface MpiComm {
+  /** Stands for all ranks in {@link #receiver}. */
+  int ANY_RANK = Transport.ANY_RANK;
+
   /**
    * This rank's number.
    *
@@ -88,7 +92,7 @@ public interface MpiComm {
    * Creates a persistent request that fills a buffer.
    *
    * @param memory the buffer
-   * @param peer the rank to receive from
+   * @param peer the rank to receive from, or {@link #ANY_RANK}
    * @param tag the message's tag
    * @return a request that is not active
    * @throws MpiFailure if MPI fails

@@ -196,7 +196,7 @@ public final class MpiJob {
    * Creates a message that fills a direct buffer.
    *
    * @param memory the buffer
-   * @param peer the rank to receive from
+   * @param peer the rank to receive from, or {@link MpiComm#ANY_RANK}
    * @param tag from 0 to 2^23 - 1
    * @return a message that the caller closes
    */

@@ -64,7 +64,8 @@ public final class MpiMessage implements Message {
         return !active;
       } catch (MpiFailure e) {
         active = false;
-        throw MpiJob.failed((sends ? "send to" : "receive from") + " rank " + peer, e);
+        String other = peer == MpiComm.ANY_RANK ? "any rank" : "rank " + peer;
+        throw MpiJob.failed((sends ? "send to " : "receive from ") + other, e);
       }
     }
   }

@@ -106,16 +106,20 @@ final class DirectComm implements MpiComm {
 
   @Override
   public MpiRequest sender(ByteBuffer memory, int peer, int tag) throws MpiFailure {
+    requireRank(peer);
     return persistent(Functions::MPI_Send_init, memory, peer, tag);
   }
 
   @Override
   public MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure {
+    if (peer == ANY_RANK) {
+      return persistent(Functions::MPI_Recv_init, memory, abi.anySource(), tag);
+    }
+    requireRank(peer);
     return persistent(Functions::MPI_Recv_init, memory, peer, tag);
   }
 
   private MpiRequest persistent(Init init, ByteBuffer memory, int peer, int tag) throws MpiFailure {
-    requireRank(peer);
     DirectRequest request = new DirectRequest();
     Codes.check(
         init.call(

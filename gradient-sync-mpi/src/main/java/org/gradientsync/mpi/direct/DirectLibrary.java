@@ -3,6 +3,7 @@ package org.gradientsync.mpi.direct;
 import java.util.Map;
 import java.util.function.Function;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.LoaderMessage;
 import org.gradientsync.mpi.binding.MpiCalls;
 
 /** Finds the C library of the MPI that this process's launcher belongs to, and loads it once. */
@@ -60,7 +61,13 @@ public final class DirectLibrary {
       return loader.apply(asked);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this MPI does not load: " + setting + "=" + asked + ", reason=" + reason(e), e);
+          "this MPI does not load: "
+              + setting
+              + "="
+              + asked
+              + ", reason="
+              + LoaderMessage.reason(e),
+          e);
     }
   }
 
@@ -83,7 +90,7 @@ public final class DirectLibrary {
             + "libraries="
             + String.join(" or ", search.names())
             + ", reason="
-            + reason(reason)
+            + LoaderMessage.reason(reason)
             + "; install it, add its folder to LD_LIBRARY_PATH, or set "
             + setting
             + " to its path",
@@ -106,16 +113,5 @@ public final class DirectLibrary {
               + setting
               + " to the library of that launcher");
     }
-  }
-
-  /** What the system's loader said: JNA puts a line before it, and more behind. */
-  private static String reason(UnsatisfiedLinkError e) {
-    String message = e.getMessage() == null ? e.toString() : e.getMessage();
-    return message
-        .lines()
-        .filter(line -> !line.startsWith("Unable to load library"))
-        .findFirst()
-        .orElse(message)
-        .strip();
   }
 }

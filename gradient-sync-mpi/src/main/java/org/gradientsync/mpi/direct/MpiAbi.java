@@ -16,6 +16,7 @@ import java.nio.ByteBuffer;
  * @param noInfo MPI_INFO_NULL
  * @param sharedMemory MPI_COMM_TYPE_SHARED
  * @param serialized MPI_THREAD_SERIALIZED
+ * @param anySource MPI_ANY_SOURCE
  */
 record MpiAbi(
     String name,
@@ -26,7 +27,8 @@ record MpiAbi(
     long errorsReturn,
     long noInfo,
     int sharedMemory,
-    int serialized) {
+    int serialized,
+    int anySource) {
 
   /** Reads a handle that MPI has written to the start of some memory. */
   long handle(ByteBuffer memory) {

@@ -19,7 +19,8 @@ final class MpichAbi {
           0x54000001, // MPI_ERRORS_RETURN
           0x1c000000, // MPI_INFO_NULL
           1, // MPI_COMM_TYPE_SHARED
-          2); // MPI_THREAD_SERIALIZED
+          2, // MPI_THREAD_SERIALIZED
+          -2); // MPI_ANY_SOURCE
 
   private static final List<String> NAMES = List.of(NAME, "Intel(R) MPI", "MVAPICH", "CRAY MPICH");
 

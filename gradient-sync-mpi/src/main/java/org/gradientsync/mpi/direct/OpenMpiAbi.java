@@ -9,6 +9,7 @@ final class OpenMpiAbi {
 
   private static final int SHARED = 0;
   private static final int SERIALIZED = 2;
+  private static final int ANY_SOURCE = -1;
 
   private OpenMpiAbi() {}
 
@@ -27,7 +28,8 @@ final class OpenMpiAbi {
         address(library, "ompi_mpi_errors_return"),
         address(library, "ompi_mpi_info_null"),
         SHARED,
-        SERIALIZED);
+        SERIALIZED,
+        ANY_SOURCE);
   }
 
   private static long address(NativeLibrary library, String symbol) {

@@ -7,10 +7,13 @@ import java.lang.reflect.Array;
 
 /**
  * The two functions that every message calls: through {@code java.lang.foreign} where the JDK has
- * it and the user allows native access, because its calls take a fraction of JNA's time. By
- * reflection, because this is compiled for Java 17.
+ * it and the user allows native access, otherwise through jffi, because their calls take a fraction
+ * of JNA's time. The former by reflection, because this is compiled for Java 17.
  */
 final class RequestCalls {
+  /** The first JDK that warns of each module that loads a library. */
+  private static final int WARNS = 24;
+
   private static volatile NativeLibrary library; // set before the first request is made
 
   /** Constants, so that the JIT compiler inlines the calls; null where only JNA is left. */
@@ -58,37 +61,50 @@ final class RequestCalls {
   /**
    * A handle of a function that takes numbers of 64 bits and returns one of 32.
    *
-   * @return null if there is no {@code java.lang.foreign}, or native access is not allowed: then
-   *     the JVM would warn, or throw
+   * @return null if JNA alone can call it
    */
   static MethodHandle find(NativeLibrary from, String name, int arguments) {
+    long address = Pointer.nativeValue(from.getFunction(name));
+    try {
+      if (isNativeAccessEnabled()) {
+        return foreign(address, arguments);
+      }
+      return Runtime.version().feature() < WARNS ? JffiCalls.find(address, arguments) : null;
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null; // a preview of java.lang.foreign, or another version of jffi
+    }
+  }
+
+  /** Where it is false, or missing, the JVM lacks {@code java.lang.foreign}, warns, or throws. */
+  private static boolean isNativeAccessEnabled() throws ReflectiveOperationException {
     try {
       Module own = RequestCalls.class.getModule();
-      if (!(boolean) Module.class.getMethod("isNativeAccessEnabled").invoke(own)) {
-        return null;
-      }
-      Class<?> linker = foreign("Linker");
-      Class<?> segment = foreign("MemorySegment");
-      Class<?> descriptor = foreign("FunctionDescriptor");
-      Class<?> layouts = foreign("ValueLayout");
-      Object longs = Array.newInstance(foreign("MemoryLayout"), arguments);
-      for (int i = 0; i < arguments; i++) {
-        Array.set(longs, i, layouts.getField("JAVA_LONG").get(null));
-      }
-      Object type =
-          descriptor
-              .getMethod("of", foreign("MemoryLayout"), longs.getClass())
-              .invoke(null, layouts.getField("JAVA_INT").get(null), longs);
-      long address = Pointer.nativeValue(from.getFunction(name));
-      Object function = segment.getMethod("ofAddress", long.class).invoke(null, address);
-      Object options = Array.newInstance(foreign("Linker$Option"), 0);
-      return (MethodHandle)
-          linker
-              .getMethod("downcallHandle", segment, descriptor, options.getClass())
-              .invoke(linker.getMethod("nativeLinker").invoke(null), function, type, options);
-    } catch (ReflectiveOperationException e) {
-      return null;
+      return (boolean) Module.class.getMethod("isNativeAccessEnabled").invoke(own);
+    } catch (NoSuchMethodException e) {
+      return false;
     }
+  }
+
+  private static MethodHandle foreign(long address, int arguments)
+      throws ReflectiveOperationException {
+    Class<?> linker = foreign("Linker");
+    Class<?> segment = foreign("MemorySegment");
+    Class<?> descriptor = foreign("FunctionDescriptor");
+    Class<?> layouts = foreign("ValueLayout");
+    Object longs = Array.newInstance(foreign("MemoryLayout"), arguments);
+    for (int i = 0; i < arguments; i++) {
+      Array.set(longs, i, layouts.getField("JAVA_LONG").get(null));
+    }
+    Object type =
+        descriptor
+            .getMethod("of", foreign("MemoryLayout"), longs.getClass())
+            .invoke(null, layouts.getField("JAVA_INT").get(null), longs);
+    Object function = segment.getMethod("ofAddress", long.class).invoke(null, address);
+    Object options = Array.newInstance(foreign("Linker$Option"), 0);
+    return (MethodHandle)
+        linker
+            .getMethod("downcallHandle", segment, descriptor, options.getClass())
+            .invoke(linker.getMethod("nativeLinker").invoke(null), function, type, options);
   }
 
   private static Class<?> foreign(String name) throws ClassNotFoundException {

@@ -17,7 +17,8 @@ final class StandardAbi {
           0x142, // MPI_ERRORS_RETURN
           0x130, // MPI_INFO_NULL
           221, // MPI_COMM_TYPE_SHARED
-          2048); // MPI_THREAD_SERIALIZED
+          2048, // MPI_THREAD_SERIALIZED
+          -1); // MPI_ANY_SOURCE
 
   private StandardAbi() {}
 

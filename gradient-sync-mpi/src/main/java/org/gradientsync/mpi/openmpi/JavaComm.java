@@ -74,8 +74,9 @@ final class JavaComm implements MpiComm {
 
   @Override
   public MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure {
+    int sender = peer == ANY_RANK ? MPI.ANY_SOURCE : peer;
     return new JavaRequest(
-        JavaBindings.call(() -> comm.recvInit(memory, memory.capacity(), MPI.BYTE, peer, tag)));
+        JavaBindings.call(() -> comm.recvInit(memory, memory.capacity(), MPI.BYTE, sender, tag)));
   }
 
   @Override

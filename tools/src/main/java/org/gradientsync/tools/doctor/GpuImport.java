@@ -2,7 +2,6 @@ package org.gradientsync.tools.doctor;
 
 import static org.gradientsync.tools.links.DriverCall.check;
 
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
@@ -13,14 +12,13 @@ import jcuda.driver.CUipcMemHandle;
 import jcuda.driver.CUipcMem_flags;
 import jcuda.driver.JCudaDriver;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.cuda.internal.driver.JCudaHandles;
 import org.gradientsync.tools.links.LinkGpu;
 
 /** The process that maps and reads the GPU memory of the process that started it. */
 final class GpuImport {
   /** The number in GPU 0's memory; each further GPU has one more. */
   static final int NUMBER = 4711;
-
-  private static final int HANDLE_BYTES = 64;
 
   private GpuImport() {}
 
@@ -51,13 +49,14 @@ final class GpuImport {
     CUipcMemHandle handle = new CUipcMemHandle();
     gpu.makeCurrent();
     check(JCudaDriver.cuIpcGetMemHandle(handle, gpu.source()), "cuIpcGetMemHandle", gpu.what());
-    return HexFormat.of().formatHex(bytes(handle));
+    return HexFormat.of().formatHex(JCudaHandles.bytes(handle));
   }
 
   private static String mapped(String text, LinkGpu gpu, int expected) {
     try {
       CUipcMemHandle handle = new CUipcMemHandle();
-      System.arraycopy(HexFormat.of().parseHex(text), 0, bytes(handle), 0, HANDLE_BYTES);
+      byte[] bytes = HexFormat.of().parseHex(text);
+      System.arraycopy(bytes, 0, JCudaHandles.bytes(handle), 0, bytes.length);
       CUdeviceptr address = new CUdeviceptr();
       gpu.makeCurrent();
       check(
@@ -74,24 +73,6 @@ final class GpuImport {
       return got[0] == expected ? "yes" : "wrong data";
     } catch (RuntimeException e) {
       return "failed: " + e.getMessage();
-    }
-  }
-
-  /**
-   * Returns the driver's bytes of a handle, which JCuda does not expose. JCudaApi of
-   * gradient-sync-cuda does the same, but is not public, because the library shares memory only
-   * through its reducers.
-   */
-  static byte[] bytes(CUipcMemHandle handle) {
-    try {
-      Field bytes = CUipcMemHandle.class.getDeclaredField("reserved");
-      bytes.setAccessible(true);
-      if (bytes.get(handle) == null) {
-        bytes.set(handle, new byte[HANDLE_BYTES]);
-      }
-      return (byte[]) bytes.get(handle);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
     }
   }
 }

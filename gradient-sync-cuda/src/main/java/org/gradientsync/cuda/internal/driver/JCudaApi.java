@@ -1,12 +1,10 @@
 package org.gradientsync.cuda.internal.driver;
 
-import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.function.IntSupplier;
-import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
@@ -38,7 +36,6 @@ import org.gradientsync.DeviceException;
  */
 public final class JCudaApi implements CudaApi {
   private static final ReturnCode CODES = new ReturnCode(CUresult::stringFor);
-  private static final Field HANDLE = handle();
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
 
@@ -419,33 +416,12 @@ public final class JCudaApi implements CudaApi {
 
   @Override
   public CUstream streamOf(long handle) {
-    CUstream stream = new CUstream();
-    try {
-      HANDLE.setLong(stream, handle);
-    } catch (IllegalAccessException e) {
-      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
-    }
-    return stream;
+    return JCudaHandles.streamOf(handle);
   }
 
   @Override
   public long handleOf(CUstream stream) {
-    try {
-      return HANDLE.getLong(stream);
-    } catch (IllegalAccessException e) {
-      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
-    }
-  }
-
-  /** Where JCuda keeps the handle of a stream: it has no other way to get it, or to set it. */
-  private static Field handle() {
-    try {
-      Field pointer = NativePointerObject.class.getDeclaredField("nativePointer");
-      pointer.setAccessible(true);
-      return pointer;
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
-    }
+    return JCudaHandles.handleOf(stream);
   }
 
   @Override
@@ -579,13 +555,13 @@ public final class JCudaApi implements CudaApi {
   public byte[] exportMemory(long address) {
     CUipcMemHandle handle = new CUipcMemHandle();
     check(() -> JCudaDriver.cuIpcGetMemHandle(handle, pointer(address)), "cuIpcGetMemHandle");
-    return reserved(handle).clone();
+    return JCudaHandles.bytes(handle).clone();
   }
 
   @Override
   public long importMemory(byte[] bytes) {
     CUipcMemHandle handle = new CUipcMemHandle();
-    System.arraycopy(bytes, 0, reserved(handle), 0, HANDLE_BYTES);
+    System.arraycopy(bytes, 0, JCudaHandles.bytes(handle), 0, HANDLE_BYTES);
     Address address = new Address();
     check(
         () ->
@@ -593,20 +569,6 @@ public final class JCudaApi implements CudaApi {
                 address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
         "cuIpcOpenMemHandle");
     return address.value();
-  }
-
-  /** The bytes of a handle, which JCuda keeps in a private field. */
-  private static byte[] reserved(CUipcMemHandle handle) {
-    try {
-      Field bytes = CUipcMemHandle.class.getDeclaredField("reserved");
-      bytes.setAccessible(true);
-      if (bytes.get(handle) == null) {
-        bytes.set(handle, new byte[HANDLE_BYTES]);
-      }
-      return (byte[]) bytes.get(handle);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
-    }
   }
 
   @Override

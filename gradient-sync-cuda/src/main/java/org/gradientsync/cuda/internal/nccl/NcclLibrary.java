@@ -5,6 +5,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.LoaderMessage;
 import org.gradientsync.spi.Settings;
 
 /**
@@ -79,7 +80,7 @@ final class NcclLibrary {
               + "="
               + asked
               + ", reason="
-              + reason(e),
+              + LoaderMessage.reason(e),
           e);
     }
   }
@@ -102,7 +103,7 @@ final class NcclLibrary {
         "there is no NCCL: library="
             + NAME
             + ", reason="
-            + reason(reason)
+            + LoaderMessage.reason(reason)
             + "; install it, or set gradientsync."
             + SETTING
             + " to its path",
@@ -123,19 +124,12 @@ final class NcclLibrary {
       mapping.accept(found);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this NCCL lacks a function: library=" + found.library() + ", reason=" + reason(e), e);
+          "this NCCL lacks a function: library="
+              + found.library()
+              + ", reason="
+              + LoaderMessage.reason(e),
+          e);
     }
-  }
-
-  /** What the system's loader said: JNA puts a line before it, and more behind. */
-  private static String reason(UnsatisfiedLinkError e) {
-    String message = e.getMessage() == null ? e.toString() : e.getMessage();
-    return message
-        .lines()
-        .filter(line -> !line.startsWith("Unable to load library"))
-        .findFirst()
-        .orElse(message)
-        .strip();
   }
 
   /** A version as users know it. */

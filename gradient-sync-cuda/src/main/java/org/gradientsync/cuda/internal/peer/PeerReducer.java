@@ -32,6 +32,7 @@ import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -530,7 +531,10 @@ final class PeerReducer implements Reducer, DeviceWatch {
       long none = mailbox.of(group.rank());
       mapped = memory.share(in == null ? none : in.address());
       if (mapped == null) {
-        copy = in == null ? null : device.allocate(in.type(), in.count(), own.stream());
+        copy =
+            in == null
+                ? null
+                : Unclosed.exempt(device.allocate(in.type(), in.count(), own.stream()));
         mapped = memory.share(copy == null ? none : copy.address());
       }
     }

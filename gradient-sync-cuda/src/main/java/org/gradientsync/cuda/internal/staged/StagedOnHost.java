@@ -20,6 +20,7 @@ import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Host staging for small buffers and for ranks on several nodes. Copies each chunk down to
@@ -158,7 +159,7 @@ final class StagedOnHost implements AutoCloseable {
   private AbstractDeviceBuffer staging(DataType type, int chunk) {
     AbstractDeviceBuffer memory = staging.get(type);
     if (memory == null) {
-      memory = resources.add(host.allocate(type, (long) SLOTS * chunk));
+      memory = resources.add(Unclosed.exempt(host.allocate(type, (long) SLOTS * chunk)));
       ByteBuffer view = memory.nativeView(0, memory.count());
       gpu.api().pageLock(view);
       resources.add(() -> gpu.api().pageUnlock(view));

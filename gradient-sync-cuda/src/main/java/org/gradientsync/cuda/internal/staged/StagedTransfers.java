@@ -23,6 +23,7 @@ import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Host staging of collectives with an input and an output, and of messages. Copies a piece of each
@@ -251,7 +252,7 @@ final class StagedTransfers implements AutoCloseable {
     AbstractDeviceBuffer memory = staging.get(type);
     if (memory == null) {
       long half = Math.max(STAGING_BYTES / type.sizeInBytes(), group.size());
-      memory = resources.add(host.allocate(type, 2 * half));
+      memory = resources.add(Unclosed.exempt(host.allocate(type, 2 * half)));
       ByteBuffer view = memory.nativeView(0, memory.count());
       gpu.api().pageLock(view);
       resources.add(() -> gpu.api().pageUnlock(view));
