@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import java.util.regex.Pattern;
 import org.gradientsync.tools.ToolException;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
@@ -59,13 +58,12 @@ final class Job {
           code.read(line);
           refusal.read(line);
         };
-    Pattern tag = PrefixedOutput.tag(plan);
     out =
         new PrefixedOutput(
-            started.getInputStream(), new FileOutputStream(FileDescriptor.out), tag, reader);
+            started.getInputStream(), new FileOutputStream(FileDescriptor.out), plan, reader);
     err =
         new PrefixedOutput(
-            started.getErrorStream(), new FileOutputStream(FileDescriptor.err), tag, reader);
+            started.getErrorStream(), new FileOutputStream(FileDescriptor.err), plan, reader);
     out.start();
     err.start();
     int launchersCode = started.waitFor();

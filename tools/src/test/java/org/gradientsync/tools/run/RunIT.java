@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs jobs with the launchers that are installed here. */
 class RunIT {
@@ -85,6 +86,17 @@ class RunIT {
     assertEquals(0, process.exitValue(), text);
     assertTrue(text.contains("says local on " + RankProgram.cpus()), text);
     assertTrue(text.contains("rank 1 of 2 averages 0.5") || text.contains("rank 1rank 0"), text);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--threads", "--no-prefix"})
+  void linesOfTheProgramAreNotTheLaunchers(String option) throws Exception {
+    InstalledLauncher.require("mpirun");
+    Process process = start(List.of(), List.of(option, "--oversubscribe"), "mislead");
+    String text = end(process);
+    assertEquals(1, process.exitValue(), text);
+    assertTrue(errors().contains("\nThere are not enough slots available\n"), text);
+    assertTrue(!errors().contains("gradient-sync run: "), text);
   }
 
   @ParameterizedTest
