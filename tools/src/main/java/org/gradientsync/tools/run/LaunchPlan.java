@@ -55,7 +55,7 @@ record LaunchPlan(
       plan.network(mpi);
     }
     if (mpi.kind() == MpiKind.HYDRA
-        && request.program().mpiJar() != ProgramFiles.MpiJar.NONE
+        && request.program().mpiJar().isThere()
         && JavaBindings.binding(request.jvmOptions()).isEmpty()) {
       plan.jvm.add("-Dgradientsync.mpi.binding=direct"); // mpi.jar is Open MPI's
     }

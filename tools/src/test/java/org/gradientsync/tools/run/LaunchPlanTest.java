@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.tools.run.ProgramFiles.MpiJar;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -179,7 +179,12 @@ class LaunchPlanTest {
 
   private static JobRequest request(Hosts hosts, Path file, boolean oversubscribed) {
     ProgramFiles program =
-        new ProgramFiles("a:b/*", false, "my.Main", List.of("--np", "1"), MpiJar.OPEN_MPI);
+        new ProgramFiles(
+            "a:b/*",
+            false,
+            "my.Main",
+            List.of("--np", "1"),
+            new MpiJar("/mpi/lib/mpi.jar", Set.of()));
     return new JobRequest(
         4, hosts, file, oversubscribed, true, List.of("TOKEN"), program, List.of("-Dmine"));
   }

@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.jar.Attributes;
 import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
+import java.util.spi.ToolProvider;
 import java.util.zip.ZipEntry;
 import org.gradientsync.tools.GradientSyncCommand;
 import org.junit.jupiter.api.BeforeEach;
@@ -121,7 +122,7 @@ class RunCommandTest {
         "-Dgradientsync.mpi.binding=java");
 
     Path other = jar("other.jar", null, "mpi/MPI.class");
-    Path real = jar("mpi.jar", null, "mpi/MPI.class", "mpi/Freeable.class");
+    Path real = bindings("void Init_jni();");
     String text = run(3, "--dry-run", "-cp", classes + ":" + other, MAIN);
     assertTrue(text.contains("an mpi.jar that is not Open MPI's: file=" + other), text);
     launcher("bin/ompi_info", "path:libdir:" + folder.resolve("lib"));
@@ -132,9 +133,55 @@ class RunCommandTest {
     assertTrue(text.contains("looked in=" + folder.resolve("lib") + ";"), text);
     run(0, "--dry-run", "-Dgradientsync.mpi.binding=direct", "-cp", path, MAIN);
     Files.createDirectories(folder.resolve("lib"));
-    Files.createFile(folder.resolve("lib/libmpi_java.so"));
+    Path library = folder.resolve("lib/libmpi_java.so");
+    Files.writeString(library, "\0Java_mpi_MPI_Init_1jni\0");
     run(0, "--dry-run", "-cp", path, MAIN);
     assertTrue(out.contains(" LD_LIBRARY_PATH=" + folder.resolve("lib")), out);
+  }
+
+  @Test
+  void bindingsOfAnotherReleaseAreNamed() throws IOException {
+    Path launcher = launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    launcher("bin/ompi_info", "path:libdir:" + folder.resolve("lib"));
+    Path library = Files.createDirectories(folder.resolve("lib")).resolve("libmpi_java.so");
+    String path =
+        classes + ":" + bindings("long getAbort(); native void a(int b); native void a()");
+    for (String fits : List.of("getAbort\0Java_mpi_MPI_a__\0", "a__I\0Java_mpi_MPI_getAbort\0")) {
+      Files.writeString(library, "\0Java_mpi_MPI_" + fits);
+      run(0, "--dry-run", "-cp", path, MAIN);
+    }
+    Files.writeString(library, "\0Java_mpi_MPI_getAborted\0Java_mpi_MPI_a\0");
+    String text = run(3, "-cp", path, MAIN);
+    assertTrue(text.contains("are of different releases of Open MPI: file=" + folder), text);
+    assertTrue(text.contains("Java_mpi_MPI_getAbort, which is not in " + library + ";"), text);
+    assertTrue(text.contains("give the mpi.jar of " + launcher + " (Open MPI 4.1.4), "), text);
+    run(0, "--dry-run", "-Dgradientsync.mpi.binding=direct", "-cp", path, MAIN);
+
+    Path other = Files.createDirectories(folder.resolve("other")).resolve("libmpi_java.so");
+    Files.writeString(other, "\0Java_mpi_MPI_getAbort\0Java_mpi_MPI_a\0");
+    run(0, "--dry-run", "-Djava.library.path=/no:" + other.getParent(), "-cp", path, MAIN);
+    launcher("bin/ompi_info", "path:libdir:/no/folder");
+    environment.put("LD_LIBRARY_PATH", library.getParent().toString());
+    run(3, "-cp", path, MAIN);
+
+    Path broken = jar("broken.jar", null, "mpi/MPI.class", "mpi/Freeable.class");
+    text = run(3, "-cp", classes + ":" + broken, MAIN);
+    assertTrue(text.contains("the mpi.jar cannot be loaded: file=" + broken + ", error="), text);
+  }
+
+  /** Compiles bindings with these native methods. */
+  private Path bindings(String methods) throws IOException {
+    Path source = Files.createDirectories(folder.resolve("source")).resolve("MPI.java");
+    Files.writeString(
+        source,
+        "package mpi; interface Freeable {} class Comm {} class Errhandler {}"
+            + " class MPI { static { if (true) throw new Error(); } native "
+            + methods
+            + "; }");
+    Path target = Files.createTempDirectory(folder, "bindings");
+    ToolProvider compiler = ToolProvider.findFirst("javac").orElseThrow();
+    assertEquals(0, compiler.run(System.out, System.err, "-d", target + "", source + ""));
+    return target;
   }
 
   @Test

@@ -3,12 +3,15 @@ package org.gradientsync.tools.run;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.spi.ToolProvider;
+import org.gradientsync.tools.GradientSyncCommand;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -140,6 +143,35 @@ class RunIT {
     assertEquals("started\n", text);
   }
 
+  /** A class of mpi.jar that calls what no libmpi_java has. */
+  @Test
+  void bindingsOfAnotherReleaseAreSeenBefore() throws Exception {
+    InstalledLauncher.require("mpirun");
+    Path source = Files.createDirectories(folder.resolve("mpi")).resolve("Errhandler.java");
+    Files.writeString(
+        source,
+        "package mpi; public final class Errhandler { static { ofAnotherRelease(); }"
+            + " native static void ofAnotherRelease(); native static long getFatal();"
+            + " native static long getReturn(); Errhandler(long handle) {} }");
+    String classes = folder.toString();
+    ToolProvider compiler = ToolProvider.findFirst("javac").orElseThrow();
+    assertEquals(0, compiler.run(System.out, System.err, "-d", classes, source.toString()));
+    String path = classes + File.pathSeparator + System.getProperty("java.class.path");
+    Process process = start(path, List.of(), List.of("--oversubscribe"), "nothing");
+    String text = end(process);
+    assertEquals(3, process.exitValue(), text);
+    assertTrue(text.matches("gradient-sync run: .*Java_mpi_Errhandler_ofAnotherRelease.*\n"), text);
+
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    String main = GradientSyncCommand.class.getName();
+    Process doctor = started(List.of(java, "-cp", path, main, "doctor"));
+    text = end(doctor);
+    assertEquals(1, doctor.exitValue(), text);
+    assertTrue(
+        text.matches("(?s).*\\d\\. Open MPI's Java bindings cannot be used: .*ofAnotherRelease.*"),
+        text);
+  }
+
   /** Makes a launcher that is Open MPI's by its version, and runs a command of the shell. */
   private Path fakeMpirun(String command) throws IOException {
     Path launcher = folder.resolve("mpirun");
@@ -151,12 +183,21 @@ class RunIT {
 
   private Process start(List<String> below, List<String> options, String argument)
       throws IOException {
+    return start(System.getProperty("java.class.path"), below, options, argument);
+  }
+
+  private Process start(String classPath, List<String> below, List<String> options, String argument)
+      throws IOException {
     List<String> command = new ArrayList<>(below);
     command.addAll(List.of(SCRIPT.toString(), "run", "-np", "2"));
     command.addAll(options);
     command.addAll(List.of("-Dgradientsync.reports=off", "-Dgradientsync.device=host"));
-    command.addAll(List.of("--class-path", System.getProperty("java.class.path")));
+    command.addAll(List.of("--class-path", classPath));
     command.addAll(List.of(RankProgram.class.getName(), argument));
+    return started(command);
+  }
+
+  private Process started(List<String> command) throws IOException {
     ProcessBuilder builder =
         new ProcessBuilder(command)
             .redirectOutput(folder.resolve("out").toFile())
