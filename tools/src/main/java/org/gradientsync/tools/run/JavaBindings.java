@@ -11,6 +11,7 @@ import org.gradientsync.tools.ToolException;
 /** Which MPI library the ranks will load, and whether it is the launcher's. */
 final class JavaBindings {
   private static final String FILE = System.mapLibraryName("mpi_java");
+  private static final String OMPI_INFO = "ompi_info";
   private static final String LIBRARY_PATH = "-Djava.library.path=";
   private static final String BINDING = "-Dgradientsync.mpi.binding=";
 
@@ -55,7 +56,7 @@ final class JavaBindings {
             + ": launcher="
             + mpi
             + ", looked in="
-            + installed
+            + (installed == null ? "nothing that ompi_info names" : installed)
             + "; install it, leave mpi.jar off the class path, or add "
             + BINDING
             + "direct");
@@ -124,13 +125,18 @@ final class JavaBindings {
   }
 
   private static Path ofInstallation(MpiInstallation mpi) {
-    String program =
+    Optional<String> beside =
         mpi.places().stream()
-            .map(place -> place.resolveSibling("ompi_info"))
+            .map(place -> place.resolveSibling(OMPI_INFO))
             .filter(Files::isExecutable)
             .map(Path::toString)
-            .findFirst()
-            .orElse("ompi_info");
+            .findFirst();
+    if (beside.isEmpty()
+        && mpi.kind() == MpiKind.OPEN_MPI
+        && !Tool.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
+      return null; // that of another Open MPI
+    }
+    String program = beside.orElse(OMPI_INFO);
     return Tool.ask(program, "--path", "libdir", "--parsable")
         .output()
         .lines()

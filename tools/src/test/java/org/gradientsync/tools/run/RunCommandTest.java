@@ -91,7 +91,25 @@ class RunCommandTest {
     launcher("bin/srun", "srun: fatal: Could not establish a configuration source", 1);
     says(3, "there is no Slurm here that srun could reach", "--launcher", "srun");
     launcher("bin/mpirun", "mpirun 0.1 of my own");
-    says(3, "bin/mpirun is of no known MPI: --version says 'mpirun 0.1 of my own'");
+    says(3, "no launcher on the PATH is of a known MPI: " + folder + "/bin/mpirun --version says");
+    says(
+        3,
+        "mpirun --version says 'mpirun 0.1 of my own'; name the mpirun of Open MPI",
+        "--launcher",
+        "mpirun");
+    launcher("bin2/mpirun", "another");
+    Files.createSymbolicLink(folder.resolve("bin2/mpiexec"), folder.resolve("bin2/mpirun"));
+    says(
+        3,
+        "a known MPI: "
+            + (folder + "/bin/mpirun --version says 'mpirun 0.1 of my own', ")
+            + (folder + "/bin2/mpirun --version says 'another', ")
+            + (folder
+                + "/bin/srun --version says 'srun: fatal: Could not establish a configuration")
+            + " source'; name the mpirun");
+    launcher("bin2/mpirun", FakeLaunchers.OPEN_MPI_5);
+    dry(0);
+    assertTrue(out.startsWith("launcher: " + folder + "/bin2/mpirun (Open MPI 5.0.7)"), out);
     launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
     launcher("bin2/mpiexec", FakeLaunchers.HYDRA);
     says(3, "the PATH has two MPIs of different kinds: ");
@@ -137,6 +155,33 @@ class RunCommandTest {
     Files.writeString(library, "\0Java_mpi_MPI_Init_1jni\0");
     run(0, "--dry-run", "-cp", path, MAIN);
     assertTrue(out.contains(" LD_LIBRARY_PATH=" + folder.resolve("lib")), out);
+  }
+
+  /** As the alternatives of Debian: the command, the choice, the installation, its own link. */
+  @Test
+  void whatBelongsToALauncherIsFoundThroughLinks() throws IOException {
+    Path real = launcher("mpi/prrte/mpirun", FakeLaunchers.OPEN_MPI_4);
+    Path link = Files.createDirectories(folder.resolve("mpi/bin")).resolve("mpirun");
+    Files.createSymbolicLink(link, Path.of("../prrte").resolve(real.getFileName()));
+    Path choice = Files.createDirectories(folder.resolve("alternatives")).resolve("mpirun");
+    Files.createSymbolicLink(choice, link);
+    Files.createDirectories(folder.resolve("bin"));
+    Files.createSymbolicLink(folder.resolve("bin/mpirun"), choice);
+    Path library = Files.createDirectories(folder.resolve("lib")).resolve("libmpi_java.so");
+    Files.writeString(library, "\0Java_mpi_MPI_a\0");
+    Path info = launcher("info/ompi_info.openmpi", "path:libdir:" + library.getParent());
+    Files.createSymbolicLink(folder.resolve("mpi/bin/ompi_info"), info);
+    run(0, "--dry-run", "-cp", classes + ":" + bindings("void a()"), MAIN);
+    assertTrue(out.contains(" LD_LIBRARY_PATH=" + library.getParent()), out);
+  }
+
+  /** The ompi_info of this machine must not speak for another Open MPI. */
+  @Test
+  void anOpenMpiThatTellsNothingHasNoLibraries() throws IOException {
+    launcher("bin/mpirun", "mpirun (Open MPI) 4.0.99");
+    String text = run(3, "-cp", classes + ":" + bindings("void a()"), MAIN);
+    assertTrue(text.contains("this mpirun's Open MPI has no libmpi_java.so: launcher="), text);
+    assertTrue(text.contains(", looked in=nothing that ompi_info names;"), text);
   }
 
   @Test
