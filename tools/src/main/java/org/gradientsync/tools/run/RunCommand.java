@@ -197,6 +197,11 @@ public final class RunCommand implements Callable<Integer> {
               ? "-jar has a class path of its own: give -jar or --class-path"
               : "the class path is missing: give --class-path PATH, or -jar");
     }
+    requireNames("-x", "an environment variable", variables);
+    requireNames("-D", "a system property", properties);
+    if (jvmOptions.stream().anyMatch(String::isBlank)) {
+      throw badUse("--jvm-option takes an option of java, as in --jvm-option=-Xmx4g: it is empty");
+    }
     if (hosts != null && hostFile != null) {
       throw badUse("the hosts are given twice: give --hosts or --hostfile");
     }
@@ -205,6 +210,15 @@ public final class RunCommand implements Callable<Integer> {
     }
     if (threads && (hosts != null || hostFile != null || launcher != null)) {
       throw badUse("--threads starts one JVM on this machine, without launcher and hosts");
+    }
+  }
+
+  private void requireNames(String option, String what, List<String> settings) {
+    for (String setting : settings) {
+      if (!setting.matches("(?s)[^=\\s]+(=.*)?")) {
+        throw badUse(
+            option + " takes " + what + ", NAME or NAME=VALUE: " + option + " '" + setting + "'");
+      }
     }
   }
 

@@ -264,6 +264,11 @@ class RunCommandTest {
     "'--hosts', 'a:0,b', '--hosts takes host names'",
     "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",
     "'--hostfile', '/no/file', 'there is no such file: --hostfile /no/file'",
+    "'-x', '=foo', '-x takes an environment variable, NAME or NAME=VALUE: -x ''=foo'''",
+    "'-x', '', '-x takes an environment variable, NAME or NAME=VALUE: -x '''''",
+    "'-x', 'A B=c', '-x takes an environment variable, NAME or NAME=VALUE: -x ''A B=c'''",
+    "'-D', '', '-D takes a system property, NAME or NAME=VALUE: -D '''''",
+    "'--jvm-option', '', '--jvm-option takes an option of java'",
     "'--prefix', '--jobs', 'Unknown option: ''--jobs'''"
   })
   void badOptionsAreExplained(String option, String value, String text) throws IOException {
