@@ -195,7 +195,7 @@ class LaunchIT {
         .set("JAVA_HOME", "")
         .set("PATH", tools.toString())
         .run(folder, "--local=2")
-        .exits(2)
-        .complainsInOneLine("There is no java on the PATH");
+        .exits(3)
+        .complainsInOneLine("gradient-sync: there is no java on the PATH");
   }
 }

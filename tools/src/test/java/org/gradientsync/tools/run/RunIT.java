@@ -181,6 +181,26 @@ class RunIT {
     return launcher;
   }
 
+  @Test
+  void javaThatIsTooOldIsNamed() throws Exception {
+    String java = folder.resolve("bin/java").toString();
+    assertNoJava("there is no java in JAVA_HOME: JAVA_HOME=" + folder);
+    FakeLaunchers.make(Path.of(java), "Picked up -ea\nopenjdk version \"1.8.0_402\"");
+    assertNoJava("this Java is too old: " + java + " is version 1.8.0_402");
+    Files.writeString(folder.resolve("release"), "JAVA_VERSION=\"11.0.2\"\n");
+    assertNoJava("this Java is too old: " + java + " is version 11.0.2");
+  }
+
+  private void assertNoJava(String found) throws Exception {
+    for (String subcommand : List.of("run", "doctor")) {
+      Process process =
+          started(List.of("env", "JAVA_HOME=" + folder, SCRIPT.toString(), subcommand));
+      String remedy = "; install a JDK of version 17 or newer, and set JAVA_HOME to its folder\n";
+      assertEquals("gradient-sync: " + found + remedy, end(process));
+      assertEquals(3, process.exitValue());
+    }
+  }
+
   private Process start(List<String> below, List<String> options, String argument)
       throws IOException {
     return start(System.getProperty("java.class.path"), below, options, argument);
