@@ -1,6 +1,7 @@
 package org.gradientsync.tools.run;
 
 import org.gradientsync.GradientSync;
+import org.gradientsync.tools.program.HostName;
 
 /** What the ranks of {@link RunIT} run. */
 public final class RankProgram {
@@ -33,6 +34,7 @@ public final class RankProgram {
     Thread.sleep(100); // so that the pieces of all ranks come in turns
     System.out.println(" of " + sync.size() + " averages " + average[0]);
     System.out.println("says " + sync.launcher() + " on " + cpus() + " CPUs, " + variables());
+    System.out.println("runs on " + HostName.get());
     System.err.println("complains: " + String.join(" ", args));
     if (args[0].equals("mislead")) {
       System.err.println("srun: error: node1: task 1: Exited with exit code 9");

@@ -2,6 +2,7 @@ package org.gradientsync.tools.run;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.io.IOException;
@@ -23,9 +24,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RunIT {
   private static final Path SCRIPT =
       Path.of(System.getProperty("basedir", ""), "bin/gradient-sync").toAbsolutePath();
-  private static final Path SLURM =
-      Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi/slurm.sh")
-          .toAbsolutePath();
+  private static final Path CLUSTERS =
+      Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi").toAbsolutePath();
   private static final int SECONDS = 120;
 
   @TempDir Path folder;
@@ -47,8 +47,36 @@ class RunIT {
   @Tag("slurm")
   void slurm() throws Exception {
     InstalledLauncher.require("srun");
-    List<String> below = List.of("sh", SLURM.toString(), folder.resolve("slurm").toString());
+    List<String> below = List.of("sh", CLUSTERS + "/slurm.sh", folder.resolve("slurm").toString());
     aRankFails(below, List.of("--launcher", "srun", "--oversubscribe"));
+  }
+
+  /** The nodes have networks of their own, and get no environment but the launcher's. */
+  @Test
+  @Tag("links")
+  void openMpiOnTwoNodes() throws Exception {
+    InstalledLauncher.require("mpirun");
+    Process probe = new ProcessBuilder("sh", CLUSTERS + "/links.sh", "probe").start();
+    assumeTrue(probe.waitFor() == 0, "no shaped links can be made here");
+    Path nodes = Files.createDirectory(folder.resolve("nodes"));
+    List<String> below =
+        List.of(
+            "env",
+            "--unset=OMPI_MCA_btl", // the command is to leave TCP on
+            "OMPI_MCA_plm=rsh",
+            "OMPI_MCA_plm_rsh_agent=" + nodes.resolve("agent"),
+            "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24",
+            "OMPI_MCA_btl_tcp_if_include=10.77.0.0/24",
+            "OMPI_MCA_pml=ob1",
+            "sh",
+            CLUSTERS + "/links.sh",
+            nodes.toString(),
+            "2",
+            "1gbit",
+            "0");
+    aRankFails(below, List.of("--hosts", "node1:1,node2:1"));
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    assertTrue(out.containsAll(List.of("[0] runs on node1", "[1] runs on node2")), out::toString);
   }
 
   /** A rank that fails by itself ends the job with its code, and does not make it start again. */
