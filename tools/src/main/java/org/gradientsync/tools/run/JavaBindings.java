@@ -3,6 +3,7 @@ package org.gradientsync.tools.run;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.gradientsync.tools.ToolException;
@@ -10,6 +11,8 @@ import org.gradientsync.tools.ToolException;
 /** Which MPI library the ranks will load, and whether it is the launcher's. */
 final class JavaBindings {
   private static final String FILE = System.mapLibraryName("mpi_java");
+  private static final String OMPI_INFO = "ompi_info";
+  private static final String LIBRARY_PATH = "-Djava.library.path=";
   private static final String BINDING = "-Dgradientsync.mpi.binding=";
 
   private JavaBindings() {}
@@ -31,24 +34,21 @@ final class JavaBindings {
               + "java out, or choose an Open MPI by --launcher");
     }
     if (mpi.kind() == MpiKind.HYDRA
-        || program.mpiJar() == ProgramFiles.MpiJar.NONE
+        || !program.mpiJar().isThere()
         || !binding.isEmpty() && !binding.equals("java")) {
       return Optional.empty();
     }
-    Path own = ofInstallation(mpi);
-    if (own != null && Files.exists(own.resolve(FILE))) {
-      return Optional.of(own);
-    }
-    if (mpi.kind() == MpiKind.SLURM) {
-      return Optional.empty(); // the MPI of the ranks is found by themselves
-    }
-    if (jvmOptions.stream().anyMatch(option -> option.startsWith("-Djava.library.path="))) {
-      return Optional.empty(); // the user knows where
-    }
-    for (String folder : libraryPath.split(File.pathSeparator)) {
-      if (!folder.isEmpty() && Files.exists(Path.of(folder, FILE))) {
-        return Optional.empty(); // it is found there
-      }
+    Path installed = ofInstallation(mpi);
+    Optional<Path> own = Optional.ofNullable(installed).filter(JavaBindings::hasBindings);
+    Optional<String> users = last(jvmOptions, LIBRARY_PATH); // wins over LD_LIBRARY_PATH
+    Optional<Path> loaded =
+        users.isPresent() ? search(users.get()) : own.or(() -> search(libraryPath));
+    loaded.ifPresent(folder -> requireFit(mpi, program.mpiJar(), folder.resolve(FILE)));
+    if (own.isPresent()
+        || loaded.isPresent()
+        || users.isPresent()
+        || mpi.kind() == MpiKind.SLURM) { // the MPI of the ranks is found by themselves
+      return own;
     }
     throw ToolException.cannotRun(
         "mpi.jar is on the class path, but this mpirun's Open MPI has no "
@@ -56,7 +56,7 @@ final class JavaBindings {
             + ": launcher="
             + mpi
             + ", looked in="
-            + own
+            + (installed == null ? "nothing that ompi_info names" : installed)
             + "; install it, leave mpi.jar off the class path, or add "
             + BINDING
             + "direct");
@@ -64,10 +64,45 @@ final class JavaBindings {
 
   /** Returns the user's choice, or the empty string. */
   static String binding(List<String> jvmOptions) {
+    return last(jvmOptions, BINDING).orElse("");
+  }
+
+  private static Optional<String> last(List<String> jvmOptions, String start) {
     return jvmOptions.stream()
-        .filter(option -> option.startsWith(BINDING))
-        .map(option -> option.substring(BINDING.length()))
-        .reduce("", (first, last) -> last);
+        .filter(option -> option.startsWith(start))
+        .map(option -> option.substring(start.length()))
+        .reduce((first, last) -> last);
+  }
+
+  private static Optional<Path> search(String path) {
+    return Arrays.stream(path.split(File.pathSeparator))
+        .filter(folder -> !folder.isEmpty())
+        .map(Path::of)
+        .filter(JavaBindings::hasBindings)
+        .findFirst();
+  }
+
+  private static boolean hasBindings(Path folder) {
+    return Files.exists(folder.resolve(FILE));
+  }
+
+  private static void requireFit(MpiInstallation mpi, MpiJar jar, Path library) {
+    jar.missingIn(library)
+        .ifPresent(
+            function -> {
+              throw ToolException.cannotRun(
+                  "mpi.jar and "
+                      + FILE
+                      + " are of different releases of Open MPI: file="
+                      + jar.file()
+                      + " needs "
+                      + function
+                      + ", which is not in "
+                      + library
+                      + "; give the mpi.jar of "
+                      + mpi
+                      + ", which script/bootstrap finds, or leave mpi.jar out");
+            });
   }
 
   /** Refuses a library that the user has named and that is of another MPI, by its name. */
@@ -90,13 +125,18 @@ final class JavaBindings {
   }
 
   private static Path ofInstallation(MpiInstallation mpi) {
-    String program =
+    Optional<String> beside =
         mpi.places().stream()
-            .map(place -> place.resolveSibling("ompi_info"))
+            .map(place -> place.resolveSibling(OMPI_INFO))
             .filter(Files::isExecutable)
             .map(Path::toString)
-            .findFirst()
-            .orElse("ompi_info");
+            .findFirst();
+    if (beside.isEmpty()
+        && mpi.kind() == MpiKind.OPEN_MPI
+        && !Tool.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
+      return null; // that of another Open MPI
+    }
+    String program = beside.orElse(OMPI_INFO);
     return Tool.ask(program, "--path", "libdir", "--parsable")
         .output()
         .lines()

@@ -3,18 +3,21 @@ package org.gradientsync.tools.run;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import java.util.regex.Pattern;
 import org.gradientsync.tools.ToolException;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
 final class Job {
   private static final long PATIENCE_SECONDS = 10;
 
+  /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
+  private static final long SIGNALS_APART_SECONDS = 1;
+
   private final LaunchPlan plan;
+  private final CountDownLatch ended = new CountDownLatch(1);
   private volatile Process process;
-  private volatile boolean ended;
   private volatile PrefixedOutput out;
   private volatile PrefixedOutput err;
 
@@ -25,7 +28,12 @@ final class Job {
 
   /** Returns whether this process is being ended. */
   boolean isEnded() {
-    return ended;
+    return ended.getCount() == 0;
+  }
+
+  /** Returns whether this process, whose launcher has been ended, is being ended with it. */
+  boolean isEndedSoon() throws InterruptedException {
+    return ended.await(SIGNALS_APART_SECONDS, TimeUnit.SECONDS);
   }
 
   /** Starts the job, waits for its end, and returns its exit code. */
@@ -40,7 +48,7 @@ final class Job {
       throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
     }
     process = started;
-    if (ended) {
+    if (isEnded()) {
       end(); // while it was being started
     }
     ExitCode code = new ExitCode();
@@ -50,13 +58,12 @@ final class Job {
           code.read(line);
           refusal.read(line);
         };
-    Pattern tag = PrefixedOutput.tag(plan);
     out =
         new PrefixedOutput(
-            started.getInputStream(), new FileOutputStream(FileDescriptor.out), tag, reader);
+            started.getInputStream(), new FileOutputStream(FileDescriptor.out), plan, reader);
     err =
         new PrefixedOutput(
-            started.getErrorStream(), new FileOutputStream(FileDescriptor.err), tag, reader);
+            started.getErrorStream(), new FileOutputStream(FileDescriptor.err), plan, reader);
     out.start();
     err.start();
     int launchersCode = started.waitFor();
@@ -70,7 +77,7 @@ final class Job {
 
   /** Ends the launcher, which ends its ranks. */
   private void end() {
-    ended = true;
+    ended.countDown();
     Process running = process;
     if (running == null || !running.isAlive()) {
       return;

@@ -16,6 +16,7 @@ import java.util.Set;
  *
  * @param launcher the launcher's kind, or null for ranks as threads
  * @param title the launcher, for users
+ * @param prefixed whether each line begins with its rank; launchers tag lines in any case
  */
 record LaunchPlan(
     MpiKind launcher,
@@ -54,7 +55,7 @@ record LaunchPlan(
       plan.network(mpi);
     }
     if (mpi.kind() == MpiKind.HYDRA
-        && request.program().mpiJar() != ProgramFiles.MpiJar.NONE
+        && request.program().mpiJar().isThere()
         && JavaBindings.binding(request.jvmOptions()).isEmpty()) {
       plan.jvm.add("-Dgradientsync.mpi.binding=direct"); // mpi.jar is Open MPI's
     }
@@ -107,9 +108,7 @@ record LaunchPlan(
   private static List<String> openMpi(JobRequest request, int major, Set<String> variables) {
     List<String> words = new ArrayList<>(List.of("-np", "" + request.ranks()));
     words.addAll(List.of("--bind-to", "none"));
-    if (request.prefixed()) {
-      words.addAll(major >= 5 ? List.of("--output", "tag") : List.of("--tag-output"));
-    }
+    words.addAll(major >= 5 ? List.of("--output", "tag") : List.of("--tag-output"));
     if (request.oversubscribed()) {
       words.addAll(major >= 5 ? List.of("--map-by", ":OVERSUBSCRIBE") : List.of("--oversubscribe"));
     }
@@ -129,9 +128,7 @@ record LaunchPlan(
 
   private static List<String> hydra(JobRequest request) {
     List<String> words = new ArrayList<>(List.of("-np", "" + request.ranks()));
-    if (request.prefixed()) {
-      words.addAll(List.of("-prepend-pattern", PrefixedOutput.HYDRA_PATTERN));
-    }
+    words.addAll(List.of("-prepend-pattern", PrefixedOutput.HYDRA_PATTERN));
     if (request.hosts() != null) {
       words.addAll(List.of("-hosts", request.hosts().withSlots()));
     }
@@ -147,9 +144,7 @@ record LaunchPlan(
       words.add("--mpi=pmix");
     }
     words.addAll(List.of("--cpu-bind=none", "--kill-on-bad-exit=1"));
-    if (request.prefixed()) {
-      words.add("--label");
-    }
+    words.add("--label");
     if (request.oversubscribed()) {
       words.add("--overcommit");
     }

@@ -5,8 +5,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
 
 /** Finds the program that is to start the ranks. */
@@ -17,6 +20,9 @@ final class LauncherSearch {
   /** Names that only one kind has, for where there is none of the usual ones. */
   private static final List<String> OTHERS =
       List.of("mpirun.openmpi", "mpiexec.hydra", "mpiexec.mpich", "srun");
+
+  private static final String KNOWN =
+      "; name the mpirun of Open MPI, the mpiexec of MPICH or Slurm's srun by --launcher";
 
   private final String path;
 
@@ -38,7 +44,9 @@ final class LauncherSearch {
 
   private MpiInstallation chosen(String choice) {
     Path program =
-        choice.contains("/") ? Path.of(choice).toAbsolutePath() : onPath(choice).orElse(null);
+        choice.contains("/")
+            ? Path.of(choice).toAbsolutePath()
+            : onPath(choice).findFirst().orElse(null);
     if (program == null || !Files.isExecutable(program) || Files.isDirectory(program)) {
       String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
       throw ToolException.badUse(
@@ -53,20 +61,27 @@ final class LauncherSearch {
 
   private MpiInstallation search() {
     List<MpiInstallation> found = new ArrayList<>();
+    Map<Path, String> unknown = new LinkedHashMap<>();
     for (String name : MPI) {
-      onPath(name).ifPresent(program -> found.add(identify(program)));
+      firstKnown(name, unknown).ifPresent(found::add);
     }
     for (String name : OTHERS) {
       if (found.isEmpty()) {
-        onPath(name).ifPresent(program -> found.add(identify(program)));
+        firstKnown(name, unknown).ifPresent(found::add);
       }
     }
-    if (found.isEmpty()) {
+    if (found.isEmpty() && unknown.isEmpty()) {
       throw ToolException.cannotRun(
           "there is no mpirun, mpiexec or srun: PATH="
               + path
               + "; install Open MPI (Debian: apt-get install openmpi-bin), name its mpirun by"
               + " --launcher, or run the ranks as threads by --threads");
+    }
+    if (found.isEmpty()) {
+      throw ToolException.cannotRun(
+          "no launcher on the PATH is of a known MPI: "
+              + String.join(", ", unknown.values())
+              + KNOWN);
     }
     MpiInstallation first = found.get(0);
     for (MpiInstallation other : found) {
@@ -85,32 +100,61 @@ final class LauncherSearch {
     return first;
   }
 
+  /**
+   * Asks the programs of a name in the order of the PATH.
+   *
+   * @param unknown gets those that are of no known MPI, by what they are, with what they say
+   */
+  private Optional<MpiInstallation> firstKnown(String name, Map<Path, String> unknown) {
+    for (Path program : onPath(name).toList()) {
+      Path real = MpiInstallation.real(program);
+      if (unknown.containsKey(real)) {
+        continue; // the PATH often has a folder under two names
+      }
+      Tool.Answer answer = version(program);
+      Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
+      if (found.isPresent()) {
+        return found;
+      }
+      unknown.put(real, says(program, answer));
+    }
+    return Optional.empty();
+  }
+
   private static MpiInstallation identify(Path program) {
-    Tool.Answer answer = Tool.ask(program.toString(), "--version");
+    Tool.Answer answer = version(program);
     Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
     if (found.isPresent()) {
       return found.get();
     }
-    if (String.valueOf(program.getFileName()).equals("srun")) {
+    if (isSrun(program)) {
       throw ToolException.cannotRun(
           "there is no Slurm here that srun could reach: "
-              + program
-              + " --version says '"
-              + answer.lastLine()
-              + "'; start the job on a machine of the cluster, or by --launcher mpirun");
+              + says(program, answer)
+              + "; start the job on a machine of the cluster, or by --launcher mpirun");
     }
     throw ToolException.cannotRun(
-        program
-            + " is of no known MPI: --version says '"
-            + answer.firstLine()
-            + "'; name the mpirun of Open MPI, the mpiexec of MPICH or Slurm's srun by --launcher");
+        "this launcher is of no known MPI: " + says(program, answer) + KNOWN);
   }
 
-  private Optional<Path> onPath(String name) {
+  private static Tool.Answer version(Path program) {
+    return Tool.ask(program.toString(), "--version");
+  }
+
+  /** Quotes the line that tells most: srun's last one says why it cannot reach Slurm. */
+  private static String says(Path program, Tool.Answer answer) {
+    String line = isSrun(program) ? answer.lastLine() : answer.firstLine();
+    return program + " --version says '" + line + "'";
+  }
+
+  private static boolean isSrun(Path program) {
+    return String.valueOf(program.getFileName()).equals("srun");
+  }
+
+  private Stream<Path> onPath(String name) {
     return Arrays.stream(path.split(File.pathSeparator))
         .filter(folder -> !folder.isEmpty())
         .map(folder -> Path.of(folder, name))
-        .filter(program -> Files.isExecutable(program) && !Files.isDirectory(program))
-        .findFirst();
+        .filter(program -> Files.isExecutable(program) && !Files.isDirectory(program));
   }
 }

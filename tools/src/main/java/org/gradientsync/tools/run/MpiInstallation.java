@@ -5,8 +5,10 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -25,6 +27,11 @@ record MpiInstallation(Path program, MpiKind kind, String version) {
       Pattern.compile("HYDRA build details:\\s+Version:\\s+(\\S+)");
   private static final Pattern INTEL = Pattern.compile("Intel\\(R\\) MPI Library.*Version (\\S+)");
   private static final Pattern SLURM = Pattern.compile("^slurm\\S* (\\S+)");
+
+  private static final List<Path> ETC =
+      List.of(Path.of("/etc/openmpi"), Path.of("/etc/prrte"), Path.of("/etc/prte"));
+  private static final List<String> DEFAULT_HOSTS =
+      List.of("openmpi-default-hostfile", "prte-default-hostfile");
 
   /**
    * Reads what a program prints with {@code --version}.
@@ -53,21 +60,42 @@ record MpiInstallation(Path program, MpiKind kind, String version) {
     return digits.isEmpty() || digits.length() > 5 ? 0 : Integer.parseInt(digits);
   }
 
-  /** Returns the program's path, and the one behind symbolic links. */
+  /**
+   * Returns the program's path, and those of the symbolic links behind it: the folders of all may
+   * have what belongs to it.
+   */
   List<Path> places() {
+    Set<Path> places = new LinkedHashSet<>();
+    Path place = program;
     try {
-      return List.of(program, program.toRealPath());
+      while (places.add(place) && Files.isSymbolicLink(place)) {
+        place = place.resolveSibling(Files.readSymbolicLink(place)).normalize();
+      }
     } catch (IOException e) {
-      return List.of(program);
+      // the last one has been found
+    }
+    places.add(real(program)); // where folders are links
+    return List.copyOf(places);
+  }
+
+  /** Returns a path without symbolic links. */
+  static Path real(Path path) {
+    try {
+      return path.toRealPath();
+    } catch (IOException e) {
+      return path;
     }
   }
 
-  /** Returns whether this Open MPI has a file of hosts that it takes if nobody names others. */
+  /**
+   * Returns whether this Open MPI has a file of hosts that it takes if nobody names others. That of
+   * Open MPI 5 is its PRRTE's.
+   */
   boolean hasDefaultHosts() {
     return Stream.concat(
             places().stream().map(place -> place.resolveSibling("../etc").normalize()),
-            Stream.of(Path.of("/etc/openmpi")))
-        .map(folder -> folder.resolve("openmpi-default-hostfile"))
+            ETC.stream())
+        .flatMap(folder -> DEFAULT_HOSTS.stream().map(folder::resolve))
         .anyMatch(MpiInstallation::namesHosts);
   }
 

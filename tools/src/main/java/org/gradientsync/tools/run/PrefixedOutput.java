@@ -15,10 +15,12 @@ import java.util.regex.Pattern;
 
 /**
  * Copies the output of a launcher, in which each piece of a rank's output has a tag, and prints
- * whole lines with a short prefix: {@code [2] text}.
+ * whole lines, with a short prefix or without: {@code [2] text}.
  *
  * <p>Launchers tag what they have read at once, so a tag may stand in the middle of a line, and
  * pieces of several ranks in one line. So this class keeps the unfinished line of each rank.
+ *
+ * <p>Tags also tell the launcher's own lines from those of the ranks, which may say the same.
  */
 final class PrefixedOutput extends Thread {
   /** The tag that MPICH's launcher is to use: its own could be a part of a program's text. */
@@ -37,6 +39,7 @@ final class PrefixedOutput extends Thread {
   private final Reader in;
   private final PrintStream out;
   private final Pattern tag;
+  private final boolean prefixed;
   private final Consumer<String> launcherLines;
   private final Map<Integer, StringBuilder> unfinished = new TreeMap<>();
   private volatile boolean reads;
@@ -44,20 +47,22 @@ final class PrefixedOutput extends Thread {
   /**
    * @param launcherLines hears each line that is no rank's
    */
-  PrefixedOutput(InputStream in, OutputStream out, Pattern tag, Consumer<String> launcherLines) {
+  PrefixedOutput(
+      InputStream in, OutputStream out, LaunchPlan plan, Consumer<String> launcherLines) {
     super("output");
     setDaemon(true);
     // The bytes of any charset pass through unchanged.
     this.in = new InputStreamReader(in, StandardCharsets.ISO_8859_1);
     this.out = new PrintStream(out, false, StandardCharsets.ISO_8859_1);
-    this.tag = tag;
-    this.launcherLines = launcherLines;
+    tag = tag(plan);
+    prefixed = plan.prefixed();
+    this.launcherLines = plan.launcher() == null ? line -> {} : launcherLines;
   }
 
   /** Returns how a plan's launcher tags the output of ranks. */
-  static Pattern tag(LaunchPlan plan) {
-    if (!plan.prefixed() || plan.launcher() == null) {
-      return NONE;
+  private static Pattern tag(LaunchPlan plan) {
+    if (plan.launcher() == null) {
+      return NONE; // all lines are the program's
     }
     return switch (plan.launcher()) {
       case OPEN_MPI -> plan.command().contains("--tag-output") ? OPEN_MPI_4 : OPEN_MPI;
@@ -168,6 +173,6 @@ final class PrefixedOutput extends Thread {
   }
 
   private void print(int rank, StringBuilder line) {
-    out.print("[" + rank + "] " + line + "\n");
+    out.print((prefixed ? "[" + rank + "] " : "") + line + "\n");
   }
 }

@@ -15,19 +15,13 @@ import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
 
 /**
- * The user's program: class path, main class and arguments. Loads none of its classes.
+ * The user's program: class path, main class and arguments. Runs none of its classes.
  *
  * @param classPath as the user wrote it; the jar for {@code -jar}
  * @param isJar whether the class path is a jar that names its main class
  */
 record ProgramFiles(
     String classPath, boolean isJar, String mainClass, List<String> arguments, MpiJar mpiJar) {
-  /** Whether the class path has the Java bindings of Open MPI. */
-  enum MpiJar {
-    NONE,
-    OPEN_MPI
-  }
-
   static ProgramFiles onClassPath(String classPath, String mainClass, List<String> arguments) {
     List<URL> urls = urls(classPath);
     try (URLClassLoader loader = new URLClassLoader(urls.toArray(URL[]::new), null)) {
@@ -40,7 +34,7 @@ record ProgramFiles(
                 + classPath
                 + "; give the class with its package, and --class-path with all folders and jars");
       }
-      return new ProgramFiles(classPath, false, mainClass, arguments, mpiJar(loader));
+      return new ProgramFiles(classPath, false, mainClass, arguments, MpiJar.of(loader));
     } catch (IOException e) {
       throw unreadable(classPath, e);
     }
@@ -63,7 +57,7 @@ record ProgramFiles(
                 + jar
                 + " and the class instead");
       }
-      return new ProgramFiles(jar, true, mainClass.strip(), arguments, mpiJar(loader));
+      return new ProgramFiles(jar, true, mainClass.strip(), arguments, MpiJar.of(loader));
     } catch (IOException e) {
       throw unreadable(jar, e);
     }
@@ -127,20 +121,5 @@ record ProgramFiles(
     } catch (MalformedURLException e) {
       throw new IllegalArgumentException("no URL: file=" + file, e); // those of files have one
     }
-  }
-
-  private static MpiJar mpiJar(URLClassLoader loader) {
-    URL mpi = loader.findResource("mpi/MPI.class");
-    if (mpi == null) {
-      return MpiJar.NONE;
-    }
-    // Other MPIs for Java have a class of this name, too, but not the next one.
-    if (loader.findResource("mpi/Freeable.class") == null) {
-      throw ToolException.cannotRun(
-          "the class path has an mpi.jar that is not Open MPI's: file="
-              + mpi.toString().replaceFirst("^jar:", "").replaceFirst("^file:", "").split("!")[0]
-              + "; leave it out, or give the one of this mpirun, which script/bootstrap finds");
-    }
-    return MpiJar.OPEN_MPI;
   }
 }

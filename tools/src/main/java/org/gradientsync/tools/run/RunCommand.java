@@ -33,7 +33,7 @@ import picocli.CommandLine.Spec;
       "3:The job cannot run on this machine.",
       "75:A rank was lost, as the others noticed.",
       "128+N:A rank was ended by signal N.",
-      "130:Ctrl-C.",
+      "130, 143:Ctrl-C, or SIGTERM to this command; the job is not started again.",
       "other:That of the rank that failed first, if the launcher says it."
     })
 public final class RunCommand implements Callable<Integer> {
@@ -161,7 +161,8 @@ public final class RunCommand implements Callable<Integer> {
         .run(
             () -> {
               int code = job.isEnded() ? ExitCode.INTERRUPTED : job.run();
-              return job.isEnded() ? ExitCode.INTERRUPTED : code; // nobody wants it again
+              boolean unwanted = ExitCode.tellsOfLostRank(code) ? job.isEndedSoon() : job.isEnded();
+              return unwanted ? ExitCode.INTERRUPTED : code; // nobody wants it again
             });
   }
 
@@ -196,6 +197,11 @@ public final class RunCommand implements Callable<Integer> {
               ? "-jar has a class path of its own: give -jar or --class-path"
               : "the class path is missing: give --class-path PATH, or -jar");
     }
+    requireNames("-x", "an environment variable", variables);
+    requireNames("-D", "a system property", properties);
+    if (jvmOptions.stream().anyMatch(String::isBlank)) {
+      throw badUse("--jvm-option takes an option of java, as in --jvm-option=-Xmx4g: it is empty");
+    }
     if (hosts != null && hostFile != null) {
       throw badUse("the hosts are given twice: give --hosts or --hostfile");
     }
@@ -204,6 +210,15 @@ public final class RunCommand implements Callable<Integer> {
     }
     if (threads && (hosts != null || hostFile != null || launcher != null)) {
       throw badUse("--threads starts one JVM on this machine, without launcher and hosts");
+    }
+  }
+
+  private void requireNames(String option, String what, List<String> settings) {
+    for (String setting : settings) {
+      if (!setting.matches("(?s)[^=\\s]+(=.*)?")) {
+        throw badUse(
+            option + " takes " + what + ", NAME or NAME=VALUE: " + option + " '" + setting + "'");
+      }
     }
   }
 

@@ -50,8 +50,13 @@ class JobOutcomeTest {
     assertEquals(
         "[0] partial\n[0] \n[12]  a [0] üb\nthe launcher's own: x\n\n[12] no end\n",
         copied(text, kind, option, true, own));
-    assertEquals(List.of("the launcher's own: x"), own);
-    assertEquals(text + "\n", copied(text, kind, option, false, own));
+    assertEquals(
+        "partial\n\n a [0] üb\nthe launcher's own: x\n\nno end\n",
+        copied(text, kind, option, false, own));
+    assertEquals(List.of("the launcher's own: x", "the launcher's own: x"), own);
+    own.clear();
+    assertEquals(text + "\n", copied(text, null, option, false, own));
+    assertEquals(List.of(), own); // the program's
   }
 
   @Test
@@ -72,7 +77,7 @@ class JobOutcomeTest {
         new LaunchPlan(kind, "", List.of("run", option), Map.of(), List.of(), prefixed);
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     ByteArrayInputStream in = new ByteArrayInputStream(text.getBytes(UTF_8));
-    new PrefixedOutput(in, out, PrefixedOutput.tag(plan), own::add).run();
+    new PrefixedOutput(in, out, plan, own::add).run();
     return out.toString(UTF_8);
   }
 

@@ -10,11 +10,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.tools.run.ProgramFiles.MpiJar;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests commands, environments and settings, without starting anything. */
 class LaunchPlanTest {
@@ -102,14 +103,15 @@ class LaunchPlanTest {
   }
 
   /** The program is a link, as Debian's is. */
-  @Test
-  void hostsThatOpenMpiTakesByItselfMayBeSeveralNodes(@TempDir Path folder) throws IOException {
+  @ParameterizedTest
+  @ValueSource(strings = {"openmpi-default-hostfile", "prte-default-hostfile"})
+  void hostsThatOpenMpiTakesByItselfMayBeSeveralNodes(String file, @TempDir Path folder)
+      throws IOException {
     Path program =
         Files.createFile(Files.createDirectories(folder.resolve("mpi/bin")).resolve("mpirun"));
     Path link = Files.createSymbolicLink(folder.resolve("mpirun"), program);
     MpiInstallation mpi = new MpiInstallation(link, MpiKind.OPEN_MPI, "4.1.4");
-    Path hosts =
-        Files.createDirectories(folder.resolve("mpi/etc")).resolve("openmpi-default-hostfile");
+    Path hosts = Files.createDirectories(folder.resolve("mpi/etc")).resolve(file);
     for (String text : List.of("# none", "# two\nnode1\nnode2")) {
       Files.writeString(hosts, text);
       LaunchPlan plan = plan(request(null, null, false), mpi, machine(17, Map.of()));
@@ -179,7 +181,12 @@ class LaunchPlanTest {
 
   private static JobRequest request(Hosts hosts, Path file, boolean oversubscribed) {
     ProgramFiles program =
-        new ProgramFiles("a:b/*", false, "my.Main", List.of("--np", "1"), MpiJar.OPEN_MPI);
+        new ProgramFiles(
+            "a:b/*",
+            false,
+            "my.Main",
+            List.of("--np", "1"),
+            new MpiJar("/mpi/lib/mpi.jar", Set.of()));
     return new JobRequest(
         4, hosts, file, oversubscribed, true, List.of("TOKEN"), program, List.of("-Dmine"));
   }

@@ -11,7 +11,8 @@ public final class RankProgram {
   /**
    * Runs one rank.
    *
-   * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended
+   * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
+   *     {@code mislead}: all say what launchers say, and fail
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
@@ -33,6 +34,12 @@ public final class RankProgram {
     System.out.println(" of " + sync.size() + " averages " + average[0]);
     System.out.println("says " + sync.launcher() + " on " + cpus() + " CPUs, " + variables());
     System.err.println("complains: " + String.join(" ", args));
+    if (args[0].equals("mislead")) {
+      System.err.println("srun: error: node1: task 1: Exited with exit code 9");
+      System.out.println("APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)");
+      System.err.println("There are not enough slots available");
+      throw new IllegalStateException("on purpose");
+    }
   }
 
   static int cpus() {

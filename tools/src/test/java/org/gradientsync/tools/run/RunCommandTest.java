@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.jar.Attributes;
 import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
+import java.util.spi.ToolProvider;
 import java.util.zip.ZipEntry;
 import org.gradientsync.tools.GradientSyncCommand;
 import org.junit.jupiter.api.BeforeEach;
@@ -90,7 +91,25 @@ class RunCommandTest {
     launcher("bin/srun", "srun: fatal: Could not establish a configuration source", 1);
     says(3, "there is no Slurm here that srun could reach", "--launcher", "srun");
     launcher("bin/mpirun", "mpirun 0.1 of my own");
-    says(3, "bin/mpirun is of no known MPI: --version says 'mpirun 0.1 of my own'");
+    says(3, "no launcher on the PATH is of a known MPI: " + folder + "/bin/mpirun --version says");
+    says(
+        3,
+        "mpirun --version says 'mpirun 0.1 of my own'; name the mpirun of Open MPI",
+        "--launcher",
+        "mpirun");
+    launcher("bin2/mpirun", "another");
+    Files.createSymbolicLink(folder.resolve("bin2/mpiexec"), folder.resolve("bin2/mpirun"));
+    says(
+        3,
+        "a known MPI: "
+            + (folder + "/bin/mpirun --version says 'mpirun 0.1 of my own', ")
+            + (folder + "/bin2/mpirun --version says 'another', ")
+            + (folder
+                + "/bin/srun --version says 'srun: fatal: Could not establish a configuration")
+            + " source'; name the mpirun");
+    launcher("bin2/mpirun", FakeLaunchers.OPEN_MPI_5);
+    dry(0);
+    assertTrue(out.startsWith("launcher: " + folder + "/bin2/mpirun (Open MPI 5.0.7)"), out);
     launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
     launcher("bin2/mpiexec", FakeLaunchers.HYDRA);
     says(3, "the PATH has two MPIs of different kinds: ");
@@ -121,7 +140,7 @@ class RunCommandTest {
         "-Dgradientsync.mpi.binding=java");
 
     Path other = jar("other.jar", null, "mpi/MPI.class");
-    Path real = jar("mpi.jar", null, "mpi/MPI.class", "mpi/Freeable.class");
+    Path real = bindings("void Init_jni();");
     String text = run(3, "--dry-run", "-cp", classes + ":" + other, MAIN);
     assertTrue(text.contains("an mpi.jar that is not Open MPI's: file=" + other), text);
     launcher("bin/ompi_info", "path:libdir:" + folder.resolve("lib"));
@@ -132,9 +151,82 @@ class RunCommandTest {
     assertTrue(text.contains("looked in=" + folder.resolve("lib") + ";"), text);
     run(0, "--dry-run", "-Dgradientsync.mpi.binding=direct", "-cp", path, MAIN);
     Files.createDirectories(folder.resolve("lib"));
-    Files.createFile(folder.resolve("lib/libmpi_java.so"));
+    Path library = folder.resolve("lib/libmpi_java.so");
+    Files.writeString(library, "\0Java_mpi_MPI_Init_1jni\0");
     run(0, "--dry-run", "-cp", path, MAIN);
     assertTrue(out.contains(" LD_LIBRARY_PATH=" + folder.resolve("lib")), out);
+  }
+
+  /** As the alternatives of Debian: the command, the choice, the installation, its own link. */
+  @Test
+  void whatBelongsToALauncherIsFoundThroughLinks() throws IOException {
+    Path real = launcher("mpi/prrte/mpirun", FakeLaunchers.OPEN_MPI_4);
+    Path link = Files.createDirectories(folder.resolve("mpi/bin")).resolve("mpirun");
+    Files.createSymbolicLink(link, Path.of("../prrte").resolve(real.getFileName()));
+    Path choice = Files.createDirectories(folder.resolve("alternatives")).resolve("mpirun");
+    Files.createSymbolicLink(choice, link);
+    Files.createDirectories(folder.resolve("bin"));
+    Files.createSymbolicLink(folder.resolve("bin/mpirun"), choice);
+    Path library = Files.createDirectories(folder.resolve("lib")).resolve("libmpi_java.so");
+    Files.writeString(library, "\0Java_mpi_MPI_a\0");
+    Path info = launcher("info/ompi_info.openmpi", "path:libdir:" + library.getParent());
+    Files.createSymbolicLink(folder.resolve("mpi/bin/ompi_info"), info);
+    run(0, "--dry-run", "-cp", classes + ":" + bindings("void a()"), MAIN);
+    assertTrue(out.contains(" LD_LIBRARY_PATH=" + library.getParent()), out);
+  }
+
+  /** The ompi_info of this machine must not speak for another Open MPI. */
+  @Test
+  void anOpenMpiThatTellsNothingHasNoLibraries() throws IOException {
+    launcher("bin/mpirun", "mpirun (Open MPI) 4.0.99");
+    String text = run(3, "-cp", classes + ":" + bindings("void a()"), MAIN);
+    assertTrue(text.contains("this mpirun's Open MPI has no libmpi_java.so: launcher="), text);
+    assertTrue(text.contains(", looked in=nothing that ompi_info names;"), text);
+  }
+
+  @Test
+  void bindingsOfAnotherReleaseAreNamed() throws IOException {
+    Path launcher = launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    launcher("bin/ompi_info", "path:libdir:" + folder.resolve("lib"));
+    Path library = Files.createDirectories(folder.resolve("lib")).resolve("libmpi_java.so");
+    String path =
+        classes + ":" + bindings("long getAbort(); native void a(int b); native void a()");
+    for (String fits : List.of("getAbort\0Java_mpi_MPI_a__\0", "a__I\0Java_mpi_MPI_getAbort\0")) {
+      Files.writeString(library, "\0Java_mpi_MPI_" + fits);
+      run(0, "--dry-run", "-cp", path, MAIN);
+    }
+    Files.writeString(library, "\0Java_mpi_MPI_getAborted\0Java_mpi_MPI_a\0");
+    String text = run(3, "-cp", path, MAIN);
+    assertTrue(text.contains("are of different releases of Open MPI: file=" + folder), text);
+    assertTrue(text.contains("Java_mpi_MPI_getAbort, which is not in " + library + ";"), text);
+    assertTrue(text.contains("give the mpi.jar of " + launcher + " (Open MPI 4.1.4), "), text);
+    run(0, "--dry-run", "-Dgradientsync.mpi.binding=direct", "-cp", path, MAIN);
+
+    Path other = Files.createDirectories(folder.resolve("other")).resolve("libmpi_java.so");
+    Files.writeString(other, "\0Java_mpi_MPI_getAbort\0Java_mpi_MPI_a\0");
+    run(0, "--dry-run", "-Djava.library.path=/no:" + other.getParent(), "-cp", path, MAIN);
+    launcher("bin/ompi_info", "path:libdir:/no/folder");
+    environment.put("LD_LIBRARY_PATH", library.getParent().toString());
+    run(3, "-cp", path, MAIN);
+
+    Path broken = jar("broken.jar", null, "mpi/MPI.class", "mpi/Freeable.class");
+    text = run(3, "-cp", classes + ":" + broken, MAIN);
+    assertTrue(text.contains("the mpi.jar cannot be loaded: file=" + broken + ", error="), text);
+  }
+
+  /** Compiles bindings with these native methods. */
+  private Path bindings(String methods) throws IOException {
+    Path source = Files.createDirectories(folder.resolve("source")).resolve("MPI.java");
+    Files.writeString(
+        source,
+        "package mpi; interface Freeable {} class Comm {} class Errhandler {}"
+            + " class MPI { static { if (true) throw new Error(); } native "
+            + methods
+            + "; }");
+    Path target = Files.createTempDirectory(folder, "bindings");
+    ToolProvider compiler = ToolProvider.findFirst("javac").orElseThrow();
+    assertEquals(0, compiler.run(System.out, System.err, "-d", target + "", source + ""));
+    return target;
   }
 
   @Test
@@ -172,6 +264,11 @@ class RunCommandTest {
     "'--hosts', 'a:0,b', '--hosts takes host names'",
     "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",
     "'--hostfile', '/no/file', 'there is no such file: --hostfile /no/file'",
+    "'-x', '=foo', '-x takes an environment variable, NAME or NAME=VALUE: -x ''=foo'''",
+    "'-x', '', '-x takes an environment variable, NAME or NAME=VALUE: -x '''''",
+    "'-x', 'A B=c', '-x takes an environment variable, NAME or NAME=VALUE: -x ''A B=c'''",
+    "'-D', '', '-D takes a system property, NAME or NAME=VALUE: -D '''''",
+    "'--jvm-option', '', '--jvm-option takes an option of java'",
     "'--prefix', '--jobs', 'Unknown option: ''--jobs'''"
   })
   void badOptionsAreExplained(String option, String value, String text) throws IOException {
