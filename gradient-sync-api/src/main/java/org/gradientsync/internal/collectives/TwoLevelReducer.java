@@ -27,7 +27,7 @@ import org.gradientsync.spi.Unclosed;
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   /** Below this size, the messages that pass from node to node take longer than all at once. */
-  static final int MIN_BYTES = 64 << 10;
+  static final int MIN_BYTES = 16 << 10;
 
   /** What MPI sends at once, without asking the receiver. */
   static final int MAX_CHUNK_BYTES = 32 << 10;

@@ -10,4 +10,10 @@ class PeerPulledCollectivesOnGpu extends CollectivesContract {
   protected RankRunner runner() {
     return new GpuRunner(PeerReducer.NAME, "stream");
   }
+
+  /** The ranks also compare whether each has registered the buffer. */
+  @Override
+  protected boolean keepsBroadcasts() {
+    return false;
+  }
 }
