@@ -15,7 +15,7 @@ public class RankLostException extends GradientSyncException {
   private static final int FAILURE = 1;
   private static final long serialVersionUID = 1L;
 
-  /** Whether the other rank's program has ended it. */
+  /** Whether a rank's program has ended it, or its call failed by itself. */
   private final boolean left;
 
   /**
@@ -38,11 +38,12 @@ public class RankLostException extends GradientSyncException {
   }
 
   /**
-   * Creates an exception for a rank that may have left by itself.
+   * Creates an exception for a rank that may have left or failed by itself.
    *
    * @param message which rank was lost in which call
    * @param cause the exception that ended that rank, or null if it is not known
-   * @param left whether its program has ended it: then the same job would end the same way again
+   * @param left whether its program has ended it, or its call failed by itself, with too little
+   *     memory for example: then the same job would end the same way again
    */
   public RankLostException(String message, Throwable cause, boolean left) {
     super(message, cause);
@@ -53,7 +54,7 @@ public class RankLostException extends GradientSyncException {
    * Returns the code with which this process should end. A rank under {@code mpirun} does if nobody
    * catches the exception.
    *
-   * @return {@link #EXIT_CODE}, or 1 if the other rank's program has ended it
+   * @return {@link #EXIT_CODE}, or 1 if a rank's program has ended it, or its call failed by itself
    */
   public int exitCode() {
     return left ? FAILURE : EXIT_CODE;

@@ -54,8 +54,7 @@ final class GroupState {
               + ": "
               + broken.getMessage(),
           broken,
-          !(broken instanceof RankLostException lost)
-              || lost.exitCode() != RankLostException.EXIT_CODE);
+          wouldComeAgain(broken));
     }
   }
 
@@ -116,7 +115,21 @@ final class GroupState {
 
   /** See {@link org.gradientsync.internal.group.ProcessGroup#lost(String, Throwable)}. */
   RankLostException lost(String message, Throwable cause) {
-    return lost(message, cause, false);
+    return lost(message, cause, cause != null && isOwn(cause));
+  }
+
+  /**
+   * Whether a failure is this rank's own, such as too little memory. Messages and devices fail with
+   * this library's exceptions, and may do better the next time. An InternalError comes from memory
+   * of another rank whose file is gone.
+   */
+  private static boolean isOwn(Throwable cause) {
+    return !(cause instanceof GradientSyncException || cause instanceof InternalError);
+  }
+
+  private static boolean wouldComeAgain(GradientSyncException failure) {
+    return !(failure instanceof RankLostException lost)
+        || lost.exitCode() != RankLostException.EXIT_CODE;
   }
 
   private RankLostException lost(String message, Throwable cause, boolean left) {
@@ -137,10 +150,13 @@ final class GroupState {
     String name = group.ranks().name(peer);
     if (!reason.isEmpty()) {
       boolean bySignal = reason.contains(Departure.SIGNAL.text());
-      return lost(name + " has left: " + reason, cause, !bySignal);
+      boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
+      return lost(name + " has left: " + reason, cause, byItself);
     }
     return lost(
-        name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why), cause);
+        name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
+        cause,
+        departures.hasFailedByItself(peer));
   }
 
   /** Breaks the group. Messages that nobody will receive may be pending from now on. */
@@ -148,7 +164,8 @@ final class GroupState {
     if (broken == null) {
       broken = cause;
       try {
-        departures.sendFailure(cause.getMessage(), group.liveness()::isUnreachable);
+        departures.sendFailure(
+            cause.getMessage(), wouldComeAgain(cause), group.liveness()::isUnreachable);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {

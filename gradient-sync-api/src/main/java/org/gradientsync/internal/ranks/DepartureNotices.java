@@ -52,6 +52,9 @@ public interface DepartureNotices extends AutoCloseable {
   /** Why a call of a rank failed, or an empty text if the rank has sent no failure notice. */
   String whyGivenUp(int peer);
 
+  /** Whether a rank's call failed by itself, not for want of another rank. */
+  boolean hasFailedByItself(int peer);
+
   /** Why a rank left, or an empty text if it has not left or gave no reason. */
   String reason(int peer);
 
@@ -69,8 +72,10 @@ public interface DepartureNotices extends AutoCloseable {
   /**
    * Notifies the others that a call of this rank has failed. The rank leaves later. See {@link
    * #send}.
+   *
+   * @param byItself whether it failed by itself, not for want of another rank
    */
-  void sendFailure(String reason, IntPredicate unreachable);
+  void sendFailure(String reason, boolean byItself, IntPredicate unreachable);
 
   @Override
   void close();

@@ -19,6 +19,7 @@ final class MessageDepartureNotices implements DepartureNotices {
   private static final int RANK = 8; // that the notice is about
   private static final int KIND = 12;
   private static final int DEPARTURE = 16;
+  private static final int BY_ITSELF = 20;
   private static final int REASON = 24;
   private static final int BYTES = REASON + REASON_BYTES;
   private static final int LEFT = 0;
@@ -37,6 +38,7 @@ final class MessageDepartureNotices implements DepartureNotices {
   private final Departure[] departures; // each null until the rank leaves
   private final String[] reasons; // of those that have left
   private final String[] failures; // each null until the rank sends it
+  private final boolean[] byThemselves; // those whose calls failed so
   private int passedOn;
   private boolean closed;
 
@@ -54,6 +56,7 @@ final class MessageDepartureNotices implements DepartureNotices {
     departures = new Departure[size];
     reasons = new String[size];
     failures = new String[size];
+    byThemselves = new boolean[size];
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);
     receive = group.receiver(notice, Transport.ANY_RANK, Channel.DEPARTURE);
@@ -89,6 +92,7 @@ final class MessageDepartureNotices implements DepartureNotices {
     if (notice.getInt(KIND) == FAILED) {
       boolean isNews = failures[peer] == null;
       failures[peer] = reason;
+      byThemselves[peer] = notice.getInt(BY_ITSELF) != 0;
       return isNews;
     }
     boolean isNews = departures[peer] == null;
@@ -135,6 +139,12 @@ final class MessageDepartureNotices implements DepartureNotices {
   }
 
   @Override
+  public synchronized boolean hasFailedByItself(int peer) {
+    read();
+    return byThemselves[peer];
+  }
+
+  @Override
   public synchronized String reason(int peer) {
     return hasLeft(peer) ? reasons[peer] : "";
   }
@@ -146,20 +156,22 @@ final class MessageDepartureNotices implements DepartureNotices {
 
   @Override
   public void send(Departure departure, String reason, IntPredicate unreachable) {
-    send(LEFT, departure, reason, unreachable);
+    send(LEFT, departure, false, reason, unreachable);
   }
 
   @Override
-  public void sendFailure(String reason, IntPredicate unreachable) {
-    send(FAILED, Departure.CLOSED, reason, unreachable);
+  public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
+    send(FAILED, Departure.CLOSED, byItself, reason, unreachable);
   }
 
-  private void send(int kind, Departure departure, String reason, IntPredicate unreachable) {
+  private void send(
+      int kind, Departure departure, boolean byItself, String reason, IntPredicate unreachable) {
     ByteBuffer leaving = own[kind];
     leaving.putLong(GENERATION, generation);
     leaving.putInt(RANK, group.rank());
     leaving.putInt(KIND, kind);
     leaving.putInt(DEPARTURE, departure.ordinal());
+    leaving.putInt(BY_ITSELF, byItself ? 1 : 0);
     ShortText.put(leaving, REASON, REASON_BYTES, reason);
     send(leaving, unreachable);
   }

@@ -12,10 +12,12 @@ import java.util.function.IntPredicate;
 final class ThreadDepartureNotices implements DepartureNotices {
   private record Leaving(Departure departure, String reason) {}
 
+  private record Failure(String reason, boolean byItself) {}
+
   /** The notices of all ranks of a group. */
   private static final class Notices {
     private final AtomicReferenceArray<Leaving> left;
-    private final AtomicReferenceArray<String> failures;
+    private final AtomicReferenceArray<Failure> failures;
     private final AtomicInteger closed = new AtomicInteger();
 
     Notices(int size) {
@@ -61,8 +63,14 @@ final class ThreadDepartureNotices implements DepartureNotices {
 
   @Override
   public String whyGivenUp(int peer) {
-    String reason = notices.failures.get(peer);
-    return reason == null || peer == rank ? "" : reason;
+    Failure failure = notices.failures.get(peer);
+    return failure == null || peer == rank ? "" : failure.reason();
+  }
+
+  @Override
+  public boolean hasFailedByItself(int peer) {
+    Failure failure = notices.failures.get(peer);
+    return failure != null && failure.byItself();
   }
 
   @Override
@@ -82,8 +90,8 @@ final class ThreadDepartureNotices implements DepartureNotices {
   }
 
   @Override
-  public void sendFailure(String reason, IntPredicate unreachable) {
-    notices.failures.set(rank, ShortText.cut(reason, REASON_BYTES));
+  public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
+    notices.failures.set(rank, new Failure(ShortText.cut(reason, REASON_BYTES), byItself));
   }
 
   /** The last rank removes the notices from the shared map. */
