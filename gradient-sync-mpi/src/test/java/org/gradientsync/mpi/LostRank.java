@@ -87,8 +87,11 @@ final class LostRank {
    * that mpirun prints if two ranks abort at the same time.
    */
   static String lastLines(Mpirun.Result job) {
+    // Open MPI may say late, in lines of its own, that a peer has gone.
+    String output =
+        job.output().replaceAll("(?s)-{70,}\\n[^-][^\\n]*peer process has.*?\\n-{70,}\\n", "");
     List<String> lines =
-        job.output().lines().filter(l -> !l.startsWith("\tat ") && !l.startsWith("[")).toList();
+        output.lines().filter(l -> !l.startsWith("\tat ") && !l.startsWith("[")).toList();
     return String.join("\n", lines.subList(Math.max(0, lines.size() - 8), lines.size()));
   }
 
