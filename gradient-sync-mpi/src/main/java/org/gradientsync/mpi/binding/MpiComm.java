@@ -5,9 +5,6 @@ import org.gradientsync.spi.Transport;
 
 /** A communicator of MPI, as far as a job needs it. All memory is that of direct buffers. */
 public interface MpiComm {
-  /** Stands for all ranks in {@link #receiver}. */
-  int ANY_RANK = Transport.ANY_RANK;
-
   /**
    * This rank's number.
    *
@@ -92,7 +89,7 @@ public interface MpiComm {
    * Creates a persistent request that fills a buffer.
    *
    * @param memory the buffer
-   * @param peer the rank to receive from, or {@link #ANY_RANK}
+   * @param peer the rank to receive from, or {@link Transport#ANY_RANK}
    * @param tag the message's tag
    * @return a request that is not active
    * @throws MpiFailure if MPI fails

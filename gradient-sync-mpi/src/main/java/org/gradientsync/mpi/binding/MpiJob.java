@@ -9,6 +9,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Timeouts;
+import org.gradientsync.spi.Transport;
 
 /**
  * A job of MPI, and this process as one of its ranks.
@@ -196,7 +197,7 @@ public final class MpiJob {
    * Creates a message that fills a direct buffer.
    *
    * @param memory the buffer
-   * @param peer the rank to receive from, or {@link MpiComm#ANY_RANK}
+   * @param peer the rank to receive from, or {@link Transport#ANY_RANK}
    * @param tag from 0 to 2^23 - 1
    * @return a message that the caller closes
    */

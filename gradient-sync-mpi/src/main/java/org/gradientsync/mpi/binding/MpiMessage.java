@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
 
 /** A message over a persistent request. Starting and testing it allocate nothing. */
 public final class MpiMessage implements Message {
@@ -64,7 +65,7 @@ public final class MpiMessage implements Message {
         return !active;
       } catch (MpiFailure e) {
         active = false;
-        String other = peer == MpiComm.ANY_RANK ? "any rank" : "rank " + peer;
+        String other = peer == Transport.ANY_RANK ? "any rank" : "rank " + peer;
         throw MpiJob.failed((sends ? "send to " : "receive from ") + other, e);
       }
     }

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.mpi.binding.MpiComm;
 import org.gradientsync.mpi.binding.MpiFailure;
 import org.gradientsync.mpi.binding.MpiRequest;
+import org.gradientsync.spi.Transport;
 
 /** A communicator by its handle. */
 final class DirectComm implements MpiComm {
@@ -112,7 +113,7 @@ final class DirectComm implements MpiComm {
 
   @Override
   public MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure {
-    if (peer == ANY_RANK) {
+    if (peer == Transport.ANY_RANK) {
       return persistent(Functions::MPI_Recv_init, memory, abi.anySource(), tag);
     }
     requireRank(peer);

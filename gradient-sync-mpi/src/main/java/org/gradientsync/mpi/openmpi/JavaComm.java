@@ -8,6 +8,7 @@ import mpi.MPI;
 import org.gradientsync.mpi.binding.MpiComm;
 import org.gradientsync.mpi.binding.MpiFailure;
 import org.gradientsync.mpi.binding.MpiRequest;
+import org.gradientsync.spi.Transport;
 
 /** A communicator of the bindings. */
 final class JavaComm implements MpiComm {
@@ -74,7 +75,7 @@ final class JavaComm implements MpiComm {
 
   @Override
   public MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure {
-    int sender = peer == ANY_RANK ? MPI.ANY_SOURCE : peer;
+    int sender = peer == Transport.ANY_RANK ? MPI.ANY_SOURCE : peer;
     return new JavaRequest(
         JavaBindings.call(() -> comm.recvInit(memory, memory.capacity(), MPI.BYTE, sender, tag)));
   }
