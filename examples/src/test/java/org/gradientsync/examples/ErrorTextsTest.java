@@ -1,6 +1,5 @@
 package org.gradientsync.examples;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.source.tree.BinaryTree;
@@ -32,13 +31,8 @@ import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 
-/**
- * Collects the texts of all exceptions from the sources into docs/error-texts.md, so that they can
- * be read in one place. Fails if the page is out of date. With -Derror.texts=write it writes the
- * page.
- */
+/** Collects the texts of all exceptions from the sources, and checks how they begin and end. */
 class ErrorTextsTest {
-  private static final Path PAGE = Path.of("../docs/error-texts.md");
   private static final List<String> SOURCES =
       List.of(
           "gradient-sync-api/src/main/java",
@@ -52,19 +46,6 @@ class ErrorTextsTest {
       Set.of("lost", "timedOut", "mismatched", "no", "failed", "badUse", "cannotRun");
 
   @Test
-  void thePageHasAllTexts() throws IOException {
-    String page = page();
-    if ("write".equals(System.getProperty("error.texts"))) {
-      Files.writeString(PAGE, page);
-    }
-    assertEquals(
-        Files.readString(PAGE, StandardCharsets.UTF_8),
-        page,
-        "run: mvn -q -B -pl examples -am test -Dtest=ErrorTextsTest -Derror.texts=write"
-            + " -Dsurefire.failIfNoSpecifiedTests=false");
-  }
-
-  @Test
   void textsBeginSmallAndEndWithoutAFullStop() throws IOException {
     for (Set<String> texts : collect().values()) {
       for (String text : texts) {
@@ -75,18 +56,6 @@ class ErrorTextsTest {
         assertTrue(!text.endsWith(".") && !text.endsWith("!"), text);
       }
     }
-  }
-
-  private static String page() throws IOException {
-    StringBuilder page = new StringBuilder();
-    page.append("# Error texts\n\nMade from the sources by ErrorTextsTest. ");
-    page.append("`{name}` stands for what differs from case to case.\n");
-    page.append("[Troubleshooting](troubleshooting.md) has causes and remedies.\n");
-    for (Map.Entry<String, Set<String>> entry : collect().entrySet()) {
-      page.append("\n## ").append(entry.getKey()).append("\n\n");
-      entry.getValue().forEach(text -> page.append("- `").append(text).append("`\n"));
-    }
-    return page.toString();
   }
 
   /** Collects the texts by package and class. */
