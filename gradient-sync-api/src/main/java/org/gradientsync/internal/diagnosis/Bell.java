@@ -7,10 +7,9 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashSet;
 import java.util.Set;
+import org.gradientsync.internal.host.OwnFiles;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,8 +30,6 @@ public final class Bell {
   private static final Logger log = LoggerFactory.getLogger(Bell.class);
   private static final String PREFIX = "gradient-sync-bell-";
   private static final int ATTEMPTS = 3;
-  private static final FileAttribute<?> USER_ONLY =
-      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
   private final Path shared;
   private final Path temporary;
@@ -76,7 +73,7 @@ public final class Bell {
   private static boolean tryRing(Path place, String group) throws IOException {
     try {
       if (!Files.isDirectory(place, LinkOption.NOFOLLOW_LINKS)) {
-        Files.createDirectory(place, USER_ONLY);
+        Files.createDirectory(place, OwnFiles.mode(place, "rwx------"));
       }
       Files.createFile(place.resolve(group));
       return true;

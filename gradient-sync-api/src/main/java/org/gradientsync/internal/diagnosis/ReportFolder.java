@@ -7,13 +7,15 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.internal.host.OwnFiles;
+import org.gradientsync.internal.ranks.ShortText;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -21,7 +23,9 @@ import org.slf4j.LoggerFactory;
  * The folder to which the ranks of one group write their reports. Its existence is the request for
  * reports; a {@link Bell} wakes the ranks that must look for it.
  *
- * <p>Its name contains a random number that only the ranks know, and only its user can read it.
+ * <p>Its name contains a random number that only the ranks know, and only its user can read it,
+ * where the file system has such permissions. Where no folder can be created or written to, ranks
+ * that are threads of this JVM still see each other's first lines ({@link LocalReports}).
  */
 public final class ReportFolder {
   private static final Logger log = LoggerFactory.getLogger(ReportFolder.class);
@@ -35,55 +39,81 @@ public final class ReportFolder {
 
   private final Path folder;
   private final Path fallback;
+  private final LocalReports here;
   private final int rank;
+  private volatile String trouble = "";
   private boolean written;
 
   /**
    * Creates nothing before reports are requested.
    *
    * @param base the parent of the folder
+   * @param here those of the group
    * @param id the group's, random and the same on all ranks
    */
-  public ReportFolder(Path base, long id, int rank) {
+  public ReportFolder(Path base, LocalReports here, long id, int rank) {
     String name = PREFIX + Long.toHexString(id);
     folder = base.toAbsolutePath().normalize().resolve(name);
     fallback = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().resolve(name);
+    this.here = here;
     this.rank = rank;
   }
 
   /** Whether any rank has requested reports. */
   boolean isAsked() {
-    return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
-        || Files.isDirectory(fallback, LinkOption.NOFOLLOW_LINKS);
+    return here.isAsked() || where() != null;
   }
 
   /**
-   * Requests reports from all ranks that see the folder.
+   * Requests reports from all ranks that see the folder, or are threads of this JVM.
    *
    * @return the folder, or null if none can be created
    */
   Path ask() {
-    if (isAsked()) {
-      return where();
+    here.ask();
+    Path existing = where();
+    if (existing != null) {
+      return existing;
     }
-    var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+    List<String> failures = new ArrayList<>();
     for (Path candidate : List.of(folder, fallback)) {
       try {
         Files.createDirectories(candidate.getParent());
-        Files.createDirectory(candidate, mode);
+        Files.createDirectory(candidate, OwnFiles.mode(candidate, "rwx------"));
         return candidate;
       } catch (IOException | UnsupportedOperationException | SecurityException e) {
         if (Files.isDirectory(candidate, LinkOption.NOFOLLOW_LINKS)) {
           return candidate; // another rank was faster
         }
         log.debug("no reports can be written there: folder={}", candidate, e);
+        failures.add(e.toString());
+      }
+    }
+    trouble = ShortText.oneLine(String.join(", ", failures));
+    return null;
+  }
+
+  /** Why {@link #ask} has created no folder. */
+  String trouble() {
+    return trouble;
+  }
+
+  /** The folder that is there, or null. */
+  private Path where() {
+    for (Path candidate : List.of(folder, fallback)) {
+      if (Files.isDirectory(candidate, LinkOption.NOFOLLOW_LINKS)) {
+        return candidate;
       }
     }
     return null;
   }
 
-  private Path where() {
-    return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS) ? folder : fallback;
+  private Path resolve(String name) throws NoSuchFileException {
+    Path where = where();
+    if (where == null) {
+      throw new NoSuchFileException(folder.toString());
+    }
+    return where.resolve(name);
   }
 
   /**
@@ -102,11 +132,19 @@ public final class ReportFolder {
   }
 
   private void writeOwn(Supplier<List<String>> report) {
+    List<String> lines = List.of();
     try {
-      write(file(rank), report.get());
+      lines = report.get();
+      write(file(rank), lines);
     } catch (IOException | RuntimeException e) {
-      log.warn("rank {}: its report cannot be written: folder={}", rank, where(), e);
-      leaveReason(e);
+      if (where() == null) {
+        log.debug("rank {}: there is no folder for its report", rank, e); // see trouble()
+      } else {
+        log.warn("rank {}: its report cannot be written: folder={}", rank, where(), e);
+        leaveReason(e);
+      }
+    } finally {
+      lines.stream().limit(1).forEach(line -> here.put(rank, line));
     }
   }
 
@@ -116,7 +154,7 @@ public final class ReportFolder {
     String text = reason == null ? cause.getClass().getSimpleName() : reason;
     String name = OWN + rank + NOT_WRITTEN + text.replaceAll("[^A-Za-z0-9 ]", " ");
     try {
-      Files.createFile(where().resolve(name.substring(0, Math.min(LONGEST_NAME, name.length()))));
+      Files.createFile(resolve(name.substring(0, Math.min(LONGEST_NAME, name.length()))));
     } catch (IOException | RuntimeException e) {
       log.debug("rank {}: nor can the reason: folder={}", rank, where(), e);
     }
@@ -125,7 +163,7 @@ public final class ReportFolder {
   /** Why a rank has not written its report, or null if it left no reason. */
   private String reasonOf(int ofRank) {
     String start = OWN + ofRank + NOT_WRITTEN;
-    try (DirectoryStream<Path> files = Files.newDirectoryStream(where(), start + "*")) {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(resolve(""), start + "*")) {
       for (Path file : files) {
         return file.getFileName().toString().substring(start.length());
       }
@@ -142,19 +180,30 @@ public final class ReportFolder {
         unfinished, file, StandardCopyOption.ATOMIC_MOVE); // readers never see a partial file
   }
 
-  private Path file(int ofRank) {
-    return where().resolve(OWN + ofRank + ".txt");
+  private Path file(int ofRank) throws NoSuchFileException {
+    return resolve(OWN + ofRank + ".txt");
   }
 
   /** Whether a rank has left a report, or the reason why it could not write one. */
   boolean has(int ofRank) {
-    return Files.exists(file(ofRank)) || reasonOf(ofRank) != null;
+    if (here.firstLine(ofRank) != null) {
+      return true;
+    }
+    try {
+      return Files.exists(file(ofRank)) || reasonOf(ofRank) != null;
+    } catch (NoSuchFileException e) {
+      return false; // there is no folder
+    }
   }
 
   /**
    * The first line of a rank's report, or why it could not be written, or null if neither is there.
    */
   String firstLine(int ofRank) {
+    String line = here.firstLine(ofRank);
+    if (line != null) {
+      return line;
+    }
     try (var lines = Files.lines(file(ofRank), StandardCharsets.UTF_8)) {
       return lines.findFirst().orElse(null);
     } catch (IOException | RuntimeException e) {
@@ -167,12 +216,12 @@ public final class ReportFolder {
    * Assigns the summary to a rank, unless one has it already.
    *
    * @param name the rank's {@link org.gradientsync.spi.RankGroup#name}
-   * @return whether this call assigned it; also true if nothing can be written
+   * @return whether this call assigned it; if no file can be written, also true in another process
    */
   boolean leaveSummaryTo(int summarizer, String name) {
     try {
       Files.writeString(
-          where().resolve(SUMMARIZER),
+          resolve(SUMMARIZER),
           summarizer + ": the summary is left to " + name + System.lineSeparator(),
           StandardCharsets.UTF_8,
           StandardOpenOption.CREATE_NEW);
@@ -180,22 +229,23 @@ public final class ReportFolder {
       return false; // another rank was faster
     } catch (IOException e) {
       log.debug("the summary cannot be left to a rank: folder={}", where(), e);
+      return here.leaveSummaryTo(summarizer);
     }
     return true;
   }
 
-  /** The rank that has the summary, or {@link RankMap#NO_RANK} if unknown. */
+  /** The rank that has the summary, or {@link org.gradientsync.internal.ranks.RankMap#NO_RANK}. */
   int summarizer() {
     try {
-      return Integer.parseInt(Files.readString(where().resolve(SUMMARIZER)).split(":", 2)[0]);
+      return Integer.parseInt(Files.readString(resolve(SUMMARIZER)).split(":", 2)[0]);
     } catch (IOException | RuntimeException e) {
-      return RankMap.NO_RANK;
+      return here.summarizer();
     }
   }
 
   void writeSummary(List<String> lines) {
     try {
-      write(where().resolve(SUMMARY), lines);
+      write(resolve(SUMMARY), lines);
     } catch (IOException e) {
       log.debug("the summary cannot be written: folder={}", where(), e);
     }

@@ -18,11 +18,11 @@ import org.slf4j.LoggerFactory;
  * Collects the reports of a group's ranks after one of them has waited too long, and summarizes
  * them.
  *
- * <p>The rank that requests reports creates a {@link ReportFolder} and rings the job's {@link
- * Bell}. The {@link Watch} of each rank sees it and writes a report, even if the rank's own thread
- * is stuck. This works without MPI, whose state is unknown by then, for all ranks that see the same
- * folder. Rank 0 claims the summary by a file in the folder, and logs it. If rank 0 does not wait,
- * the first rank that has waited for the reports claims it.
+ * <p>The rank that requests reports creates a {@link ReportFolder}, if it can, and rings the job's
+ * {@link Bell}. The {@link Watch} of each rank sees it and writes a report, even if the rank's own
+ * thread is stuck. This works without MPI, whose state is unknown by then, for all ranks that see
+ * the same folder. Rank 0 claims the summary by a file in the folder, and logs it. If rank 0 does
+ * not wait, the first rank that has waited for the reports claims it.
  *
  * <p>A node from which no rank has written a report by then has its own folder. Its ranks are asked
  * by messages ({@link RemoteReportRequest}): first those that have reached the call, because they
@@ -85,13 +85,11 @@ public final class Reports implements Watch.Watched, AutoCloseable {
    * One of the ranks that do so logs the summary.
    *
    * @param text the error
-   * @return the folder of the reports, for the end of a message, or an empty text if there is none
+   * @return the folder of the reports, for the end of a message, or an empty text if none can be
+   *     created; the summary is logged nevertheless
    */
   public String collect(String text) {
     Path where = folder.ask();
-    if (where == null) {
-      return "";
-    }
     folder.answer(() -> report.apply("timed out"));
     Watch.wake(this);
     try {
@@ -99,7 +97,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     } finally {
       Watch.rest(this);
     }
-    return "; reports=" + where;
+    return where == null ? "" : "; reports=" + where;
   }
 
   private void waitAndSumUp(String text, Path where) {
@@ -174,7 +172,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
     for (int peer = 0; peer < lines.length; peer++) {
       lines[peer] = line(peer);
     }
-    List<String> folders = new ArrayList<>(List.of("reports: " + where));
+    List<String> folders = new ArrayList<>(List.of("reports: " + textOf(where)));
     int other = NO_RANK; // that writes the summary
     for (List<Integer> node : nodes) {
       int responder = responder(node);
@@ -212,6 +210,13 @@ public final class Reports implements Watch.Watched, AutoCloseable {
           group.size(),
           String.join("\n  ", all));
     }
+  }
+
+  /** The folder, or why there is none. */
+  private String textOf(Path where) {
+    return where != null
+        ? where.toString()
+        : "none, because no folder can be created for them: " + folder.trouble();
   }
 
   /** Whether that rank requests reports at the same time and takes precedence over this one. */
@@ -274,10 +279,10 @@ public final class Reports implements Watch.Watched, AutoCloseable {
    */
   private synchronized void answerRequests() {
     List<Integer> requesters = reportRequest == null ? List.of() : reportRequest.unanswered();
-    Path where = requesters.isEmpty() ? null : folder.ask();
-    if (where == null) {
+    if (requesters.isEmpty()) {
       return;
     }
+    Path where = folder.ask();
     int first = requesters.get(0);
     folder.leaveSummaryTo(first, ranks.name(first));
     if (requestSeen == 0) {
@@ -292,7 +297,7 @@ public final class Reports implements Watch.Watched, AutoCloseable {
               .map(peer -> new RemoteReportRequest.Line(!liveness.isAlive(peer), line(peer)))
               .toList();
       RemoteReportRequest.Answer answer =
-          new RemoteReportRequest.Answer(summarizer, where.toString(), lines);
+          new RemoteReportRequest.Answer(summarizer, textOf(where), lines);
       requesters.forEach(requester -> reportRequest.answer(requester, answer));
       Watch.rest(this);
     }

@@ -14,6 +14,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.diagnosis.LocalReports;
 import org.gradientsync.internal.diagnosis.RankReport;
 import org.gradientsync.internal.diagnosis.RemoteReportRequest;
 import org.gradientsync.internal.diagnosis.ReportFolder;
@@ -104,7 +105,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
         size() == 1 || folder == null
             ? null
             : new Reports(
-                new ReportFolder(folder, id, rank()),
+                new ReportFolder(folder, LocalReports.of(id, nodeOf(rank())), id, rank()),
                 job.bells().of(folder),
                 reportRequest(generation),
                 watched,

@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -38,6 +40,22 @@ public final class OwnFiles {
    */
   public static OwnFiles ofThisUser() {
     return new OwnFiles(ThisUser.ID);
+  }
+
+  /**
+   * The permissions for a new file or folder.
+   *
+   * @param path the file or folder to create
+   * @param permissions for example {@code rwx------}
+   * @return nothing where the file system has no such permissions, as on Windows, where a folder's
+   *     access list counts
+   */
+  public static FileAttribute<?>[] mode(Path path, String permissions) {
+    return path.getFileSystem().supportedFileAttributeViews().contains("posix")
+        ? new FileAttribute<?>[] {
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString(permissions))
+        }
+        : new FileAttribute<?>[0];
   }
 
   /** The files of a user. */
@@ -131,6 +149,7 @@ public final class OwnFiles {
   /** Determined once. */
   private static final class ThisUser {
     static final int ID = find();
+    private static final int NO_IDS = -1; // as on Windows, where this user owns no file, therefore
 
     private static int find() {
       try {
@@ -158,6 +177,8 @@ public final class OwnFiles {
         } finally {
           Files.delete(file);
         }
+      } catch (UnsupportedOperationException e) {
+        return NO_IDS;
       } catch (IOException e) {
         throw new UncheckedIOException("this process's user cannot be found out: " + e, e);
       }

@@ -4,9 +4,6 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
-import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Set;
 
 /**
  * Files and folders in the temporary folder that only this user can access, with names that cannot
@@ -15,6 +12,7 @@ import java.util.Set;
  */
 public final class TemporaryFiles {
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
+  private static final int BOOT_LENGTH = 36;
 
   private final Path folder;
   private final String prefix;
@@ -37,13 +35,19 @@ public final class TemporaryFiles {
   public TemporaryFiles(Path folder, String purpose) {
     this.folder = folder;
     // The boot id: other machines may see the same folder, and reuse process ids.
-    prefix = "gradient-sync-" + purpose + "-" + boot() + "-";
+    String boot = boot();
+    prefix =
+        "gradient-sync-"
+            + purpose
+            + "-"
+            + (boot.isEmpty() ? "unknown" : boot.substring(0, 8))
+            + "-";
   }
 
   /** Creates an empty folder, {@code rwx------}. */
   public Path createFolder() throws IOException {
     deleteStaleFiles();
-    return Files.createTempDirectory(folder, name(), only("rwx------"));
+    return Files.createTempDirectory(folder, name(), OwnFiles.mode(folder, "rwx------"));
   }
 
   /**
@@ -53,7 +57,7 @@ public final class TemporaryFiles {
    */
   public Path createFile(String suffix) throws IOException {
     deleteStaleFiles();
-    return Files.createTempFile(folder, name(), suffix, only("rw-------"));
+    return Files.createTempFile(folder, name(), suffix, OwnFiles.mode(folder, "rw-------"));
   }
 
   private void deleteStaleFiles() {
@@ -64,15 +68,13 @@ public final class TemporaryFiles {
     return ProcessFileNames.of(prefix, ProcessHandle.current().pid());
   }
 
-  private static FileAttribute<Set<java.nio.file.attribute.PosixFilePermission>> only(String mode) {
-    return PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString(mode));
-  }
-
-  private static String boot() {
+  /** The id of the machine's last start, or an empty text if there is none. */
+  static String boot() {
     try {
-      return Files.readString(BOOT, StandardCharsets.US_ASCII).substring(0, 8);
+      String id = Files.readString(BOOT, StandardCharsets.US_ASCII).strip();
+      return id.length() == BOOT_LENGTH ? id : "";
     } catch (IOException | RuntimeException e) {
-      return "unknown";
+      return "";
     }
   }
 }

@@ -1,6 +1,7 @@
 package org.gradientsync.internal.diagnosis;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -14,6 +15,7 @@ import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.Logged;
 import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
@@ -121,6 +123,40 @@ class ReportsTest {
           assertTrue(message.contains("rank 1 (thread=rank-1) did not join in time"), message);
           assertTrue(message.contains("reports=" + temporary), message);
         });
+  }
+
+  @Test
+  void theSummaryIsLoggedIfNoFolderCanBeCreated() throws Exception {
+    Path file = Files.writeString(folder.resolve("file"), "");
+    String temporary = System.setProperty("java.io.tmpdir", file.toString());
+    try {
+      CountDownLatch others = new CountDownLatch(2);
+      List<String> log =
+          Logged.lines(
+              () ->
+                  LocalRanks.run(
+                      3,
+                      options -> options.timeout(Duration.ofMillis(1500)).reports(file),
+                      sync -> {
+                        if (sync.rank() == 1) {
+                          waitInUserCode(others);
+                          return;
+                        }
+                        RankLostException e =
+                            assertThrows(RankLostException.class, () -> sync.barrier());
+                        assertFalse(e.getMessage().contains("reports="), e::getMessage);
+                        others.countDown();
+                      }));
+      String all = String.join("\n", log);
+      assertEquals(2, all.split("what each of 3 ranks was doing:", -1).length, all);
+      assertTrue(all.contains("\n  rank 0 (thread=rank-0) timed out: waits for rank 1"), all);
+      assertTrue(all.contains("\n  rank 1 (thread=rank-1) has made no call, thread"), all);
+      assertTrue(all.contains("waitInUserCode"), all);
+      assertTrue(all.contains("\n  reports: none, because no folder can be created"), all);
+      assertTrue(all.contains("FileAlreadyExistsException: " + file), all);
+    } finally {
+      System.setProperty("java.io.tmpdir", temporary);
+    }
   }
 
   private static void waitInUserCode(CountDownLatch others) throws InterruptedException {
