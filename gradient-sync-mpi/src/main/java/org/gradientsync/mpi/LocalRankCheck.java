@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Compares MPI's local rank with the local ranks in launchers' environment variables. They differ
- * if containers or virtual machines share a node; then two ranks may use the same GPU.
+ * Compares the local rank with the local ranks in launchers' environment variables. They differ if
+ * containers or virtual machines share a node; then two ranks may use the same GPU.
  */
 final class LocalRankCheck {
   /** The innermost launcher counts: processes of mpirun inherit Slurm's variables. */
@@ -36,6 +36,6 @@ final class LocalRankCheck {
                     + variable
                     + "="
                     + environment.get(variable)
-                    + "; taking localRank, which counts the ranks that share memory");
+                    + "; taking localRank, which counts the ranks of this node");
   }
 }

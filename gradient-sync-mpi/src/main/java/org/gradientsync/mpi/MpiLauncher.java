@@ -1,6 +1,7 @@
 package org.gradientsync.mpi;
 
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.group.ProcessGroup;
@@ -67,8 +68,13 @@ public final class MpiLauncher implements Launcher {
     int[] nodes = mpi.nodes();
     int localRank =
         (int) IntStream.range(0, mpi.rank()).filter(i -> nodes[i] == nodes[mpi.rank()]).count();
-    LocalRankCheck.warning(LauncherVariables.environment(), mpi.rank(), localRank)
-        .ifPresent(log::warn);
+    Optional<String> misplaced = mpi.misplaced();
+    if (misplaced.isEmpty()) {
+      LocalRankCheck.warning(LauncherVariables.environment(), mpi.rank(), localRank)
+          .ifPresent(log::warn);
+    } else if (mpi.rank() == 0) { // once in a job
+      log.warn(misplaced.get());
+    }
     log.debug(
         "rank {}: {}, library={}, calls={}, started here={}",
         mpi.rank(),

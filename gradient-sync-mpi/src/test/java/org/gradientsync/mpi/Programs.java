@@ -231,7 +231,8 @@ final class Programs {
 
   private static void localRank() {
     try (GradientSync sync = GradientSync.create()) {
-      System.out.println("local " + sync.localRank() + " of " + sync.localSize());
+      System.out.println(
+          "local " + sync.localRank() + " of " + sync.localSize() + " by " + sync.reducer());
     }
   }
 }

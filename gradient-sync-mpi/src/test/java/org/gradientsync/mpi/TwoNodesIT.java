@@ -3,6 +3,7 @@ package org.gradientsync.mpi;
 import static org.gradientsync.mpi.LostRank.lastLines;
 import static org.gradientsync.mpi.LostRank.requireMatch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.io.IOException;
@@ -18,6 +19,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs jobs on two nodes: rank 0 on the first, the others on the second. */
 @Tag("nodes")
@@ -48,6 +51,31 @@ class TwoNodesIT {
             MpiDeadlockContract.class,
             TwoLevelReducerContract.class,
             TwoLevelDeadlockContract.class));
+  }
+
+  /** With Open MPI's Java bindings, and without. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void ranksThatShareMemoryAreOnOneNodeWhateverMpiReports(boolean java) throws Exception {
+    TwoNodes.shareMemory(folder);
+    Mpirun.Result job =
+        Mpirun.run(
+            RANKS,
+            Mpirun.SECONDS,
+            nodes,
+            java ? List.of() : Mpirun.withoutMpiJar(),
+            Programs.class,
+            "local");
+    assertEquals(0, job.exitCode(), job.output());
+    for (int rank = 0; rank < RANKS; rank++) {
+      job.expect("local " + rank + " of " + RANKS + " by shared");
+    }
+    requireMatch(
+        job.output(),
+        "MPI reports ranks that can share memory on different nodes: rank=0 \\(host=node1, .*,"
+            + " other=1 \\(host=node2, ");
+    assertEquals(2, job.output().split("MPI reports ranks", -1).length, job.output());
+    assertFalse(job.output().contains("local rank differs"), job.output());
   }
 
   @Test

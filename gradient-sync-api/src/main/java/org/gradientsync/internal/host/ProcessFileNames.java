@@ -24,6 +24,8 @@ final class ProcessFileNames {
   /** The namespace if it cannot be read. Then no process id in a file name can be checked. */
   private static final String UNKNOWN = "0";
 
+  private static final long MASK = (1L << Integer.SIZE) - 1;
+
   /** Process ids can be compared only within one namespace. */
   private static final String NAMESPACE = namespace();
 
@@ -31,9 +33,19 @@ final class ProcessFileNames {
 
   private ProcessFileNames() {}
 
-  /** The prefix of the names of all files of a process. */
+  /** The prefix of the names of all files of a process in this process's namespace. */
   static String of(String prefix, long process) {
     return prefix + NAMESPACE + "-" + process + "-";
+  }
+
+  /** Identifies a process of this namespace for {@link #ofId}, among those of all namespaces. */
+  static long id(long process) {
+    return Long.parseLong(NAMESPACE) << Integer.SIZE | process;
+  }
+
+  /** The prefix of the names of all files of a process, of any namespace, with this id. */
+  static String ofId(String prefix, long id) {
+    return prefix + (id >>> Integer.SIZE) + "-" + (id & MASK) + "-";
   }
 
   /** Whether a file belongs to a process that has ended. */
@@ -93,7 +105,8 @@ final class ProcessFileNames {
 
   private static String namespace() {
     try {
-      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("\\D", "");
+      String link = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
+      return Long.toString(Long.parseLong(link.replaceAll("\\D", "")) & MASK);
     } catch (IOException | RuntimeException e) {
       return UNKNOWN;
     }

@@ -12,6 +12,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Set;
@@ -49,7 +50,7 @@ public final class SharedFiles implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(new Thread(SharedFiles::deleteAll, "gradient-sync-files"));
   }
 
-  private final long process = ProcessHandle.current().pid();
+  private final long process = ProcessFileNames.id(ProcessHandle.current().pid());
   private final long secret = new SecureRandom().nextLong();
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
@@ -92,7 +93,29 @@ public final class SharedFiles implements AutoCloseable {
         : Availability.no(FOLDER + " is not there or not writable");
   }
 
-  /** The process id. With {@link #secret}, other processes find this one's files. */
+  /**
+   * Identifies the memory that this process can share. Two processes with the same text can map
+   * each other's files, whatever their host names; containers with memory file systems of their own
+   * have different texts.
+   *
+   * @param host this host's name, which counts where this user has no memory file system
+   * @return an empty text if the machine cannot be distinguished from others
+   */
+  public static String identity(String host) {
+    String boot = TemporaryFiles.boot();
+    return boot.isEmpty() ? "" : boot + ' ' + (availability().usable() ? mount() : host);
+  }
+
+  /** The number of the memory file system, unique until the machine is booted again. */
+  private static String mount() {
+    try {
+      return String.valueOf(Files.readAttributes(FOLDER, BasicFileAttributes.class).fileKey());
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  /** Identifies the process. With {@link #secret}, other processes find this one's files. */
   public long process() {
     return process;
   }
@@ -279,7 +302,7 @@ public final class SharedFiles implements AutoCloseable {
   /** Also for tests. */
   static Path path(long process, long secret, long id) {
     return FOLDER.resolve(
-        ProcessFileNames.of(PREFIX, process) + Long.toHexString(secret) + "-" + id);
+        ProcessFileNames.ofId(PREFIX, process) + Long.toHexString(secret) + "-" + id);
   }
 
   /**

@@ -38,7 +38,7 @@ class SharedBlocksTest {
   }
 
   private long filesLeft() throws IOException {
-    String own = "-" + files.process() + "-" + Long.toHexString(files.secret()) + "-";
+    String own = "-" + ProcessHandle.current().pid() + "-" + Long.toHexString(files.secret()) + "-";
     try (Stream<Path> all = Files.list(Path.of("/dev/shm"))) {
       return all.filter(file -> file.toString().contains(own)).count();
     }

@@ -26,7 +26,7 @@ class SharedFilesTest {
   private static final int BYTES = 4096;
   private static final int OTHER_USER = 12345;
 
-  private final long process = ProcessHandle.current().pid();
+  private final long process = ProcessFileNames.id(ProcessHandle.current().pid());
   private final long secret = ThreadLocalRandom.current().nextLong();
   private final Path planted = SharedFiles.path(process, secret, 0);
 
@@ -77,7 +77,7 @@ class SharedFilesTest {
     IOException e = assertThrows(IOException.class, () -> files.create(1L << 42, 1 << 30));
     assertTrue(e.getMessage().contains("bytes=" + (1L << 42)), e.getMessage());
     try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
-      String own = "-" + files.process() + "-" + Long.toHexString(files.secret());
+      String own = "-" + ProcessHandle.current().pid() + "-" + Long.toHexString(files.secret());
       assertEquals(List.of(), left.filter(file -> file.toString().contains(own)).toList());
     }
     files.close();
@@ -151,7 +151,7 @@ class SharedFilesTest {
 
   @Test
   void staleFilesAreDeleted() throws IOException, InterruptedException {
-    Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 3);
+    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), secret, 3);
     Path alive = SharedFiles.path(process, secret, 3);
     Files.write(left, new byte[BYTES]);
     Files.write(alive, new byte[BYTES]);
@@ -167,7 +167,7 @@ class SharedFilesTest {
 
   @Test
   void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
-    Path left = SharedFiles.path(TemporaryFilesTest.ended(), secret, 4);
+    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), secret, 4);
     Files.write(left, new byte[BYTES]);
     try {
       if (giveAway(left)) {

@@ -3,6 +3,7 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
@@ -27,6 +28,7 @@ public final class MpiJob {
   private final int rank;
   private final int size;
   private final int[] nodes;
+  private final int misplaced; // the first rank that MPI reports on another node, or size
   private final boolean owner;
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
@@ -35,18 +37,21 @@ public final class MpiJob {
   /**
    * Creates a job that has started.
    *
+   * @param ofMpi for each rank, the lowest rank of its node as MPI reports it
    * @param seen ranks whose processes are visible under the process ids that they sent
    */
   MpiJob(
-      MpiCalls mpi, MpiComm world, boolean owner, int[] nodes, RankPlace[] places, boolean[] seen)
+      MpiCalls mpi, MpiComm world, boolean owner, int[] ofMpi, RankPlace[] places, boolean[] seen)
       throws MpiFailure {
     this.mpi = mpi;
     this.world = world;
     this.owner = owner;
-    this.nodes = nodes;
+    this.nodes = RankPlace.nodes(ofMpi, places);
     this.places = places;
     rank = world.rank();
     size = world.size();
+    int different = Arrays.mismatch(nodes, ofMpi);
+    misplaced = different < 0 ? size : different;
     visible = new boolean[size];
     for (int peer = 0; peer < size; peer++) {
       // Containers on one node may share memory, but not process ids.
@@ -163,6 +168,32 @@ public final class MpiJob {
    */
   public int[] nodes() {
     return nodes.clone();
+  }
+
+  /**
+   * Describes where MPI and this library disagree about the nodes.
+   *
+   * @return a warning, the same on all ranks, or nothing if they agree
+   */
+  public Optional<String> misplaced() {
+    if (misplaced == size) {
+      return Optional.empty();
+    }
+    int first = nodes[misplaced];
+    return Optional.of(
+        "MPI reports ranks that can share memory on different nodes: rank="
+            + first
+            + " ("
+            + places[first]
+            + "), other="
+            + misplaced
+            + " ("
+            + places[misplaced]
+            + "), library="
+            + version()
+            + "; taking them for one node, so local ranks and GPUs are right; MPI's own messages may"
+            + " be slow until it reaches its process manager (PMIx, PMI), or until containers of"
+            + " one machine have one host name");
   }
 
   /**

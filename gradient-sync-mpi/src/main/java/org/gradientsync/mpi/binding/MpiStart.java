@@ -181,7 +181,7 @@ final class MpiStart {
     gatherPlaces();
     begin("MPI_Comm_dup");
     MpiComm world = mpi.world().duplicate();
-    // Ranks that can share memory form a node, whose number is that of its first rank.
+    // MPI's nodes, each with the number of its first rank.
     begin("MPI_Comm_split_type");
     MpiComm node = world.node();
     begin("MPI_Bcast");

@@ -1,7 +1,13 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
 import org.gradientsync.internal.host.Processes;
+import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.ranks.ShortText;
 
 /**
@@ -10,22 +16,52 @@ import org.gradientsync.internal.ranks.ShortText;
  * @param host the node's name
  * @param process the process id on that node
  * @param started see {@link Processes#started}
+ * @param memory the same for ranks that can share memory; 0 if unknown
  */
-record RankPlace(String host, long process, long started) {
+record RankPlace(String host, long process, long started, long memory) {
   static final int BYTES = 128;
 
-  private static final int HOST = 2 * Long.BYTES; // after the two numbers
+  private static final int HOST = 3 * Long.BYTES; // after the numbers
 
   static RankPlace own(String host) {
-    return of(host, ProcessHandle.current().pid());
+    long process = ProcessHandle.current().pid();
+    String memory = SharedFiles.identity(host);
+    return new RankPlace(
+        host, process, Processes.started(process), memory.isEmpty() ? 0 : digest(memory));
   }
 
   static RankPlace of(String host, long process) {
-    return new RankPlace(host, process, Processes.started(process));
+    return new RankPlace(host, process, Processes.started(process), 0);
+  }
+
+  private static long digest(String text) {
+    return UUID.nameUUIDFromBytes(text.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
+  }
+
+  /**
+   * Finds the ranks' nodes. Ranks that can share memory are on one node, even where MPI reports
+   * them on different ones: it knows host names only, or has not reached its process manager.
+   *
+   * @param ofMpi for each rank, the lowest rank of its node as MPI reports it
+   * @return for each rank, the lowest rank of its node
+   */
+  static int[] nodes(int[] ofMpi, RankPlace... places) {
+    int[] nodes = ofMpi.clone();
+    Map<Long, Integer> first = new HashMap<>(); // the lowest rank with each memory
+    for (int rank = 0; rank < nodes.length; rank++) {
+      long memory = places[rank].memory;
+      Integer other = memory == 0 ? null : first.putIfAbsent(memory, rank);
+      if (other != null && nodes[other] != nodes[rank]) {
+        int kept = Math.min(nodes[other], nodes[rank]);
+        int dropped = Math.max(nodes[other], nodes[rank]);
+        Arrays.setAll(nodes, i -> nodes[i] == dropped ? kept : nodes[i]);
+      }
+    }
+    return nodes;
   }
 
   byte[] encode() {
-    ByteBuffer bytes = ByteBuffer.allocate(BYTES).putLong(process).putLong(started);
+    ByteBuffer bytes = ByteBuffer.allocate(BYTES).putLong(process).putLong(started).putLong(memory);
     ShortText.put(bytes, HOST, BYTES - HOST, host);
     return bytes.array();
   }
@@ -34,7 +70,9 @@ record RankPlace(String host, long process, long started) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
     long started = from.getLong();
-    return new RankPlace(ShortText.get(from, offset + HOST, BYTES - HOST), process, started);
+    long memory = from.getLong();
+    String host = ShortText.get(from, offset + HOST, BYTES - HOST);
+    return new RankPlace(host, process, started, memory);
   }
 
   /** Whether the process is visible here and has not ended. */
