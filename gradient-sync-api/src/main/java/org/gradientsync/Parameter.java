@@ -14,6 +14,7 @@ import java.util.Objects;
 public record Parameter(String name, DataType type, long count) {
   private static final long MAX_COUNT =
       Long.MAX_VALUE / 64; // so that bytes, and sums of them, fit a long
+  private static final int MAX_SHOWN = 200;
 
   /**
    * Checks the arguments.
@@ -29,16 +30,23 @@ public record Parameter(String name, DataType type, long count) {
     Objects.requireNonNull(type, "type");
     if (count < 0 || count > MAX_COUNT) {
       throw new IllegalArgumentException(
-          "count is out of range: parameter=" + name + ", count=" + count);
+          "count is out of range: parameter=" + shown(name) + ", count=" + count);
     }
     if (!type.isFloatingPoint()) {
       throw new IllegalArgumentException(
-          "gradients of this type cannot be averaged: parameter=" + name + ", type=" + type);
+          "gradients of this type cannot be averaged: parameter=" + shown(name) + ", type=" + type);
     }
   }
 
+  private static String shown(String name) {
+    return name.length() <= MAX_SHOWN
+        ? name
+        : name.substring(0, MAX_SHOWN / 2) + "..." + name.substring(name.length() - MAX_SHOWN / 2);
+  }
+
+  /** For errors, which shorten a name of more than 200 characters to its beginning and its end. */
   @Override
   public String toString() {
-    return name + " " + type + "[" + count + "]";
+    return shown(name) + " " + type + "[" + count + "]";
   }
 }

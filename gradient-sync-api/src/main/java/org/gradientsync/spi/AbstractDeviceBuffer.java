@@ -266,7 +266,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    * @return for example {@code FLOAT32[1000] "w1" at offset 2000}
    */
   public final String describe() {
-    String given = name();
+    String given = inheritedName().shownText();
     long first = offsetInNamed();
     return type
         + "["

@@ -31,6 +31,11 @@ record BufferName(String text, long hash, byte[] shown) {
     return new BufferName(text, hash, Arrays.copyOf(shown, BYTES));
   }
 
+  /** The text that errors show. */
+  String shownText() {
+    return new String(shown, StandardCharsets.UTF_8).trim();
+  }
+
   /** FNV-1a. */
   private static long hash(byte[] bytes) {
     long hash = 0xcbf29ce484222325L;

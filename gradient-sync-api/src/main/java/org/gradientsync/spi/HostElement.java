@@ -52,7 +52,10 @@ public enum HostElement {
     } else if (buffer instanceof LongBuffer) {
       return LONG;
     }
-    throw new IllegalArgumentException("char buffers are not supported: buffer=" + buffer);
+    throw new IllegalArgumentException(
+        "char buffers are not supported: length="
+            + buffer.remaining()
+            + "; copy the elements to a ShortBuffer");
   }
 
   /**

@@ -308,7 +308,7 @@ public abstract class DeviceBufferContract {
       assertRefused(() -> buffer.copyFrom(new int[4]), "int");
       assertRefused(() -> buffer.copyFrom(new short[4]), "short");
       assertRefused(() -> buffer.copyFrom(new long[4]), "long");
-      assertRefused(() -> buffer.copyFrom(CharBuffer.allocate(4)), "char");
+      assertRefused(() -> buffer.copyFrom(CharBuffer.wrap("abcd")), "not supported: length=4;");
       assertRefused(() -> buffer.copyTo(IntBuffer.allocate(4)), "int");
       assertRefused(() -> buffer.copyFrom(new float[3]), "source=3, expected=4");
       assertRefused(() -> buffer.copyFrom(new float[5]), "source=5, expected=4");
