@@ -8,6 +8,7 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * A typed array of elements in a device's memory, which holds gradients.
@@ -94,11 +95,28 @@ public interface DeviceBuffer extends AutoCloseable {
    *     views count elements
    * @throws IllegalStateException if this buffer is closed
    * @throws UnsupportedOperationException if the elements are on another device, or lie in several
-   *     segments of the host's memory (only buffers above 1 GiB have several)
+   *     segments of the host's memory (only buffers above 1 GiB have several, see {@link
+   *     #hostSegments})
    */
   default ByteBuffer hostMemory() {
     throw new UnsupportedOperationException(
         "buffer is not in host memory: buffer=" + this + "; use copyTo and copyFrom");
+  }
+
+  /**
+   * The parts of this buffer that have {@link #hostMemory}, {@link #floats()} and so on: for code
+   * that computes elements of any buffer in host memory in Java. Their number and sizes may differ
+   * between ranks.
+   *
+   * @return views in the order of the elements, none of them empty, which together have all {@link
+   *     #count()} elements: one for most buffers, several of at most 1 GiB for larger ones, none
+   *     for an empty one. They are valid as long as those of {@link #slice}, and need not be closed
+   * @throws IllegalStateException if this buffer is closed
+   * @throws UnsupportedOperationException if the elements are on another device
+   */
+  default List<DeviceBuffer> hostSegments() {
+    hostMemory(); // throws if there is none
+    return count() == 0 ? List.of() : List.of(slice(0, count()));
   }
 
   /**

@@ -3,8 +3,11 @@ package org.gradientsync.internal.host;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.HostElement;
 
@@ -59,11 +62,21 @@ public final class HostBuffer extends AbstractDeviceBuffer {
       throw new UnsupportedOperationException(
           "buffer lies in several segments of the host's memory: buffer="
               + this
-              + "; take slices that cross no multiple of "
-              + (1L << segmentShift)
-              + " elements of the whole");
+              + "; hostSegments() returns the parts of it that do not");
     }
     return bytes;
+  }
+
+  @Override
+  public List<DeviceBuffer> hostSegments() {
+    requireOpen();
+    List<DeviceBuffer> parts = new ArrayList<>();
+    for (long first = 0; first < count(); ) {
+      long end = Math.min(count(), (segmentOf(first) + 1L << segmentShift) - offset);
+      parts.add(slice(first, end - first));
+      first = end;
+    }
+    return parts;
   }
 
   @Override

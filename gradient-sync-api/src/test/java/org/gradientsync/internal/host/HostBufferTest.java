@@ -14,6 +14,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
@@ -86,7 +88,24 @@ class HostBufferTest {
     HostBuffer across = (HostBuffer) buffer.slice(10, 20);
     String message =
         assertThrows(UnsupportedOperationException.class, across::hostMemory).getMessage();
-    assertTrue(message.contains("cross no multiple of 16 elements"), message);
+    assertTrue(message.contains("; hostSegments() returns the parts"), message);
+    List<Integer> counts = new ArrayList<>();
+    for (DeviceBuffer part : across.hostSegments()) {
+      int remaining = part.floats().remaining();
+      for (int i = 0; i < remaining; i++) {
+        part.floats().put(i, counts.size() * 100 + i);
+      }
+      counts.add(remaining);
+    }
+    assertEquals(List.of(6, 14), counts);
+    float[] values = new float[20];
+    across.copyTo(values);
+    assertEquals(5, values[5]);
+    assertEquals(113, values[19]);
+    assertEquals(List.of(), buffer.slice(16, 0).hostSegments());
+    assertEquals(1, buffer.slice(0, 16).hostSegments().size());
+    buffer.close();
+    assertThrows(IllegalStateException.class, across::hostSegments);
   }
 
   @Test
