@@ -245,7 +245,8 @@ public abstract class GradientBuckets implements AutoCloseable {
    * #finish()} and before the update; in sharded buckets, before {@link #update}. The norm is the
    * square root of the sum of the squares of all averages, in double, and all ranks get the same
    * bits. If it is more than the maximum, but finite, each gradient is multiplied by max / norm, in
-   * double, and rounded to its type.
+   * double, and rounded to its type: a 16-bit one to FLOAT32 first, and from there to its type, on
+   * GPUs as in host memory.
    *
    * <p>Waits for the averages and computes on the device that has them. All ranks of a job get the
    * same bits, whatever their GPUs; a job in host memory, another number of ranks, other buckets or

@@ -16,6 +16,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Float16;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientBuckets.Shard;
 import org.gradientsync.GradientSync;
@@ -135,6 +136,42 @@ public abstract class AveragesContract {
               assertArrayEquals(read(rounded), read(own.get(i)), "buffer " + i);
             }
             assertEquals(max, buckets.clipByGlobalNorm(max * 2), 1e-2 * max); // rounded to 8 bits
+          }
+        });
+  }
+
+  /** All finite numbers of 16 bits. The product of some is in the middle between two as a float. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void clippingRoundsToSixteenBitsByWayOfFloat32(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          short[] halves = new short[63_488];
+          for (int i = 0; i < halves.length; i++) {
+            halves[i] = (short) (i < halves.length / 2 ? i : i - halves.length / 2 + 0x8000);
+          }
+          List<Parameter> model = List.of(new Parameter("h", DataType.FLOAT16, halves.length));
+          try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
+            buckets.gradient(0).copyFrom(halves);
+            buckets.ready(0);
+            buckets.finish();
+            double norm = buckets.clipByGlobalNorm(Double.POSITIVE_INFINITY);
+            double max = 0.7 * norm;
+            buckets.clipByGlobalNorm(max);
+            short[] clipped = new short[halves.length];
+            buckets.gradient(0).copyTo(clipped);
+            int twice = 0; // rounded, and so not to the nearest
+            for (int i = 0; i < halves.length; i++) {
+              double product = Float16.toFloat(halves[i]) * (max / norm);
+              short expected = Float16.fromFloat((float) product);
+              assertEquals(expected, clipped[i], "element " + i);
+              double error = Math.abs(product - Float16.toFloat(expected));
+              for (int other = expected - 1; other <= expected + 1; other += 2) {
+                twice += Math.abs(product - Float16.toFloat((short) other)) < error ? 1 : 0;
+              }
+            }
+            assertTrue(twice > 0, "no number shows the way");
           }
         });
   }
