@@ -288,10 +288,37 @@ public abstract class GradientBuckets implements AutoCloseable {
    * step after them add to the gradients, and that last step averages the sums. A gradient that was
    * ready in any of these steps does not count as missing.
    *
-   * @return an object to close before the last of the steps, best with try-with-resources
+   * @return an object to close before the last of the steps, best with try-with-resources; {@link
+   *     #noSync(Runnable)} does without it
    * @throws IllegalStateException in the middle of a step
    */
   public abstract NoSync noSync();
+
+  /**
+   * Runs steps of gradient accumulation, as between {@link #noSync()} and its close:
+   *
+   * <pre>{@code
+   * buckets.noSync(() -> {
+   *   for (Batch batch : allButTheLast) {
+   *     step(batch);
+   *   }
+   * });
+   * step(last); // averages the sums
+   * }</pre>
+   *
+   * @param steps run at once, on the caller's thread; what it throws is thrown here, after
+   *     averaging is on again
+   * @throws IllegalStateException in the middle of a step
+   */
+  public void noSync(Runnable steps) {
+    Objects.requireNonNull(steps, "steps");
+    NoSync off = noSync();
+    try {
+      steps.run();
+    } finally {
+      off.close();
+    }
+  }
 
   /**
    * Copies one rank's parameters to all ranks. Collective.

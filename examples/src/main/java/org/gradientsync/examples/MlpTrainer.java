@@ -102,13 +102,13 @@ final class MlpTrainer {
     }
   }
 
-  @SuppressWarnings("try") // noSync only has to be closed
   private void addUp(long step, int passes, boolean readLoss) {
-    try (GradientBuckets.NoSync quiet = buckets.noSync()) {
-      for (int pass = 0; pass < passes; pass++) {
-        pass(step, pass, readLoss);
-      }
-    }
+    buckets.noSync(
+        () -> {
+          for (int pass = 0; pass < passes; pass++) {
+            pass(step, pass, readLoss);
+          }
+        });
   }
 
   private void pass(long step, int pass, boolean readLoss) {

@@ -124,16 +124,16 @@ class TrainingGuideTest {
     }
   }
 
-  @SuppressWarnings("try")
   static void accumulate(
       GradientSync sync, Model model, int batches, GradientBuckets buckets, IntConsumer update) {
     for (int step = 0; step < STEPS; step++) {
       int first = (step * sync.size() + sync.rank()) * batches;
-      try (GradientBuckets.NoSync quiet = buckets.noSync()) {
-        for (int i = 0; i < batches - 1; i++) {
-          pass(model, buckets, first + i, 1f / batches, i > 0);
-        }
-      }
+      buckets.noSync(
+          () -> {
+            for (int i = 0; i < batches - 1; i++) {
+              pass(model, buckets, first + i, 1f / batches, i > 0);
+            }
+          });
       pass(model, buckets, first + batches - 1, 1f / batches, batches > 1);
       buckets.finish(update);
     }

@@ -3,6 +3,7 @@ package org.gradientsync.test.contract;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -380,6 +381,38 @@ public abstract class BucketsContract {
                     Numbers.average(DataType.FLOAT32, byRank), buckets.gradient(i), "sum " + i);
               }
             }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void stepsOfARunnableAreNotAveraged(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync, FLOATS).build()) {
+            for (int i = 0; i < FLOATS.size(); i++) {
+              buckets.gradient(i).fillZero();
+            }
+            buckets.noSync(() -> add(sync, buckets, 0, 0));
+            float[][] sums = sums(sync.rank(), 1, 0);
+            for (int i = 0; i < FLOATS.size(); i++) {
+              assertBits(bytes(sums[i]), buckets.gradient(i), "not averaged");
+            }
+            IllegalStateException own = new IllegalStateException("of the program");
+            assertSame(
+                own,
+                assertThrows(
+                    IllegalStateException.class,
+                    () ->
+                        buckets.noSync(
+                            () -> {
+                              throw own;
+                            })));
+            assertThrows(NullPointerException.class, () -> buckets.noSync(null));
+            step(sync, buckets, FLOATS, 1);
+            assertAverages(sync, buckets, FLOATS, 1);
           }
         });
   }
