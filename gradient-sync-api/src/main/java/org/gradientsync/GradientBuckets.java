@@ -114,10 +114,9 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Creates a builder of buckets for a model.
    *
    * @param sync the sync whose ranks average; must stay open until the buckets are closed
-   * @param parameters the model's parameters in the order of the forward pass: at least one, with
-   *     distinct names, and with the same names, counts and types on all ranks
+   * @param parameters the model's parameters in the order of the forward pass, with distinct names,
+   *     and with the same names, counts and types on all ranks; may be none on all ranks
    * @return a builder
-   * @throws IllegalArgumentException if there are no parameters
    */
   public static Builder builder(GradientSync sync, List<Parameter> parameters) {
     return Objects.requireNonNull(sync, "sync").newBuckets(parameters);
@@ -159,14 +158,14 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * The number of parameters.
    *
-   * @return 1 or more
+   * @return 0 or more
    */
   public abstract int size();
 
   /**
    * The number of buckets.
    *
-   * @return 1 or more
+   * @return 1 or more; 0 without parameters, if not built with {@link Builder#unevenSteps}
    */
   public abstract int bucketCount();
 

@@ -99,6 +99,9 @@ public final class BucketLayout {
         bucketOf[parameter] = i;
       }
     }
+    if (flag && buckets.isEmpty()) {
+      buckets.add(new Bucket(DataType.FLOAT32)); // of a model without parameters
+    }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
     for (Bucket bucket : buckets) {
       bucket.padTo((long) shards * ALIGNMENT / bucket.type.sizeInBytes());

@@ -77,8 +77,8 @@ public final class BucketSet implements AutoCloseable {
    */
   private void name(int bucket, int number) {
     int[] members = buckets[bucket].parameters;
-    String first = parameters.get(members[0]).name();
-    String last = parameters.get(members[members.length - 1]).name();
+    String first = members.length == 0 ? "" : parameters.get(members[0]).name();
+    String last = members.length == 0 ? "" : parameters.get(members[members.length - 1]).name();
     String name =
         (number > 1 ? "buckets " + number + ", " : "")
             + ("bucket " + bucket + ": " + first)

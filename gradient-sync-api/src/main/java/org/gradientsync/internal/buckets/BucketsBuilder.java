@@ -24,9 +24,6 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
       Objects.requireNonNull(parameter, "a parameter");
     }
     this.parameters = List.copyOf(parameters);
-    if (this.parameters.isEmpty()) {
-      throw new IllegalArgumentException("there are no parameters: rank=" + sync.rank());
-    }
   }
 
   @Override

@@ -471,7 +471,9 @@ final class GradientBucketsImpl extends GradientBuckets {
                 + sync.rank());
       }
     }
-    sync.broadcast(values, root);
+    if (!values.isEmpty()) { // true on all ranks or on none
+      sync.broadcast(values, root);
+    }
   }
 
   @Override
