@@ -16,10 +16,12 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import org.gradientsync.internal.buckets.BucketSync;
 import org.gradientsync.internal.buckets.BucketsBuilder;
 import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +54,139 @@ class GradientBucketsTest {
       buckets.ready(i);
     }
     buckets.finish();
+  }
+
+  /** The table of a mismatch between rank 0 and rank 1. */
+  private static String mismatch(RankTask first, RankTask second) {
+    List<String> messages = Collections.synchronizedList(new ArrayList<>());
+    LocalRanks.run(
+        2,
+        sync -> {
+          RankTask task = sync.rank() == 0 ? first : second;
+          messages.add(
+              assertThrows(MismatchedCallException.class, () -> task.run(sync)).getMessage());
+        });
+    String message = messages.get(0);
+    assertFalse(message.contains("communicator."), message); // the program did not call it
+    return message;
+  }
+
+  private static final String HINT = "with unevenSteps()";
+
+  @Test
+  void unevenStepsAreSuspectedWhereTheyMayBe() {
+    for (boolean overlap : new boolean[] {true, false}) {
+      String text = mismatch(sync -> step(build(sync, overlap)), buildAnd(overlap, s -> s.mean(1)));
+      assertTrue(text.contains("rank 1: mean(), call=") && text.contains(HINT), text);
+      text =
+          mismatch(sync -> step(build(sync, overlap)), buildAnd(overlap, s -> build(s, overlap)));
+      assertTrue(text.contains("rank 1: GradientBuckets.build(), call="), text);
+      assertTrue(text.contains(HINT), text);
+    }
+  }
+
+  private static RankTask buildAnd(boolean overlap, Consumer<GradientSync> then) {
+    return sync -> {
+      build(sync, overlap);
+      then.accept(sync);
+    };
+  }
+
+  @Test
+  void unevenStepsAreNotSuspectedOfBucketsThatAllowThem() {
+    RankTask steps = sync -> step(GradientBuckets.builder(sync, MODEL).unevenSteps().build());
+    RankTask mean =
+        sync -> {
+          GradientBuckets.builder(sync, MODEL).unevenSteps().build();
+          sync.mean(1);
+        };
+    String text = mismatch(steps, mean);
+    assertTrue(text.contains("\"uneven bucket 0: ") && text.contains("mean()"), text);
+    assertFalse(text.contains(HINT), text);
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, MODEL).unevenSteps().build()) {
+            if (sync.rank() == 0) {
+              String lost = assertThrows(RankLostException.class, () -> step(buckets)).getMessage();
+              assertTrue(lost.contains("uneven bucket 0") && !lost.contains(HINT), lost);
+            }
+          }
+        });
+  }
+
+  @Test
+  void unevenStepsAreNotSuspectedInTheMiddleOfAStep() {
+    RankTask middle =
+        sync -> {
+          GradientBuckets buckets = build(sync, true);
+          buckets.ready(2);
+          sync.mean(1);
+        };
+    String text = mismatch(sync -> step(build(sync, true)), middle);
+    assertTrue(text.contains("\"bucket 1: ") && text.contains("mean()"), text);
+    assertFalse(text.contains(HINT), text);
+  }
+
+  @Test
+  void unevenStepsAreNotSuspectedWhereARankRebuildsOrClips() {
+    String text =
+        mismatch(
+            sync -> {
+              GradientBuckets buckets = build(sync, true);
+              step(buckets);
+              step(buckets);
+            },
+            sync -> {
+              GradientBuckets buckets = build(sync, true);
+              step(buckets);
+              buckets.rebuild();
+            });
+    assertTrue(text.contains("rank 1: GradientBuckets.rebuild(), call="), text);
+    assertFalse(text.contains(HINT), text);
+    text =
+        mismatch(
+            sync -> {
+              GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).sharded().build();
+              step(buckets);
+              step(buckets);
+            },
+            sync -> {
+              GradientBuckets buckets = GradientBuckets.builder(sync, MODEL).sharded().build();
+              step(buckets);
+              buckets.clipByGlobalNorm(1);
+            });
+    assertTrue(text.contains("rank 1: GradientBuckets.clipByGlobalNorm(), call="), text);
+    assertFalse(text.contains(HINT), text);
+  }
+
+  @Test
+  void aRankWithoutParametersIsNamed() {
+    String text =
+        mismatch(
+            sync -> GradientBuckets.builder(sync, MODEL).build(),
+            sync -> GradientBuckets.builder(sync, List.of()).build());
+    assertTrue(text.contains("the ranks' parameters differ: first=0"), text);
+    assertTrue(text.contains("rank 0: a FLOAT32[1000]"), text);
+    assertTrue(text.contains("rank 1: no such parameter"), text);
+  }
+
+  @Test
+  void errorsShortenNames() {
+    String name = "n".repeat(1_000_000);
+    Parameter parameter = new Parameter(name, DataType.FLOAT32, 1);
+    assertTrue(parameter.toString().length() < 300);
+    try (GradientSync sync = GradientSync.create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1).named(name)) {
+      assertEquals(name, buffer.name());
+      assertTrue(buffer.toString().length() < 100);
+      assertTrue(
+          assertThrows(IndexOutOfBoundsException.class, () -> buffer.slice(1, 1))
+                  .getMessage()
+                  .length()
+              < 200);
+    }
   }
 
   @Test

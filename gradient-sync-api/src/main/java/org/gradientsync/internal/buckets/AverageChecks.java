@@ -5,6 +5,7 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.matching.Call;
 
 /**
  * What the ranks find out about the averages of a step, with the same result on all of them. Ranks
@@ -48,7 +49,9 @@ final class AverageChecks {
     }
     long[] found = {here ? 0 : 1};
     sync.awaitTurn();
-    sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX);
+    sync.compose(
+        Call.Kind.IS_FINITE,
+        () -> sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX));
     return found[0] == 0;
   }
 
@@ -83,11 +86,13 @@ final class AverageChecks {
     }
     double[] all = new double[sync.size()];
     sync.awaitTurn();
-    sync.ownCommunicator().allGather(DoubleBuffer.wrap(new double[] {own}), DoubleBuffer.wrap(all));
-    double sum = 0;
+    DoubleBuffer sum = DoubleBuffer.wrap(new double[] {own});
+    sync.compose(
+        Call.Kind.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
+    double total = 0;
     for (double part : all) {
-      sum += part;
+      total += part;
     }
-    return sum;
+    return total;
   }
 }

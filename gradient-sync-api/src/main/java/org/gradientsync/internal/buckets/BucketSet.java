@@ -73,7 +73,8 @@ public final class BucketSet implements AutoCloseable {
 
   /**
    * Names a bucket for errors and for the comparison of calls: its index, its first and its last
-   * parameter, preceded by the number of the bucket set unless that is 1.
+   * parameter, preceded by the number of the bucket set unless that is 1, and by whether steps may
+   * be uneven. {@link org.gradientsync.internal.matching.Call} knows the form.
    */
   private void name(int bucket, int number) {
     int[] members = buckets[bucket].parameters;
@@ -81,6 +82,7 @@ public final class BucketSet implements AutoCloseable {
     String last = members.length == 0 ? "" : parameters.get(members[members.length - 1]).name();
     String name =
         (number > 1 ? "buckets " + number + ", " : "")
+            + (layout.flagOffset < 0 ? "" : "uneven ")
             + ("bucket " + bucket + ": " + first)
             + (members.length > 1 ? " to " + last : "");
     AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;

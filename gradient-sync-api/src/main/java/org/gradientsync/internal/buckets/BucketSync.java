@@ -3,6 +3,7 @@ package org.gradientsync.internal.buckets;
 import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
 
@@ -20,6 +21,9 @@ public interface BucketSync {
 
   /** The communicator for the library's own calls, which no interceptor sees. */
   Communicator ownCommunicator();
+
+  /** Makes calls of {@link #ownCommunicator} as parts of one call of the program. */
+  void compose(Call.Kind call, Runnable parts);
 
   /** Returns the number of the next bucket set, from 1; the same on all ranks. */
   int nextBuckets();

@@ -14,6 +14,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.matching.Call;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -54,15 +55,18 @@ final class GradientBucketsImpl extends GradientBuckets {
     parameters = options.parameters;
     readiness = new Readiness(parameters.size());
     sync.awaitTurn();
-    LayoutCheck.requireSame(
-        sync.ownCommunicator(),
-        parameters,
-        List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
-        options.firstBytes,
-        options.bytes,
-        options.unevenSteps ? 1 : 0,
-        options.overlap ? 1 : 0,
-        options.sharded ? 1 : 0);
+    sync.compose(
+        Call.Kind.BUILD_BUCKETS,
+        () ->
+            LayoutCheck.requireSame(
+                sync.ownCommunicator(),
+                parameters,
+                List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
+                options.firstBytes,
+                options.bytes,
+                options.unevenSteps ? 1 : 0,
+                options.overlap ? 1 : 0,
+                options.sharded ? 1 : 0));
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
     if (options.sharded && options.unevenSteps) {
       throw new IllegalArgumentException(
@@ -76,7 +80,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
-      layOut();
+      layOut(Call.Kind.BUILD_BUCKETS);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -93,7 +97,10 @@ final class GradientBucketsImpl extends GradientBuckets {
         options.sharded ? sync.size() : 1);
   }
 
-  private void layOut() {
+  /**
+   * @param call the program's
+   */
+  private void layOut(Call.Kind call) {
     BucketLayout layout = layout();
     int most = options.sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
     if (layout.buckets.size() > most) {
@@ -115,7 +122,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
-    Agreement.requireAll(sync.ownCommunicator(), reason);
+    String failure = reason;
+    sync.compose(call, () -> Agreement.requireAll(sync.ownCommunicator(), failure));
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
         bucket.prepare(sync);
@@ -507,13 +515,15 @@ final class GradientBucketsImpl extends GradientBuckets {
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
     sync.awaitTurn();
-    sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0);
+    sync.compose(
+        Call.Kind.REBUILD_BUCKETS,
+        () -> sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0));
     if (layout().isSameAs(set.layout)) {
       return false;
     }
     try {
       set.close();
-      layOut();
+      layOut(Call.Kind.REBUILD_BUCKETS);
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;

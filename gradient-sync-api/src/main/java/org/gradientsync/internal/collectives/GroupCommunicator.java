@@ -36,6 +36,7 @@ public final class GroupCommunicator implements Communicator {
   private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
+  private final ThreadLocal<Call.Kind> composed = new ThreadLocal<>();
   private volatile Runnable beforeCall = () -> {};
 
   /**
@@ -64,6 +65,27 @@ public final class GroupCommunicator implements Communicator {
    */
   public void beforeEachCall(Runnable newBeforeCall) {
     beforeCall = Objects.requireNonNull(newBeforeCall, "beforeCall");
+  }
+
+  /**
+   * Makes calls of which one call of the program consists: errors and reports show that one.
+   *
+   * @param call the program's
+   * @param parts make calls of this communicator, on this thread
+   */
+  public void compose(Call.Kind call, Runnable parts) {
+    composed.set(call);
+    try {
+      parts.run();
+    } finally {
+      composed.remove();
+    }
+  }
+
+  /** The kind to show for a call of this communicator. */
+  private Call.Kind shown(Call.Kind kind) {
+    Call.Kind program = composed.get();
+    return program == null ? kind : program;
   }
 
   @Override
@@ -112,7 +134,7 @@ public final class GroupCommunicator implements Communicator {
     beforeCall.run();
     try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
       copy.copyFrom(data);
-      reducer.allReduce(copy, op, Call.Kind.HOST_ALL_REDUCE);
+      reducer.allReduce(copy, op, shown(Call.Kind.HOST_ALL_REDUCE));
       copy.copyTo(data);
     }
   }
@@ -309,7 +331,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void meet(Call.Kind kind, Buffer data, int root) {
-    matcher.meet(kind, Call.element(data), data.remaining(), null, root);
+    matcher.meet(shown(kind), Call.element(data), data.remaining(), null, root);
   }
 
   /**

@@ -137,7 +137,10 @@ final class GroupState {
       group.arrivals().abandon();
       requireNotEnding(); // throws
     }
-    String advice = message.contains(Departure.CLOSED.text()) ? "; " + CallTable.UNEVEN_STEPS : "";
+    String advice =
+        message.contains(Departure.CLOSED.text())
+            ? CallTable.adviceAfterClose(group.calls().log().current())
+            : "";
     return fail(
         new RankLostException(
             message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));

@@ -2,6 +2,7 @@ package org.gradientsync.internal.matching;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.util.regex.Pattern;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.ranks.ShortText;
@@ -38,7 +39,12 @@ public final class Call {
     DEVICE_SCATTER("scatter"),
     DEVICE_ALL_TO_ALL("allToAll"),
     DEVICE_SEND("send"),
-    DEVICE_RECEIVE("receive");
+    DEVICE_RECEIVE("receive"),
+    MEAN("mean"),
+    BUILD_BUCKETS("GradientBuckets.build"),
+    REBUILD_BUCKETS("GradientBuckets.rebuild"),
+    CLIP("GradientBuckets.clipByGlobalNorm"),
+    IS_FINITE("GradientBuckets.isFinite");
 
     private final String text;
 
@@ -61,6 +67,11 @@ public final class Call {
     /** The call's name in errors. */
     public String text() {
       return text;
+    }
+
+    /** Whether the call consists of others, whose elements the program does not know. */
+    private boolean isComposed() {
+      return compareTo(MEAN) >= 0;
     }
 
     /** What the root field of a call means. */
@@ -116,6 +127,18 @@ public final class Call {
   private static final HostElement[] ELEMENTS = HostElement.values();
   private static final int NONE = -1;
   private static final int FIRST_ELEMENT = 100;
+
+  /** The beginning of the name of a bucket of a sync's later bucket sets. */
+  private static final String LATER_SET = "(buckets \\d+, )?";
+
+  /**
+   * A bucket that is the first of a step, or may be: long names are shortened. Buckets that allow
+   * uneven steps have other names.
+   */
+  private static final Pattern FIRST_BUCKET = Pattern.compile(LATER_SET + "bucket(?! [1-9])");
+
+  private static final Pattern ANY_BUCKET =
+      Pattern.compile("(weights of )?" + LATER_SET + "(uneven )?bucket");
 
   private Call() {}
 
@@ -256,11 +279,25 @@ public final class Call {
     return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
   }
 
-  /** Whether the call averages a bucket of gradients, by its buffer's name. */
-  static boolean isOfBucket(ByteBuffer call) {
+  /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
+  static boolean mayBeginStep(ByteBuffer call) {
     Kind kind = kind(call);
     return (kind == Kind.ALL_REDUCE || kind == Kind.DEVICE_REDUCE_SCATTER)
-        && name(call).startsWith("bucket");
+        && FIRST_BUCKET.matcher(name(call)).lookingAt();
+  }
+
+  /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
+  static boolean mayFollowSteps(ByteBuffer call) {
+    Kind kind = kind(call);
+    if (kind == null) {
+      return true;
+    }
+    return switch (kind) {
+      case ALL_REDUCE, REBUILD_BUCKETS, CLIP, IS_FINITE -> false;
+      case REGISTER, DEVICE_REDUCE_SCATTER, DEVICE_ALL_GATHER ->
+          !ANY_BUCKET.matcher(name(call)).lookingAt();
+      default -> true;
+    };
   }
 
   private static long count(ByteBuffer call) {
@@ -278,6 +315,9 @@ public final class Call {
       return "an unknown call (another version of this library?)";
     }
     StringBuilder text = new StringBuilder(kind.text).append('(');
+    if (kind.isComposed()) {
+      return describeEnd(text, call);
+    }
     int element = element(call);
     if (element >= 0 && element < TYPES.length) {
       text.append(TYPES[element]).append('[').append(count(call)).append(']');
@@ -298,6 +338,10 @@ public final class Call {
     if (call.getInt(ROOT) != NO_ROOT) {
       text.append(kind.rootText()).append(call.getInt(ROOT));
     }
+    return describeEnd(text, call);
+  }
+
+  private static String describeEnd(StringBuilder text, ByteBuffer call) {
     text.append(')');
     long sequence = call.getLong(SEQUENCE);
     return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();

@@ -5,20 +5,35 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.gradientsync.internal.ranks.RankRanges;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
 /** Tables of what each rank asked for, for error messages after a rendezvous. */
 public final class CallTable {
   /** What to do if a rank has nothing more to average. */
-  public static final String UNEVEN_STEPS =
+  private static final String UNEVEN_STEPS =
       "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
           + " unevenSteps()";
+
+  /** A bucket that allows uneven steps, or is not the first of a step. */
+  private static final Pattern LATER_BUCKET =
+      Pattern.compile("\\[\\d+] \"(buckets \\d+, )?(uneven|bucket [1-9])");
 
   /** The number of ranks up to which each has a line, and the maximum number of lines above. */
   private static final int LINES = 16;
 
   private CallTable() {}
+
+  /**
+   * What to do if another rank has closed its sync, perhaps after its last step.
+   *
+   * @param call this rank's call, as {@link FlightRecorder#current} describes it
+   * @return the end of an error message, or an empty text
+   */
+  public static String adviceAfterClose(String call) {
+    return LATER_BUCKET.matcher(call).find() ? "" : "; " + UNEVEN_STEPS;
+  }
 
   /** The calls of all ranks, after a mismatch. */
   public static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
@@ -63,16 +78,15 @@ public final class CallTable {
     }
   }
 
-  /** Whether some ranks average a bucket while others make a call of another kind. */
+  /** Whether some ranks may be in a step while others have had their last one. */
   private static boolean mayBeUnevenSteps(Rendezvous rendezvous, int size) {
-    boolean buckets = false;
-    boolean others = false;
+    boolean begin = false;
+    boolean follow = false;
     for (int peer = 0; peer < size; peer++) {
-      boolean bucket = Call.isOfBucket(rendezvous.call(peer));
-      buckets |= bucket;
-      others |= !bucket && Call.kind(rendezvous.call(peer)) != Call.Kind.ALL_REDUCE;
+      begin |= Call.mayBeginStep(rendezvous.call(peer));
+      follow |= Call.mayFollowSteps(rendezvous.call(peer));
     }
-    return buckets && others;
+    return begin && follow;
   }
 
   /**

@@ -485,7 +485,9 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   public double mean(double value) {
     requireOpen();
     double[] average = {value};
-    programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE);
+    communicator.compose(
+        Call.Kind.MEAN,
+        () -> programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE));
     return average[0];
   }
 
@@ -575,6 +577,11 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   @Override
   public Communicator ownCommunicator() {
     return communicator;
+  }
+
+  @Override
+  public void compose(Call.Kind call, Runnable parts) {
+    communicator.compose(call, parts);
   }
 
   @Override
