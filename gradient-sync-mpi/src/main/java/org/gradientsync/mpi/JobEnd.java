@@ -35,13 +35,13 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
 
-  private final MpiJob mpi;
-  private final ProcessGroup world;
-  private final UncaughtExceptionHandler previous;
+  private static JobEnd installed;
 
-  private JobEnd(MpiJob mpi, ProcessGroup world, UncaughtExceptionHandler previous) {
-    this.mpi = mpi;
-    this.world = world;
+  private final UncaughtExceptionHandler previous;
+  private volatile MpiJob mpi;
+  private volatile ProcessGroup world; // null until this rank has joined the job
+
+  private JobEnd(UncaughtExceptionHandler previous) {
     this.previous = previous;
   }
 
@@ -59,29 +59,38 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
-  static void install(MpiJob mpi, ProcessGroup world) {
-    Thread.setDefaultUncaughtExceptionHandler(
-        new JobEnd(mpi, world, Thread.getDefaultUncaughtExceptionHandler()));
+  /** Handles uncaught exceptions from now on, those of a start that fails included. */
+  static synchronized JobEnd install() {
+    if (installed == null) {
+      installed = new JobEnd(Thread.getDefaultUncaughtExceptionHandler());
+      Thread.setDefaultUncaughtExceptionHandler(installed);
+    }
+    return installed;
+  }
+
+  /** Ends this rank together with the others from now on. */
+  void joined(MpiJob job, ProcessGroup ranks) {
+    mpi = job;
+    world = ranks;
     Runtime.getRuntime()
-        .addShutdownHook(
-            new Thread(
-                () -> {
-                  if (mpi.isFinished()) {
-                    return; // the program has finalized MPI
-                  }
-                  repeatCause(mpi, world);
-                  boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
-                  boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
-                  if (aborted) {
-                    return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
-                  }
-                  if (!mpi.isOwner()) {
-                    return;
-                  }
-                  beforeFinalize.run();
-                  end(mpi, world, noneLost);
-                },
-                "gradient-sync-mpi-end"));
+        .addShutdownHook(new Thread(() -> shutDown(job, ranks), "gradient-sync-mpi-end"));
+  }
+
+  private static void shutDown(MpiJob mpi, ProcessGroup world) {
+    if (mpi.isFinished()) {
+      return; // the program has finalized MPI
+    }
+    repeatCause(mpi, world);
+    boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
+    boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
+    if (aborted) {
+      return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
+    }
+    if (!mpi.isOwner()) {
+      return;
+    }
+    beforeFinalize.run();
+    end(mpi, world, noneLost);
   }
 
   /**
@@ -118,7 +127,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                     ? "; if a rank has more to do, raise gradientsync.timeout, which is "
                         + Amounts.time(timeouts.timeout())
                     : ""));
-        abort(mpi, complete ? RankLostException.EXIT_CODE : FAILED);
+        abort(mpi, RankLostException.EXIT_CODE);
         return;
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
@@ -198,7 +207,12 @@ final class JobEnd implements UncaughtExceptionHandler {
 
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
-    if (world.isEnding() && comesFromCall(exception)) {
+    RankLostException lost = find(RankLostException.class, exception);
+    if (world == null) {
+      endBeforeStart(thread, exception, lost);
+      return;
+    }
+    if (world.isEnding() && find(GradientSyncException.class, exception) != null) {
       if (cause().isEmpty()) {
         print(
             "rank "
@@ -212,21 +226,19 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
     try {
       String cause = cause();
-      if (exception instanceof RankLostException && !cause.isEmpty()) {
+      if (lost != null && !cause.isEmpty()) {
         print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
       print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
-      StringWriter trace = new StringWriter();
-      exception.printStackTrace(new PrintWriter(trace));
-      System.err.print(
-          trace); // at once, because mpirun would mix single lines with other ranks' lines
+      System.err.print( // at once, because mpirun would mix single lines with other ranks' lines
+          trace(exception));
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
-      if (exception instanceof RankLostException) {
+      if (lost != null) {
         // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
         // about to print which rank was killed.
         pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
@@ -236,16 +248,40 @@ final class JobEnd implements UncaughtExceptionHandler {
             Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
     } finally {
-      abort(mpi, exception instanceof RankLostException lost ? lost.exitCode() : FAILED);
+      abort(mpi, lost == null ? FAILED : lost.exitCode());
     }
   }
 
-  private static boolean comesFromCall(Throwable exception) {
+  /**
+   * Ends the process if a rank was lost while MPI started. After other exceptions the JVM ends as
+   * it always does, once all threads have ended.
+   */
+  private void endBeforeStart(Thread thread, Throwable exception, RankLostException lost) {
+    if (previous != null) {
+      previous.uncaughtException(thread, exception);
+    } else {
+      System.err.print("Exception in thread \"" + thread.getName() + "\" " + trace(exception));
+    }
+    System.err.flush();
+    if (lost != null) {
+      SharedFiles.deleteAll();
+      Runtime.getRuntime().halt(lost.exitCode()); // exit() could wait for a thread inside MPI_Init
+    }
+  }
+
+  private static String trace(Throwable exception) {
+    StringWriter trace = new StringWriter();
+    exception.printStackTrace(new PrintWriter(trace));
+    return trace.toString();
+  }
+
+  /** The first exception of a class in a chain of causes, or null. */
+  private static <E extends Throwable> E find(Class<E> type, Throwable exception) {
     Throwable e = exception;
-    while (e != null && !(e instanceof GradientSyncException)) {
+    while (e != null && !type.isInstance(e)) {
       e = e.getCause();
     }
-    return e != null;
+    return type.cast(e);
   }
 
   /** The cause that another rank has sent, or an empty text, also if reading it fails. */

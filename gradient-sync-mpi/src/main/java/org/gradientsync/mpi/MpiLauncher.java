@@ -54,6 +54,7 @@ public final class MpiLauncher implements Launcher {
 
   private static ProcessGroup join(Settings settings) {
     MpiCalls calls = MpiBinding.get(settings);
+    JobEnd end = JobEnd.install();
     MpiJob mpi;
     try {
       mpi = MpiJob.connect(calls, settings.timeouts());
@@ -77,7 +78,7 @@ public final class MpiLauncher implements Launcher {
         calls.getClass().getSimpleName(),
         mpi.isOwner());
     ProcessGroup group = ProcessGroup.world(new MpiTransport(mpi));
-    JobEnd.install(mpi, group);
+    end.joined(mpi, group);
     return group;
   }
 }

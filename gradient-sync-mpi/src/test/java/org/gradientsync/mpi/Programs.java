@@ -116,7 +116,16 @@ final class Programs {
       if (sync.rank() == 1) {
         Thread.sleep(20_000);
       }
+      average(sync, buffer);
+    }
+  }
+
+  /** As programs do that let only exceptions of their own pass. */
+  private static void average(GradientSync sync, DeviceBuffer buffer) {
+    try {
       sync.average(buffer);
+    } catch (GradientSyncException e) {
+      throw new IllegalStateException("the step has failed", e);
     }
   }
 

@@ -4,7 +4,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.diagnosis.Reports;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.CallTable;
@@ -115,21 +117,22 @@ final class GroupState {
 
   /** See {@link org.gradientsync.internal.group.ProcessGroup#lost(String, Throwable)}. */
   RankLostException lost(String message, Throwable cause) {
-    return lost(message, cause, cause != null && isOwn(cause));
+    return lost(message, cause, cause != null && wouldComeAgain(cause));
   }
 
   /**
-   * Whether a failure is this rank's own, such as too little memory. Messages and devices fail with
-   * this library's exceptions, and may do better the next time. An InternalError comes from memory
-   * of another rank whose file is gone.
+   * Whether the same job would fail the same way again: by itself, for too little memory for
+   * example. Messages and devices fail with this library's exceptions, and may do better the next
+   * time. An InternalError comes from memory of another rank whose file is gone.
    */
-  private static boolean isOwn(Throwable cause) {
-    return !(cause instanceof GradientSyncException || cause instanceof InternalError);
-  }
-
-  private static boolean wouldComeAgain(GradientSyncException failure) {
-    return !(failure instanceof RankLostException lost)
-        || lost.exitCode() != RankLostException.EXIT_CODE;
+  private static boolean wouldComeAgain(Throwable failure) {
+    if (failure instanceof RankLostException lost) {
+      return lost.exitCode() != RankLostException.EXIT_CODE;
+    }
+    return failure instanceof UnavailableException
+        || failure instanceof MismatchedCallException
+        || failure instanceof NotFiniteException
+        || !(failure instanceof GradientSyncException || failure instanceof InternalError);
   }
 
   private RankLostException lost(String message, Throwable cause, boolean left) {

@@ -92,7 +92,7 @@ final class MpiStart {
     } catch (RankLostException e) {
       System.err.println("gradient-sync: the process ends: " + e.getMessage());
       System.err.flush();
-      Runtime.getRuntime().halt(1);
+      Runtime.getRuntime().halt(e.exitCode());
     } catch (MpiFailure | RuntimeException | Error e) {
       log.debug("the calling thread throws it", e);
     }
