@@ -72,7 +72,7 @@ final class NodeMates {
       long id = Call.memoryId(rendezvous.call(mate));
       if (mate != own
           && id >= 0
-          && !SharedFiles.isThere(node.process(mate), node.secret(mate), id)) {
+          && !SharedFiles.isThere(node.owner(mate), id)) {
         throw group.lost(
             group.name(ranks[mate]) + " closed its buffer during the call: buffer=" + name, cause);
       }

@@ -14,6 +14,9 @@ public final class Processes {
   /** An unknown start time. */
   public static final long UNKNOWN = 0;
 
+  /** The PID namespace of this process, or {@link #UNKNOWN}. Process ids mean nothing in another. */
+  public static final long NAMESPACE = namespace();
+
   private static final Path PROC = Path.of("/proc");
 
   // Fields of /proc/PID/stat, counted after the command's name.
@@ -28,6 +31,15 @@ public final class Processes {
   private static final byte[] STAT = new byte[1024];
 
   private Processes() {}
+
+  private static long namespace() {
+    try {
+      String name = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
+      return Long.parseLong(name.replaceAll("\\D", "")); // pid:[4026531836]
+    } catch (IOException | RuntimeException e) {
+      return UNKNOWN;
+    }
+  }
 
   /**
    * The start time of a process, which distinguishes it from a later process with the same id.

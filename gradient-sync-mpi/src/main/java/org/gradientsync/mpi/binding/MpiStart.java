@@ -273,7 +273,7 @@ final class MpiStart {
       if (process != null && (!process.hasCome() || !process.place().trouble().isEmpty())) {
         late.add(process.late(peer));
       } else if (process == null && oneNode) {
-        late.add("rank " + peer + " has ended");
+        late.add("rank " + peer + " has ended, or runs in another PID namespace");
       }
     }
     return late;

@@ -10,22 +10,24 @@ import org.gradientsync.internal.ranks.ShortText;
  * @param host the node's name
  * @param process the process id on that node
  * @param started see {@link Processes#started}
+ * @param namespace the PID namespace in which the process has that id
  */
-record RankPlace(String host, long process, long started) {
-  static final int BYTES = 128;
+record RankPlace(String host, long process, long started, long namespace) {
+  static final int BYTES = 136;
 
-  private static final int HOST = 2 * Long.BYTES; // after the two numbers
+  private static final int HOST = 3 * Long.BYTES; // after the three numbers
 
   static RankPlace own(String host) {
     return of(host, ProcessHandle.current().pid());
   }
 
   static RankPlace of(String host, long process) {
-    return new RankPlace(host, process, Processes.started(process));
+    return new RankPlace(host, process, Processes.started(process), Processes.NAMESPACE);
   }
 
   byte[] encode() {
-    ByteBuffer bytes = ByteBuffer.allocate(BYTES).putLong(process).putLong(started);
+    ByteBuffer bytes = ByteBuffer.allocate(BYTES);
+    bytes.putLong(process).putLong(started).putLong(namespace);
     ShortText.put(bytes, HOST, BYTES - HOST, host);
     return bytes.array();
   }
@@ -34,12 +36,14 @@ record RankPlace(String host, long process, long started) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
     long started = from.getLong();
-    return new RankPlace(ShortText.get(from, offset + HOST, BYTES - HOST), process, started);
+    long namespace = from.getLong();
+    String host = ShortText.get(from, offset + HOST, BYTES - HOST);
+    return new RankPlace(host, process, started, namespace);
   }
 
   /** Whether the process is visible here and has not ended. */
   boolean isAlive() {
-    return Processes.isAlive(process, started);
+    return namespace == Processes.NAMESPACE && Processes.isAlive(process, started);
   }
 
   /**
