@@ -82,7 +82,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
     repeatCause(mpi, world);
     boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
-    boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
+    Departure departure = Departure.ofThisProcess();
+    boolean noneLost = world.leaveAll(departure, "");
     if (aborted) {
       return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
     }
@@ -90,15 +91,16 @@ final class JobEnd implements UncaughtExceptionHandler {
       return;
     }
     beforeFinalize.run();
-    end(mpi, world, noneLost);
+    end(mpi, world, departure, noneLost);
   }
 
   /**
    * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
    *
+   * @param departure how this rank leaves
    * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(MpiJob mpi, ProcessGroup world, boolean noneLost) {
+  private static void end(MpiJob mpi, ProcessGroup world, Departure departure, boolean noneLost) {
     Timeouts timeouts = longest;
     long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
@@ -111,10 +113,16 @@ final class JobEnd implements UncaughtExceptionHandler {
         continue;
       }
       lastCheck = waited;
+      boolean complete =
+          world.isComplete(); // first, because a rank says why it ends before it does
+      String cause = complete ? world.endedBy() : awaitCause(world);
+      if (!cause.isEmpty()) {
+        follow(mpi, departure, cause);
+        return;
+      }
       List<Integer> staying = world.staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
-      boolean complete = world.isComplete();
       if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
         print(
             "rank "
@@ -150,6 +158,25 @@ final class JobEnd implements UncaughtExceptionHandler {
     watch.interrupt();
   }
 
+  /**
+   * Leaves the end of the job to the rank that has failed. If that rank needed this one, whose
+   * program called System.exit, this process ends with the program's code, and mpirun ends the
+   * others.
+   */
+  private static void follow(MpiJob mpi, Departure departure, String cause) {
+    if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
+      pause(HEAD_START.dividedBy(2)); // the others print their exceptions
+      print(
+          "rank "
+              + mpi.rank()
+              + " ends the job: "
+              + Departure.EXIT.text()
+              + " while other ranks needed it");
+    } else {
+      pause(LIMIT);
+    }
+  }
+
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
   private static void abort(MpiJob mpi, int code) {
     try {
@@ -160,7 +187,8 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   private static String awaited(MpiJob mpi, ProcessGroup world, List<Integer> staying) {
-    String troubles = mpi.troubles();
+    String silent = mpi.troubles(peer -> world.whyLeft(peer).isEmpty());
+    String troubles = silent.isEmpty() ? mpi.troubles(peer -> true) : silent;
     String names = staying.isEmpty() ? "other ranks" : world.names(staying);
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
@@ -175,7 +203,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         return; // MPI has ended
       }
     }
-    String troubles = mpi.troubles();
+    String troubles = mpi.troubles(peer -> true);
     print(
         "rank "
             + mpi.rank()
@@ -190,10 +218,9 @@ final class JobEnd implements UncaughtExceptionHandler {
    * after that message. The lowest rank that the message does not name prints it for all.
    */
   private static void repeatCause(MpiJob mpi, ProcessGroup world) {
-    String cause = "";
-    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
-      cause = world.endedBy(); // each call lets messages make progress
-      LockSupport.parkNanos(POLL_NANOS);
+    String cause = awaitCause(world);
+    if (cause.contains(Departure.EXIT.text())) {
+      return; // the rank that has exited says so itself
     }
     int reporter = 0;
     while (cause.contains("rank " + reporter + " ")) {
@@ -203,6 +230,15 @@ final class JobEnd implements UncaughtExceptionHandler {
     if (!cause.isEmpty() && (mpi.rank() == reporter || noOther)) {
       print("the job was ended by " + cause);
     }
+  }
+
+  private static String awaitCause(ProcessGroup world) {
+    String cause = "";
+    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
+      cause = world.endedBy(); // each call lets messages make progress
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return cause;
   }
 
   @Override
@@ -224,21 +260,27 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       return; // the thread that ends the process does the rest
     }
+    boolean exited = lost != null && lost.getMessage().contains(Departure.EXIT.text());
     try {
       String cause = cause();
-      if (lost != null && !cause.isEmpty()) {
+      if (lost != null && !exited && !cause.isEmpty()) {
         print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
-      print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
+      print(
+          "rank "
+              + mpi.rank()
+              + (exited ? " ends" : " ends the job")
+              + ": uncaught exception in "
+              + thread.getName());
       System.err.print( // at once, because mpirun would mix single lines with other ranks' lines
           trace(exception));
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
-      if (lost != null) {
+      if (lost != null && !exited) {
         // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
         // about to print which rank was killed.
         pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
@@ -246,6 +288,9 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (!mpi.isFinished()) {
         world.leaveAll(
             Departure.CLOSED, exception.toString()); // so that the others can report the cause
+      }
+      if (exited) {
+        pause(HEAD_START.multipliedBy(2)); // that rank ends the job with its program's code
       }
     } finally {
       abort(mpi, lost == null ? FAILED : lost.exitCode());

@@ -12,6 +12,7 @@ import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.CallTable;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.DepartureNotices;
+import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -153,6 +154,10 @@ final class GroupState {
     String name = group.ranks().name(peer);
     if (!reason.isEmpty()) {
       boolean bySignal = reason.contains(Departure.SIGNAL.text());
+      int dead = bySignal ? group.liveness().diedSilently() : RankMap.NO_RANK;
+      if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
+        return lost(group.ranks().name(dead) + " has died", cause, false);
+      }
       boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
       return lost(name + " has left: " + reason, cause, byItself);
     }
