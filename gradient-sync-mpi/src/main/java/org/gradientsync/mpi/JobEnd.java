@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.host.ShutdownHooks;
 import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.WaitClock;
@@ -28,12 +29,14 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final int CAUSE_ATTEMPTS = 20;
   private static final long POLL_NANOS = 100_000;
   private static final Duration POLL = Duration.ofMillis(1);
+  private static final Duration HOOK_POLL = Duration.ofMillis(20);
   private static final Duration CHECK_INTERVAL = Duration.ofMillis(100);
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration HEAD_START = Duration.ofSeconds(3);
 
   private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
+  private static volatile Duration longestGrace = Duration.ZERO;
 
   private static JobEnd installed;
 
@@ -52,8 +55,12 @@ final class JobEnd implements UncaughtExceptionHandler {
     beforeFinalize = preparation;
   }
 
-  /** Makes the end wait for other ranks for the longest time-out of this process's syncs. */
-  static synchronized void waitAsLongAs(Timeouts timeouts) {
+  /**
+   * Makes the end wait for other ranks for the longest time-out of this process's syncs, and for
+   * the program's shutdown hooks for the longest grace.
+   */
+  static synchronized void waitAsLongAs(Timeouts timeouts, Duration grace) {
+    longestGrace = grace.compareTo(longestGrace) > 0 ? grace : longestGrace;
     if (longest == null || timeouts.timeout().compareTo(longest.timeout()) > 0) {
       longest = timeouts;
     }
@@ -74,24 +81,45 @@ final class JobEnd implements UncaughtExceptionHandler {
     world = ranks;
     Runtime.getRuntime()
         .addShutdownHook(new Thread(() -> shutDown(job, ranks), "gradient-sync-mpi-end"));
+    SharedFiles.leaveDeletionToCaller();
   }
 
   private static void shutDown(MpiJob mpi, ProcessGroup world) {
-    if (mpi.isFinished()) {
-      return; // the program has finalized MPI
-    }
-    repeatCause(mpi, world);
-    boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
     Departure departure = Departure.ofThisProcess();
-    boolean noneLost = world.leaveAll(departure, "");
-    if (aborted) {
-      return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
+    boolean aborted;
+    boolean noneLost;
+    try {
+      if (mpi.isFinished()) {
+        return; // the program has finalized MPI
+      }
+      awaitProgram(world);
+      repeatCause(mpi, world);
+      aborted = !world.endedBy().isEmpty() || !world.isComplete();
+      noneLost = world.leaveAll(departure, "");
+    } finally {
+      SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
     }
-    if (!mpi.isOwner()) {
-      return;
+    // After a failure mpirun ends the remaining ranks, so MPI cannot be finalized with them.
+    if (!aborted && mpi.isOwner()) {
+      beforeFinalize.run();
+      end(mpi, world, departure, noneLost);
     }
-    beforeFinalize.run();
-    end(mpi, world, departure, noneLost);
+  }
+
+  /**
+   * After a signal, lets calls go on while the program's own shutdown hooks run: one may wait until
+   * the ranks have stopped after the same step, and have saved. Returns at once if there are none,
+   * because nothing would end the calls then.
+   */
+  private static void awaitProgram(ProcessGroup world) {
+    List<Thread> hooks = longestGrace.isZero() ? List.of() : ShutdownHooks.ofProgram();
+    WaitClock time = new WaitClock();
+    while (hooks.stream().anyMatch(Thread::isAlive)
+        && world.isComplete()
+        && world.endedBy().isEmpty()
+        && time.look() < longestGrace.toNanos()) {
+      pause(HOOK_POLL);
+    }
   }
 
   /**
@@ -113,8 +141,8 @@ final class JobEnd implements UncaughtExceptionHandler {
         continue;
       }
       lastCheck = waited;
-      boolean complete =
-          world.isComplete(); // first, because a rank says why it ends before it does
+      // In this order, because a rank that fails says why before its process ends.
+      boolean complete = world.isComplete();
       String cause = complete ? world.endedBy() : awaitCause(world);
       if (!cause.isEmpty()) {
         follow(mpi, departure, cause);

@@ -44,7 +44,7 @@ public final class MpiLauncher implements Launcher {
   @Override
   public RankGroup connect(Settings settings) {
     synchronized (MpiLauncher.class) {
-      JobEnd.waitAsLongAs(settings.timeouts());
+      JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
       if (world == null) {
         world = join(settings);
       }
@@ -62,7 +62,8 @@ public final class MpiLauncher implements Launcher {
       throw new UnavailableException(
           "Open MPI's Java bindings do not load: "
               + e.getMessage()
-              + "; mpi.jar and libmpi_java must be of the same Open MPI installation, the one of mpirun",
+              + "; mpi.jar and libmpi_java must be of the same Open MPI installation, the one of"
+              + " mpirun",
           e);
     }
     int[] nodes = mpi.nodes();

@@ -65,6 +65,29 @@ class JobEndIT {
   }
 
   @Test
+  void afterASignalCallsGoOnWhileAHookOfTheProgramRuns() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "signal-and-save");
+    assertEquals(128 + 15, job.exitCode(), job.output()); // the JVM's code after SIGTERM
+    job.expect("saved").expect("stopped 0").expect("stopped 1").expect("stopped 2");
+    assertEquals("", lastOwnLine(job), job.output());
+  }
+
+  @Test
+  void ranksThatAreThreadsGoOnAfterASignal() throws Exception {
+    Mpirun.Result job = Mpirun.alone(NONE, Programs.class, "threads-and-save");
+    assertEquals(128 + 15, job.exitCode(), job.output());
+    job.expect("saved").expect("stopped 0").expect("stopped 1").expect("stopped 2");
+  }
+
+  @Test
+  void aHookOfTheProgramThatGoesOnForEverIsNotWaitedForForEver() throws Exception {
+    List<String> grace = List.of("-Dgradientsync.shutdown.grace=1");
+    Mpirun.Result job = Mpirun.run(3, grace, Programs.class, "signal-and-go-on");
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode(), job.output());
+    job.expect(") has left: its process is shutting down after a signal");
+  }
+
+  @Test
   void ranksThatAreThreadsOfEachProcessAreWarnedOf() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "threads");
     assertEquals(0, job.exitCode(), job.output());

@@ -35,6 +35,7 @@ public final class SharedFiles implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SharedFiles.class);
   private static final Path FOLDER = Path.of("/dev/shm");
   private static final String PREFIX = "gradient-sync-";
+  private static final Thread HOOK = new Thread(SharedFiles::deleteAll, "gradient-sync-files");
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
   private static final AtomicLong NEXT = new AtomicLong();
   private static final Cleaner CLEANER = Cleaner.create();
@@ -46,8 +47,8 @@ public final class SharedFiles implements AutoCloseable {
   private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
   /**
-   * Who has created files. Other processes get it from the owner, and do not make it up: they may be
-   * in another PID namespace.
+   * Who has created files. Other processes get it from the owner, and do not make it up: they may
+   * be in another PID namespace.
    *
    * @param namespace the owner's PID namespace, {@link Processes#NAMESPACE}
    * @param process its process id there
@@ -56,12 +57,11 @@ public final class SharedFiles implements AutoCloseable {
   public record Owner(long namespace, long process, long secret) {}
 
   static {
-    Runtime.getRuntime().addShutdownHook(new Thread(SharedFiles::deleteAll, "gradient-sync-files"));
+    Runtime.getRuntime().addShutdownHook(HOOK);
   }
 
   private final Owner owner =
-      new Owner(
-          Processes.NAMESPACE, ProcessHandle.current().pid(), new SecureRandom().nextLong());
+      new Owner(Processes.NAMESPACE, ProcessHandle.current().pid(), new SecureRandom().nextLong());
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
   private final SharedBlocks blocks = new SharedBlocks(bytes -> create(bytes, bytes), this::keeps);
@@ -86,6 +86,14 @@ public final class SharedFiles implements AutoCloseable {
   public static void deleteAll() {
     OPEN.forEach(SharedFiles::delete);
     deleteStaleFiles();
+  }
+
+  /**
+   * Leaves it to the caller's shutdown hook to call {@link #deleteAll}: other processes may read
+   * the files until they know that this one leaves.
+   */
+  public static void leaveDeletionToCaller() {
+    Runtime.getRuntime().removeShutdownHook(HOOK);
   }
 
   /**
