@@ -83,6 +83,7 @@ class DenormalsTest {
           RankLostException e = assertThrows(RankLostException.class, () -> sync.average(buffer));
           assertTrue(e.getMessage().contains("takes denormal numbers for zero"), e::getMessage);
           assertTrue(e.getMessage().contains("rank=1"), e::getMessage);
+          assertEquals(1, e.exitCode(), "another start would end in the same way");
           refused.incrementAndGet();
         });
     assertEquals(2, refused.get());

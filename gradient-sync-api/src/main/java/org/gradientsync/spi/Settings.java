@@ -23,6 +23,9 @@ public final class Settings {
   /** The default of {@link Timeouts#late()}. */
   public static final Duration DEFAULT_LATE = Duration.ofSeconds(10);
 
+  /** The default of {@link #shutdownGrace()}. */
+  public static final Duration DEFAULT_SHUTDOWN_GRACE = Duration.ofSeconds(30);
+
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
   public static final Set<String> NAMES =
       Set.of(
@@ -34,6 +37,7 @@ public final class Settings {
           "order",
           "reducer",
           "reports",
+          "shutdown.grace",
           "timeout",
           "wire");
 
@@ -135,6 +139,20 @@ public final class Settings {
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
     }
     return new Timeouts(timeout(), duration("dev.late", DEFAULT_LATE), folder);
+  }
+
+  /**
+   * How long calls go on after a signal (SIGTERM, SIGINT or SIGHUP) while the program's own
+   * shutdown hooks run: the setting {@code shutdown.grace}, in seconds or as ISO 8601 ({@code
+   * PT90S}).
+   *
+   * @return zero or more; 30 seconds if nobody set it
+   * @throws IllegalArgumentException if the setting is neither
+   */
+  public Duration shutdownGrace() {
+    return get("shutdown.grace").filter(text -> text.matches("0+")).isPresent()
+        ? Duration.ZERO
+        : duration("shutdown.grace", DEFAULT_SHUTDOWN_GRACE);
   }
 
   /**

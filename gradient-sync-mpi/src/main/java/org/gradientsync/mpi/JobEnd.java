@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.SharedFiles;
+import org.gradientsync.internal.host.ShutdownHooks;
 import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.WaitClock;
@@ -28,20 +29,22 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final int CAUSE_ATTEMPTS = 20;
   private static final long POLL_NANOS = 100_000;
   private static final Duration POLL = Duration.ofMillis(1);
+  private static final Duration HOOK_POLL = Duration.ofMillis(20);
   private static final Duration CHECK_INTERVAL = Duration.ofMillis(100);
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration HEAD_START = Duration.ofSeconds(3);
 
   private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
+  private static volatile Duration longestGrace = Duration.ZERO;
 
-  private final MpiJob mpi;
-  private final ProcessGroup world;
+  private static JobEnd installed;
+
   private final UncaughtExceptionHandler previous;
+  private volatile MpiJob mpi;
+  private volatile ProcessGroup world; // null until this rank has joined the job
 
-  private JobEnd(MpiJob mpi, ProcessGroup world, UncaughtExceptionHandler previous) {
-    this.mpi = mpi;
-    this.world = world;
+  private JobEnd(UncaughtExceptionHandler previous) {
     this.previous = previous;
   }
 
@@ -52,44 +55,80 @@ final class JobEnd implements UncaughtExceptionHandler {
     beforeFinalize = preparation;
   }
 
-  /** Makes the end wait for other ranks for the longest time-out of this process's syncs. */
-  static synchronized void waitAsLongAs(Timeouts timeouts) {
+  /**
+   * Makes the end wait for other ranks for the longest time-out of this process's syncs, and for
+   * the program's shutdown hooks for the longest grace.
+   */
+  static synchronized void waitAsLongAs(Timeouts timeouts, Duration grace) {
+    longestGrace = grace.compareTo(longestGrace) > 0 ? grace : longestGrace;
     if (longest == null || timeouts.timeout().compareTo(longest.timeout()) > 0) {
       longest = timeouts;
     }
   }
 
-  static void install(MpiJob mpi, ProcessGroup world) {
-    Thread.setDefaultUncaughtExceptionHandler(
-        new JobEnd(mpi, world, Thread.getDefaultUncaughtExceptionHandler()));
+  /** Handles uncaught exceptions from now on, those of a start that fails included. */
+  static synchronized JobEnd install() {
+    if (installed == null) {
+      installed = new JobEnd(Thread.getDefaultUncaughtExceptionHandler());
+      Thread.setDefaultUncaughtExceptionHandler(installed);
+    }
+    return installed;
+  }
+
+  /** Ends this rank together with the others from now on. */
+  void joined(MpiJob job, ProcessGroup ranks) {
+    mpi = job;
+    world = ranks;
     Runtime.getRuntime()
-        .addShutdownHook(
-            new Thread(
-                () -> {
-                  if (mpi.isFinished()) {
-                    return; // the program has finalized MPI
-                  }
-                  repeatCause(mpi, world);
-                  boolean aborted = !world.endedBy().isEmpty() || !world.isComplete();
-                  boolean noneLost = world.leaveAll(Departure.ofThisProcess(), "");
-                  if (aborted) {
-                    return; // mpirun ends the remaining ranks, so MPI cannot be finalized with them
-                  }
-                  if (!mpi.isOwner()) {
-                    return;
-                  }
-                  beforeFinalize.run();
-                  end(mpi, world, noneLost);
-                },
-                "gradient-sync-mpi-end"));
+        .addShutdownHook(new Thread(() -> shutDown(job, ranks), "gradient-sync-mpi-end"));
+    SharedFiles.leaveDeletionToCaller();
+  }
+
+  private static void shutDown(MpiJob mpi, ProcessGroup world) {
+    Departure departure = Departure.ofThisProcess();
+    boolean aborted;
+    boolean noneLost;
+    try {
+      if (mpi.isFinished()) {
+        return; // the program has finalized MPI
+      }
+      awaitProgram(world);
+      repeatCause(mpi, world);
+      aborted = !world.endedBy().isEmpty() || !world.isComplete();
+      noneLost = world.leaveAll(departure, "");
+    } finally {
+      SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
+    }
+    // After a failure mpirun ends the remaining ranks, so MPI cannot be finalized with them.
+    if (!aborted && mpi.isOwner()) {
+      beforeFinalize.run();
+      end(mpi, world, departure, noneLost);
+    }
+  }
+
+  /**
+   * After a signal, lets calls go on while the program's own shutdown hooks run: one may wait until
+   * the ranks have stopped after the same step, and have saved. Returns at once if there are none,
+   * because nothing would end the calls then.
+   */
+  private static void awaitProgram(ProcessGroup world) {
+    List<Thread> hooks = longestGrace.isZero() ? List.of() : ShutdownHooks.ofProgram();
+    WaitClock time = new WaitClock();
+    while (hooks.stream().anyMatch(Thread::isAlive)
+        && world.isComplete()
+        && world.endedBy().isEmpty()
+        && time.look() < longestGrace.toNanos()) {
+      pause(HOOK_POLL);
+    }
   }
 
   /**
    * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
    *
+   * @param departure how this rank leaves
    * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(MpiJob mpi, ProcessGroup world, boolean noneLost) {
+  private static void end(MpiJob mpi, ProcessGroup world, Departure departure, boolean noneLost) {
     Timeouts timeouts = longest;
     long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
@@ -102,10 +141,16 @@ final class JobEnd implements UncaughtExceptionHandler {
         continue;
       }
       lastCheck = waited;
+      // In this order, because a rank that fails says why before its process ends.
+      boolean complete = world.isComplete();
+      String cause = complete ? world.endedBy() : awaitCause(world);
+      if (!cause.isEmpty()) {
+        follow(mpi, departure, cause);
+        return;
+      }
       List<Integer> staying = world.staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
-      boolean complete = world.isComplete();
       if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
         print(
             "rank "
@@ -118,7 +163,7 @@ final class JobEnd implements UncaughtExceptionHandler {
                     ? "; if a rank has more to do, raise gradientsync.timeout, which is "
                         + Amounts.time(timeouts.timeout())
                     : ""));
-        abort(mpi, complete ? RankLostException.EXIT_CODE : FAILED);
+        abort(mpi, RankLostException.EXIT_CODE);
         return;
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
@@ -141,6 +186,25 @@ final class JobEnd implements UncaughtExceptionHandler {
     watch.interrupt();
   }
 
+  /**
+   * Leaves the end of the job to the rank that has failed. If that rank needed this one, whose
+   * program called System.exit, this process ends with the program's code, and mpirun ends the
+   * others.
+   */
+  private static void follow(MpiJob mpi, Departure departure, String cause) {
+    if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
+      pause(HEAD_START.dividedBy(2)); // the others print their exceptions
+      print(
+          "rank "
+              + mpi.rank()
+              + " ends the job: "
+              + Departure.EXIT.text()
+              + " while other ranks needed it");
+    } else {
+      pause(LIMIT);
+    }
+  }
+
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
   private static void abort(MpiJob mpi, int code) {
     try {
@@ -151,7 +215,8 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   private static String awaited(MpiJob mpi, ProcessGroup world, List<Integer> staying) {
-    String troubles = mpi.troubles();
+    String silent = mpi.troubles(peer -> world.whyLeft(peer).isEmpty());
+    String troubles = silent.isEmpty() ? mpi.troubles(peer -> true) : silent;
     String names = staying.isEmpty() ? "other ranks" : world.names(staying);
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
@@ -166,7 +231,7 @@ final class JobEnd implements UncaughtExceptionHandler {
         return; // MPI has ended
       }
     }
-    String troubles = mpi.troubles();
+    String troubles = mpi.troubles(peer -> true);
     print(
         "rank "
             + mpi.rank()
@@ -181,10 +246,9 @@ final class JobEnd implements UncaughtExceptionHandler {
    * after that message. The lowest rank that the message does not name prints it for all.
    */
   private static void repeatCause(MpiJob mpi, ProcessGroup world) {
-    String cause = "";
-    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
-      cause = world.endedBy(); // each call lets messages make progress
-      LockSupport.parkNanos(POLL_NANOS);
+    String cause = awaitCause(world);
+    if (cause.contains(Departure.EXIT.text())) {
+      return; // the rank that has exited says so itself
     }
     int reporter = 0;
     while (cause.contains("rank " + reporter + " ")) {
@@ -196,9 +260,23 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
+  private static String awaitCause(ProcessGroup world) {
+    String cause = "";
+    for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
+      cause = world.endedBy(); // each call lets messages make progress
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return cause;
+  }
+
   @Override
   public void uncaughtException(Thread thread, Throwable exception) {
-    if (world.isEnding() && comesFromCall(exception)) {
+    RankLostException lost = find(RankLostException.class, exception);
+    if (world == null) {
+      endBeforeStart(thread, exception, lost);
+      return;
+    }
+    if (world.isEnding() && find(GradientSyncException.class, exception) != null) {
       if (cause().isEmpty()) {
         print(
             "rank "
@@ -210,23 +288,27 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       return; // the thread that ends the process does the rest
     }
+    boolean exited = lost != null && lost.getMessage().contains(Departure.EXIT.text());
     try {
       String cause = cause();
-      if (exception instanceof RankLostException && !cause.isEmpty()) {
+      if (lost != null && !exited && !cause.isEmpty()) {
         print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
-      print("rank " + mpi.rank() + " ends the job: uncaught exception in " + thread.getName());
-      StringWriter trace = new StringWriter();
-      exception.printStackTrace(new PrintWriter(trace));
-      System.err.print(
-          trace); // at once, because mpirun would mix single lines with other ranks' lines
+      print(
+          "rank "
+              + mpi.rank()
+              + (exited ? " ends" : " ends the job")
+              + ": uncaught exception in "
+              + thread.getName());
+      System.err.print( // at once, because mpirun would mix single lines with other ranks' lines
+          trace(exception));
       if (previous != null) {
         previous.uncaughtException(thread, exception);
       }
       System.err.flush();
-      if (exception instanceof RankLostException) {
+      if (lost != null && !exited) {
         // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
         // about to print which rank was killed.
         pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
@@ -235,17 +317,44 @@ final class JobEnd implements UncaughtExceptionHandler {
         world.leaveAll(
             Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
+      if (exited) {
+        pause(HEAD_START.multipliedBy(2)); // that rank ends the job with its program's code
+      }
     } finally {
-      abort(mpi, exception instanceof RankLostException lost ? lost.exitCode() : FAILED);
+      abort(mpi, lost == null ? FAILED : lost.exitCode());
     }
   }
 
-  private static boolean comesFromCall(Throwable exception) {
+  /**
+   * Ends the process if a rank was lost while MPI started. After other exceptions the JVM ends as
+   * it always does, once all threads have ended.
+   */
+  private void endBeforeStart(Thread thread, Throwable exception, RankLostException lost) {
+    if (previous != null) {
+      previous.uncaughtException(thread, exception);
+    } else {
+      System.err.print("Exception in thread \"" + thread.getName() + "\" " + trace(exception));
+    }
+    System.err.flush();
+    if (lost != null) {
+      SharedFiles.deleteAll();
+      Runtime.getRuntime().halt(lost.exitCode()); // exit() could wait for a thread inside MPI_Init
+    }
+  }
+
+  private static String trace(Throwable exception) {
+    StringWriter trace = new StringWriter();
+    exception.printStackTrace(new PrintWriter(trace));
+    return trace.toString();
+  }
+
+  /** The first exception of a class in a chain of causes, or null. */
+  private static <E extends Throwable> E find(Class<E> type, Throwable exception) {
     Throwable e = exception;
-    while (e != null && !(e instanceof GradientSyncException)) {
+    while (e != null && !type.isInstance(e)) {
       e = e.getCause();
     }
-    return e != null;
+    return type.cast(e);
   }
 
   /** The cause that another rank has sent, or an empty text, also if reading it fails. */

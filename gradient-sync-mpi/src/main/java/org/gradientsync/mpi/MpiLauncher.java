@@ -45,7 +45,7 @@ public final class MpiLauncher implements Launcher {
   @Override
   public RankGroup connect(Settings settings) {
     synchronized (MpiLauncher.class) {
-      JobEnd.waitAsLongAs(settings.timeouts());
+      JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
       if (world == null) {
         world = join(settings);
       }
@@ -55,6 +55,7 @@ public final class MpiLauncher implements Launcher {
 
   private static ProcessGroup join(Settings settings) {
     MpiCalls calls = MpiBinding.get(settings);
+    JobEnd end = JobEnd.install();
     MpiJob mpi;
     try {
       mpi = MpiJob.connect(calls, settings.timeouts());
@@ -62,7 +63,8 @@ public final class MpiLauncher implements Launcher {
       throw new UnavailableException(
           "Open MPI's Java bindings do not load: "
               + e.getMessage()
-              + "; mpi.jar and libmpi_java must be of the same Open MPI installation, the one of mpirun",
+              + "; mpi.jar and libmpi_java must be of the same Open MPI installation, the one of"
+              + " mpirun",
           e);
     }
     int[] nodes = mpi.nodes();
@@ -83,7 +85,7 @@ public final class MpiLauncher implements Launcher {
         calls.getClass().getSimpleName(),
         mpi.isOwner());
     ProcessGroup group = ProcessGroup.world(new MpiTransport(mpi));
-    JobEnd.install(mpi, group);
+    end.joined(mpi, group);
     return group;
   }
 }

@@ -12,6 +12,16 @@ import org.junit.jupiter.api.Test;
 /** Tests how jobs start and end, with and without errors. */
 class JobEndIT {
   private static final List<String> NONE = List.of();
+  private static final String EXITED =
+      "gradient-sync: rank 1 ends the job: its program called System.exit while other ranks needed"
+          + " it";
+
+  private static String lastOwnLine(Mpirun.Result job) {
+    return job.output()
+        .lines()
+        .filter(line -> line.startsWith("gradient-sync: "))
+        .reduce("", (line, next) -> next);
+  }
 
   @Test
   void anUncaughtExceptionEndsTheJobAndIsSeen() throws Exception {
@@ -32,23 +42,49 @@ class JobEndIT {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit");
     assertEquals(1, job.exitCode());
     job.expect("rank 1 (host=").expect(") has left: its program called System.exit");
+    assertEquals(EXITED, lastOwnLine(job), job.output());
   }
 
   @Test
   void aRankThatASignalEndsSaysSo() throws Exception {
-    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "signal");
-    assertNotEquals(0, job.exitCode());
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "signal");
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode(), job.output());
     job.expect("rank 1 (host=").expect(") has left: its process is shutting down after a signal");
   }
 
+  /** The job ends with the program's code. */
   @Test
   void aRankThatExitsBesideItsCallsIsNamed() throws Exception {
-    Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "exit-beside");
-    assertNotEquals(0, job.exitCode());
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "exit-beside");
+    assertEquals(3, job.exitCode(), job.output());
+    assertEquals(EXITED, lastOwnLine(job), job.output());
     job.expect("rank 1 (host=")
         .expect(") has left")
         .expect("rank 1 ends while main makes calls: ")
         .expect("this process is ending: rank=1, in=allReduce(FLOAT32[1000], AVERAGE)");
+  }
+
+  @Test
+  void afterASignalCallsGoOnWhileAHookOfTheProgramRuns() throws Exception {
+    Mpirun.Result job = Mpirun.run(3, NONE, Programs.class, "signal-and-save");
+    assertEquals(128 + 15, job.exitCode(), job.output()); // the JVM's code after SIGTERM
+    job.expect("saved").expect("stopped 0").expect("stopped 1").expect("stopped 2");
+    assertEquals("", lastOwnLine(job), job.output());
+  }
+
+  @Test
+  void ranksThatAreThreadsGoOnAfterASignal() throws Exception {
+    Mpirun.Result job = Mpirun.alone(NONE, Programs.class, "threads-and-save");
+    assertEquals(128 + 15, job.exitCode(), job.output());
+    job.expect("saved").expect("stopped 0").expect("stopped 1").expect("stopped 2");
+  }
+
+  @Test
+  void aHookOfTheProgramThatGoesOnForEverIsNotWaitedForForEver() throws Exception {
+    List<String> grace = List.of("-Dgradientsync.shutdown.grace=1");
+    Mpirun.Result job = Mpirun.run(3, grace, Programs.class, "signal-and-go-on");
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode(), job.output());
+    job.expect(") has left: its process is shutting down after a signal");
   }
 
   @Test
@@ -114,7 +150,7 @@ class JobEndIT {
   @Test
   void aRankThatNeverCreatesASyncIsNotWaitedForForEver() throws Exception {
     Mpirun.Result job = Mpirun.run(2, NONE, Programs.class, "never");
-    assertNotEquals(0, job.exitCode());
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode(), job.output());
     job.expect("not all ranks created a sync: rank 1 (host=").expect(") has not come");
   }
 

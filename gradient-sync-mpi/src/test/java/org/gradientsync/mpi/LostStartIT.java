@@ -3,10 +3,10 @@ package org.gradientsync.mpi;
 import static org.gradientsync.mpi.LostRank.NAME;
 import static org.gradientsync.mpi.LostRank.requireMatch;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.nio.file.Path;
 import java.util.List;
+import org.gradientsync.RankLostException;
 import org.gradientsync.mpi.binding.LosingStart;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,7 +22,7 @@ class LostStartIT {
   private Mpirun.Result stopBefore(String call, String threads) throws Exception {
     Mpirun.Result job =
         Mpirun.run(RANKS, List.of(), LosingStart.class, folder.toString(), call, threads);
-    assertNotEquals(0, job.exitCode(), job.output());
+    assertEquals(RankLostException.EXIT_CODE, job.exitCode(), job.output());
     return job;
   }
 

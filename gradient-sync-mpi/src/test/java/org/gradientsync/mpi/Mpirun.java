@@ -88,6 +88,30 @@ final class Mpirun {
     return run(ranks, SECONDS, Map.of(), shell, jvmOptions, main, arguments);
   }
 
+  /**
+   * Runs a class on some ranks, each in a PID namespace of its own, as in containers that share
+   * /dev/shm. Messages use TCP: Open MPI's shared memory crashes there.
+   */
+  static Result runInPidNamespaces(
+      int ranks, List<String> jvmOptions, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    Map<String, String> tcp =
+        Map.of(
+            "OMPI_MCA_pml", "ob1",
+            "OMPI_MCA_btl", "self,tcp",
+            "OMPI_MCA_btl_tcp_if_include", "lo");
+    List<String> unshare =
+        List.of(
+            "unshare",
+            "--map-root-user",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "--kill-child");
+    return run(ranks, SECONDS, tcp, unshare, jvmOptions, main, arguments);
+  }
+
   private static Result run(
       int ranks,
       long seconds,

@@ -2,10 +2,13 @@ package org.gradientsync.mpi;
 
 import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.mpi.openmpi.UsersMpi;
 
@@ -21,6 +24,15 @@ final class Programs {
       case "leave" -> leaveWithoutClosing();
       case "exit" -> exitEarly();
       case "signal" -> endBySignal();
+      case "signal-and-save" -> endBySignalWithAHook(stopAtShutdown()::get);
+      case "signal-and-go-on" -> {
+        stopAtShutdown();
+        endBySignalWithAHook(() -> false);
+      }
+      case "threads-and-save" -> {
+        AtomicBoolean asked = stopAtShutdown();
+        LocalRanks.run(3, sync -> trainAndSave(sync, asked::get));
+      }
       case "exit-beside" -> exitBesideCalls();
       case "late" -> comeLate();
       case "suspended" -> beSuspended();
@@ -102,12 +114,58 @@ final class Programs {
 
   private static void endBySignal() throws Exception {
     GradientSync sync = GradientSync.create();
+    DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1_000_000);
+    sync.average(buffer);
+    if (sync.rank() == 1) {
+      new ProcessBuilder("kill", "-TERM", "" + ProcessHandle.current().pid()).start();
+    }
+    while (true) {
+      sync.average(buffer);
+    }
+  }
+
+  /** Asks the training loop to stop, and waits for it. Returns whether it is asked. */
+  private static AtomicBoolean stopAtShutdown() {
+    Thread training = Thread.currentThread();
+    AtomicBoolean asked = new AtomicBoolean();
+    Thread hook =
+        new Thread(
+            () -> {
+              asked.set(true);
+              try {
+                training.join();
+              } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+              }
+            });
+    Runtime.getRuntime().addShutdownHook(hook);
+    return asked;
+  }
+
+  /** Sends SIGTERM to rank 1's process, and trains until a rank is asked to stop. */
+  private static void trainAndSave(GradientSync sync, BooleanSupplier asked) throws Exception {
     sync.barrier();
     if (sync.rank() == 1) {
       new ProcessBuilder("kill", "-TERM", "" + ProcessHandle.current().pid()).start();
-      Thread.sleep(60_000);
+    }
+    LongBuffer anyAsked = LongBuffer.allocate(1);
+    while (anyAsked.get(0) == 0) {
+      sync.average(new float[100_000]);
+      anyAsked.put(0, asked.getAsBoolean() ? 1 : 0);
+      sync.communicator().allReduce(anyAsked, ReduceOp.MAX);
+    }
+    if (sync.rank() == 0) {
+      Thread.sleep(1000); // the others wait
+      System.out.println("saved");
     }
     sync.barrier();
+    System.out.println("stopped " + sync.rank());
+  }
+
+  private static void endBySignalWithAHook(BooleanSupplier asked) throws Exception {
+    try (GradientSync sync = GradientSync.create()) {
+      trainAndSave(sync, asked);
+    }
   }
 
   private static void comeLate() throws InterruptedException {
@@ -116,7 +174,16 @@ final class Programs {
       if (sync.rank() == 1) {
         Thread.sleep(20_000);
       }
+      average(sync, buffer);
+    }
+  }
+
+  /** As programs do that let only exceptions of their own pass. */
+  private static void average(GradientSync sync, DeviceBuffer buffer) {
+    try {
       sync.average(buffer);
+    } catch (GradientSyncException e) {
+      throw new IllegalStateException("the step has failed", e);
     }
   }
 

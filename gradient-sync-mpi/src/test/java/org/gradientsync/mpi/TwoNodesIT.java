@@ -160,6 +160,14 @@ class TwoNodesIT {
         lastLines(job), "ended by " + LOST + ": .*IllegalStateException: the data ran out");
   }
 
+  /** Both ranks have the same process id, so neither can find the other's files by it. */
+  @Test
+  void ranksInPidNamespacesOfTheirOwnShareTheMemoryOfTheNode() throws Exception {
+    Mpirun.Result job = Mpirun.runInPidNamespaces(2, List.of(), Programs.class, "average");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 of 2: shared, average 0.5").expect("rank 1 of 2: shared, average 0.5");
+  }
+
   private Mpirun.Result lose(String manner, String phase, String reports) throws Exception {
     return lose(RANKS, manner, phase, reports);
   }

@@ -112,7 +112,7 @@ final class NodeBuffers {
     Mapping mapping =
         mappings.computeIfAbsent(
             new Place(peer, id),
-            place -> new Mapping(device.map(type, node.process(peer), node.secret(peer), id)));
+            place -> new Mapping(device.map(type, node.owner(peer), id)));
     mapping.users++;
     return mapping;
   }

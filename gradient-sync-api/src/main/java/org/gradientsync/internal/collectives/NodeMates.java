@@ -62,6 +62,20 @@ final class NodeMates {
     return group.lost("the call failed in the middle: " + e, e);
   }
 
+  /** A rank's file is gone: the rank has left or died, or its program has closed the buffer. */
+  private RankLostException gone(int rank, String buffer, Throwable cause) {
+    group.whyGivenUp(rank); // waits a moment for its notice
+    if (!group.whyLeft(rank).isEmpty()) {
+      return group.lost(rank, cause);
+    }
+    if (!group.isAlive(rank)) {
+      return group.lost(group.name(rank) + " has died", null);
+    }
+    return group.lost(
+        group.name(rank) + " closed its buffer during the call: buffer=" + buffer,
+        new IllegalStateException("buffer is closed: buffer=" + buffer, cause));
+  }
+
   /** Names the rank that has closed its buffer during the call. */
   private void requireNoneClosed(HostBuffer buffer, Throwable cause) {
     String name = buffer.describe(); // the same on all ranks
@@ -70,11 +84,8 @@ final class NodeMates {
     }
     for (int mate = 0; mate < ranks.length; mate++) {
       long id = Call.memoryId(rendezvous.call(mate));
-      if (mate != own
-          && id >= 0
-          && !SharedFiles.isThere(node.process(mate), node.secret(mate), id)) {
-        throw group.lost(
-            group.name(ranks[mate]) + " closed its buffer during the call: buffer=" + name, cause);
+      if (mate != own && id >= 0 && !SharedFiles.isThere(node.owner(mate), id)) {
+        throw gone(ranks[mate], name, cause);
       }
     }
   }

@@ -4,12 +4,15 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.diagnosis.Reports;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.CallTable;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.DepartureNotices;
+import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -115,21 +118,22 @@ final class GroupState {
 
   /** See {@link org.gradientsync.internal.group.ProcessGroup#lost(String, Throwable)}. */
   RankLostException lost(String message, Throwable cause) {
-    return lost(message, cause, cause != null && isOwn(cause));
+    return lost(message, cause, cause != null && wouldComeAgain(cause));
   }
 
   /**
-   * Whether a failure is this rank's own, such as too little memory. Messages and devices fail with
-   * this library's exceptions, and may do better the next time. An InternalError comes from memory
-   * of another rank whose file is gone.
+   * Whether the same job would fail the same way again: by itself, for too little memory for
+   * example. Messages and devices fail with this library's exceptions, and may do better the next
+   * time. An InternalError comes from memory of another rank whose file is gone.
    */
-  private static boolean isOwn(Throwable cause) {
-    return !(cause instanceof GradientSyncException || cause instanceof InternalError);
-  }
-
-  private static boolean wouldComeAgain(GradientSyncException failure) {
-    return !(failure instanceof RankLostException lost)
-        || lost.exitCode() != RankLostException.EXIT_CODE;
+  private static boolean wouldComeAgain(Throwable failure) {
+    if (failure instanceof RankLostException lost) {
+      return lost.exitCode() != RankLostException.EXIT_CODE;
+    }
+    return failure instanceof UnavailableException
+        || failure instanceof MismatchedCallException
+        || failure instanceof NotFiniteException
+        || !(failure instanceof GradientSyncException || failure instanceof InternalError);
   }
 
   private RankLostException lost(String message, Throwable cause, boolean left) {
@@ -153,6 +157,10 @@ final class GroupState {
     String name = group.ranks().name(peer);
     if (!reason.isEmpty()) {
       boolean bySignal = reason.contains(Departure.SIGNAL.text());
+      int dead = bySignal ? group.liveness().diedSilently() : RankMap.NO_RANK;
+      if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
+        return lost(group.ranks().name(dead) + " has died", cause, false);
+      }
       boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
       return lost(name + " has left: " + reason, cause, byItself);
     }

@@ -249,10 +249,7 @@ public final class Wait {
     }
     return ranks.isNear(peer) || arrivals.isPair() || waited < INDIRECT_NANOS
         ? RankMap.NO_RANK
-        : ranks.all().stream()
-            .filter(liveness::hasDiedSilently)
-            .findFirst()
-            .orElse(RankMap.NO_RANK);
+        : liveness.diedSilently();
   }
 
   /** Breaks the group if this wait is part of a cycle of waits, or depends on one. */

@@ -1,6 +1,6 @@
 package org.gradientsync.internal.host;
 
-import org.gradientsync.GradientSyncException;
+import org.gradientsync.UnavailableException;
 
 /**
  * Whether the processor keeps denormal numbers. A mode that each thread has makes it flush them to
@@ -27,11 +27,11 @@ public final class Denormals {
   }
 
   /**
-   * @throws GradientSyncException if {@link #areFlushed}
+   * @throws UnavailableException if {@link #areFlushed}
    */
   static void requireKept() {
     if (areFlushed()) {
-      throw new GradientSyncException(
+      throw new UnavailableException(
           "the processor takes denormal numbers for zero: thread="
               + Thread.currentThread().getName()
               + "; "

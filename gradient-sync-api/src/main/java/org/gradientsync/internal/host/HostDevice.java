@@ -155,13 +155,12 @@ public final class HostDevice implements BackendDevice {
    * Maps memory that another process's device has allocated, for reading.
    *
    * @param type the element type that it has there
-   * @param process the other process's {@link SharedFiles#process()}
-   * @param secret the other process's {@link SharedFiles#secret()}
+   * @param owner the other process's {@link SharedFiles#owner()}
    * @param id its {@link HostBuffer#memoryId()} there
    * @return a buffer on all of it
    */
-  public HostBuffer map(DataType type, long process, long secret, long id) {
-    HostMemory memory = SharedFiles.open(process, secret, id, segmentBytes);
+  public HostBuffer map(DataType type, SharedFiles.Owner owner, long id) {
+    HostMemory memory = SharedFiles.open(owner, id, segmentBytes);
     long bytes = 0;
     for (int i = 0; i < memory.segments(); i++) {
       bytes += memory.segment(i).capacity();

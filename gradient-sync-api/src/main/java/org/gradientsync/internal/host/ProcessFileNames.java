@@ -21,37 +21,24 @@ import org.slf4j.LoggerFactory;
 final class ProcessFileNames {
   private static final Logger log = LoggerFactory.getLogger(ProcessFileNames.class);
 
-  /** The namespace if it cannot be read. Then no process id in a file name can be checked. */
-  private static final String UNKNOWN = "0";
-
-  private static final long MASK = (1L << Integer.SIZE) - 1;
-
-  /** Process ids can be compared only within one namespace. */
-  private static final String NAMESPACE = namespace();
-
   private static final Pattern REST = Pattern.compile("([1-9]\\d{0,9})-.+");
 
   private ProcessFileNames() {}
 
-  /** The prefix of the names of all files of a process in this process's namespace. */
+  /** The prefix of the names of all files of a process in this PID namespace. */
   static String of(String prefix, long process) {
-    return prefix + NAMESPACE + "-" + process + "-";
+    return of(prefix, Processes.NAMESPACE, process);
   }
 
-  /** Identifies a process of this namespace for {@link #ofId}, among those of all namespaces. */
-  static long id(long process) {
-    return Long.parseLong(NAMESPACE) << Integer.SIZE | process;
+  /** The prefix of the names of all files of a process. */
+  static String of(String prefix, long namespace, long process) {
+    return prefix + namespace + "-" + process + "-";
   }
 
-  /** The prefix of the names of all files of a process, of any namespace, with this id. */
-  static String ofId(String prefix, long id) {
-    return prefix + (id >>> Integer.SIZE) + "-" + (id & MASK) + "-";
-  }
-
-  /** Whether a file belongs to a process that has ended. */
+  /** Whether a file belongs to a process that has ended. False if it is of another namespace. */
   static boolean isOfEndedProcess(String prefix, String name) {
-    String start = prefix + NAMESPACE + "-";
-    if (NAMESPACE.equals(UNKNOWN) || !name.startsWith(start)) {
+    String start = prefix + Processes.NAMESPACE + "-";
+    if (Processes.NAMESPACE == Processes.UNKNOWN || !name.startsWith(start)) {
       return false;
     }
     Matcher rest = REST.matcher(name.substring(start.length()));
@@ -100,15 +87,6 @@ final class ProcessFileNames {
       }
       Files.delete(folder);
       return FileVisitResult.CONTINUE;
-    }
-  }
-
-  private static String namespace() {
-    try {
-      String link = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
-      return Long.toString(Long.parseLong(link.replaceAll("\\D", "")) & MASK);
-    } catch (IOException | RuntimeException e) {
-      return UNKNOWN;
     }
   }
 }

@@ -2,9 +2,14 @@ package org.gradientsync.internal.host;
 
 import java.io.FileInputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * The processes that this process can see. A zombie, whose parent has not yet read its exit code,
@@ -13,6 +18,11 @@ import java.time.Instant;
 public final class Processes {
   /** An unknown start time. */
   public static final long UNKNOWN = 0;
+
+  /**
+   * The PID namespace of this process, or {@link #UNKNOWN}. Process ids mean nothing in another.
+   */
+  public static final long NAMESPACE = namespace();
 
   private static final Path PROC = Path.of("/proc");
 
@@ -28,6 +38,15 @@ public final class Processes {
   private static final byte[] STAT = new byte[1024];
 
   private Processes() {}
+
+  private static long namespace() {
+    try {
+      String name = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
+      return Long.parseLong(name.replaceAll("\\D", "")); // pid:[4026531836]
+    } catch (IOException | RuntimeException e) {
+      return UNKNOWN;
+    }
+  }
 
   /**
    * The start time of a process, which distinguishes it from a later process with the same id.
@@ -87,11 +106,43 @@ public final class Processes {
     }
   }
 
+  /**
+   * When the threads of this process have started.
+   *
+   * @return by the bytes of the name, as Linux keeps it: the {@link #started} of the oldest thread
+   *     that has it; empty if this process cannot see that
+   */
+  static synchronized Map<String, Long> threadsStarted() {
+    Map<String, Long> started = new HashMap<>();
+    try (DirectoryStream<Path> threads = Files.newDirectoryStream(PROC.resolve("self/task"))) {
+      for (Path thread : threads) {
+        try {
+          int length = read(thread.toString());
+          int state = field(STAT, length, STATE);
+          int name = new String(STAT, 0, length, StandardCharsets.ISO_8859_1).indexOf('(') + 1;
+          started.merge(
+              new String(STAT, name, state - 2 - name, StandardCharsets.ISO_8859_1),
+              number(STAT, field(STAT, length, STARTED)),
+              Math::min);
+        } catch (IOException e) {
+          continue; // it has ended
+        }
+      }
+    } catch (IOException | DirectoryIteratorException e) {
+      started.clear();
+    }
+    return started;
+  }
+
   private static int read(long process) throws IOException {
-    try (FileInputStream stat = new FileInputStream("/proc/" + process + "/stat")) {
+    return read("/proc/" + process);
+  }
+
+  private static int read(String folder) throws IOException {
+    try (FileInputStream stat = new FileInputStream(folder + "/stat")) {
       int length = stat.read(STAT);
       if (length <= 0) {
-        throw new IOException("process has ended: process=" + process);
+        throw new IOException("process has ended: " + folder);
       }
       return length;
     }

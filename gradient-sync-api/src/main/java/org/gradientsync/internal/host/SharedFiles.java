@@ -36,6 +36,7 @@ public final class SharedFiles implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SharedFiles.class);
   private static final Path FOLDER = Path.of("/dev/shm");
   private static final String PREFIX = "gradient-sync-";
+  private static final Thread HOOK = new Thread(SharedFiles::deleteAll, "gradient-sync-files");
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
   private static final AtomicLong NEXT = new AtomicLong();
   private static final Cleaner CLEANER = Cleaner.create();
@@ -46,12 +47,22 @@ public final class SharedFiles implements AutoCloseable {
   private static final long MUCH = 1L << 30;
   private static final ByteBuffer ZEROS = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
+  /**
+   * Who has created files. Other processes get it from the owner, and do not make it up: they may
+   * be in another PID namespace.
+   *
+   * @param namespace the owner's PID namespace, {@link Processes#NAMESPACE}
+   * @param process its process id there
+   * @param secret a random number
+   */
+  public record Owner(long namespace, long process, long secret) {}
+
   static {
-    Runtime.getRuntime().addShutdownHook(new Thread(SharedFiles::deleteAll, "gradient-sync-files"));
+    Runtime.getRuntime().addShutdownHook(HOOK);
   }
 
-  private final long process = ProcessFileNames.id(ProcessHandle.current().pid());
-  private final long secret = new SecureRandom().nextLong();
+  private final Owner owner =
+      new Owner(Processes.NAMESPACE, ProcessHandle.current().pid(), new SecureRandom().nextLong());
   private final Set<Path> own = ConcurrentHashMap.newKeySet();
   private volatile boolean keep;
   private final SharedBlocks blocks = new SharedBlocks(bytes -> create(bytes, bytes), this::keeps);
@@ -76,6 +87,14 @@ public final class SharedFiles implements AutoCloseable {
   public static void deleteAll() {
     OPEN.forEach(SharedFiles::delete);
     deleteStaleFiles();
+  }
+
+  /**
+   * Leaves it to the caller's shutdown hook to call {@link #deleteAll}: other processes may read
+   * the files until they know that this one leaves.
+   */
+  public static void leaveDeletionToCaller() {
+    Runtime.getRuntime().removeShutdownHook(HOOK);
   }
 
   /**
@@ -115,14 +134,9 @@ public final class SharedFiles implements AutoCloseable {
     }
   }
 
-  /** Identifies the process. With {@link #secret}, other processes find this one's files. */
-  public long process() {
-    return process;
-  }
-
-  /** A random number. With {@link #process}, other processes find this one's files. */
-  public long secret() {
-    return secret;
+  /** The owner of these files, with which other processes find them. */
+  public Owner owner() {
+    return owner;
   }
 
   /**
@@ -158,7 +172,7 @@ public final class SharedFiles implements AutoCloseable {
 
   private HostMemory createUninterrupted(long bytes, int segmentBytes) throws IOException {
     long id = NEXT.getAndIncrement();
-    Path path = path(process, secret, id);
+    Path path = path(owner, id);
     Set<StandardOpenOption> options =
         Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE);
     try (FileChannel channel =
@@ -183,26 +197,24 @@ public final class SharedFiles implements AutoCloseable {
   /**
    * Maps a file of another process for reading.
    *
-   * @param ofProcess its {@link #process()}
-   * @param ofSecret its {@link #secret()}
+   * @param owner its {@link #owner()}
    * @param id the memory's id
    * @param segmentBytes the size of a segment
    */
-  static HostMemory open(long ofProcess, long ofSecret, long id, int segmentBytes) {
+  static HostMemory open(Owner owner, long id, int segmentBytes) {
     long most = (long) segmentBytes * HostDevice.MAX_SEGMENTS;
-    return open(path(ofProcess, ofSecret, id), MapMode.READ_ONLY, 1, most, segmentBytes, id);
+    return open(path(owner, id), MapMode.READ_ONLY, 1, most, segmentBytes, id);
   }
 
   /**
    * Whether a process still has memory that it shared.
    *
-   * @param ofProcess its {@link #process()}
-   * @param ofSecret its {@link #secret()}
+   * @param owner its {@link #owner()}
    * @param id the memory's id
    * @return false if the buffer is closed or the process has ended
    */
-  public static boolean isThere(long ofProcess, long ofSecret, long id) {
-    return Files.exists(path(ofProcess, ofSecret, id), LinkOption.NOFOLLOW_LINKS);
+  public static boolean isThere(Owner owner, long id) {
+    return Files.exists(path(owner, id), LinkOption.NOFOLLOW_LINKS);
   }
 
   /**
@@ -230,15 +242,14 @@ public final class SharedFiles implements AutoCloseable {
   /**
    * Maps a file that {@link #createWritable} has created.
    *
-   * @param ofProcess its creator's {@link #process()}
-   * @param ofSecret its creator's {@link #secret()}
+   * @param owner its creator's {@link #owner()}
    * @param id its id
    * @param bytes its size
    * @throws UncheckedIOException if it cannot be mapped, belongs to another user, or has another
    *     size
    */
-  public static ByteBuffer openWritable(long ofProcess, long ofSecret, long id, int bytes) {
-    Path path = path(ofProcess, ofSecret, id);
+  public static ByteBuffer openWritable(Owner owner, long id, int bytes) {
+    Path path = path(owner, id);
     return open(path, MapMode.READ_WRITE, bytes, bytes, bytes, id).segment(0);
   }
 
@@ -248,7 +259,7 @@ public final class SharedFiles implements AutoCloseable {
    * @param id the file's id; ignored if this object has not created it
    */
   public void release(long id) {
-    Path path = path(process, secret, id);
+    Path path = path(owner, id);
     if (own.remove(path)) {
       delete(path);
     }
@@ -300,9 +311,12 @@ public final class SharedFiles implements AutoCloseable {
   }
 
   /** Also for tests. */
-  static Path path(long process, long secret, long id) {
+  static Path path(Owner owner, long id) {
     return FOLDER.resolve(
-        ProcessFileNames.ofId(PREFIX, process) + Long.toHexString(secret) + "-" + id);
+        ProcessFileNames.of(PREFIX, owner.namespace(), owner.process())
+            + Long.toHexString(owner.secret())
+            + "-"
+            + id);
   }
 
   /**

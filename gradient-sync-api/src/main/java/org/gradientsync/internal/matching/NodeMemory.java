@@ -17,14 +17,12 @@ import org.gradientsync.internal.host.SharedFiles;
  */
 public final class NodeMemory {
   private final SharedFiles files; // null if no other process maps the memory
-  private final long[] processes;
-  private final long[] secrets;
+  private final SharedFiles.Owner[] owners; // null if no other process maps the memory
   private final ByteBuffer[] memory;
 
-  private NodeMemory(SharedFiles files, long[] processes, long[] secrets, ByteBuffer[] memory) {
+  private NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
     this.files = files;
-    this.processes = processes;
-    this.secrets = secrets;
+    this.owners = owners;
     this.memory = memory;
   }
 
@@ -80,20 +78,20 @@ public final class NodeMemory {
     } catch (UncheckedIOException e) {
       failure = e.toString();
     }
-    long[] found = new long[3 * size];
-    communicator.allGather(
-        LongBuffer.wrap(new long[] {files.process(), files.secret(), id}), LongBuffer.wrap(found));
+    SharedFiles.Owner owner = files.owner();
+    long[] announced = {owner.namespace(), owner.process(), owner.secret(), id};
+    LongBuffer found = LongBuffer.allocate(announced.length * size);
+    communicator.allGather(LongBuffer.wrap(announced), found);
     long[] mapped = {id < 0 ? 0 : 1};
-    long[] processes = new long[size];
-    long[] secrets = new long[size];
+    SharedFiles.Owner[] owners = new SharedFiles.Owner[size];
     for (int peer = 0; peer < size; peer++) {
-      processes[peer] = found[3 * peer];
-      secrets[peer] = found[3 * peer + 1];
-      if (peer != communicator.rank() && found[3 * peer + 2] >= 0) {
+      int at = announced.length * peer;
+      owners[peer] = new SharedFiles.Owner(found.get(at), found.get(at + 1), found.get(at + 2));
+      long peersId = found.get(at + 3);
+      if (peer != communicator.rank() && peersId >= 0) {
         try {
           memory[peer] =
-              SharedFiles.openWritable(
-                  processes[peer], secrets[peer], found[3 * peer + 2], bytes.applyAsInt(peer));
+              SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;
@@ -106,22 +104,21 @@ public final class NodeMemory {
       throw new UnavailableException(
           "shared memory cannot be mapped, rank=" + communicator.rank() + ": " + failure);
     }
-    return new NodeMemory(files, processes, secrets, memory);
+    return new NodeMemory(files, owners, memory);
   }
 
   /** Private memory of a rank that is alone on its node: all zeros. */
   public static NodeMemory ofOne(int bytes, SharedFiles files) {
     return new NodeMemory(
         files,
-        new long[] {files.process()},
-        new long[] {files.secret()},
+        new SharedFiles.Owner[] {files.owner()},
         new ByteBuffer[] {HostBuffers.allocate(bytes)});
   }
 
   /** Private memory of a rank that shares none: all zeros. */
   static NodeMemory ofOne(int bytes) {
     ByteBuffer[] memory = {HostBuffers.allocate(bytes)};
-    return new NodeMemory(null, new long[1], new long[1], memory);
+    return new NodeMemory(null, null, memory);
   }
 
   /** Keeps the files: the other ranks may still be reading. */
@@ -140,11 +137,8 @@ public final class NodeMemory {
     return files;
   }
 
-  public long process(int rank) {
-    return processes[rank];
-  }
-
-  public long secret(int rank) {
-    return secrets[rank];
+  /** The owner of a rank's files; only if there are {@link #files}. */
+  public SharedFiles.Owner owner(int rank) {
+    return owners[rank];
   }
 }

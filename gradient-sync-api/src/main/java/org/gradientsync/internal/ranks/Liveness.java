@@ -46,6 +46,11 @@ public final class Liveness {
     return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
   }
 
+  /** The first rank for which {@link #hasDiedSilently}, or {@link RankMap#NO_RANK}. */
+  public int diedSilently() {
+    return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);
+  }
+
   /**
    * Whether a rank has died, or has left with a reason. Either way it receives no more messages.
    */

@@ -10,6 +10,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
 import org.gradientsync.DeviceException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
@@ -33,6 +34,7 @@ class GivenUpTest {
                 Stream.of(
                     Arguments.of(messages, new OutOfMemoryError("heap"), FAILED),
                     Arguments.of(messages, new IllegalStateException("a bug"), FAILED),
+                    Arguments.of(messages, new UnavailableException("no denormals"), FAILED),
                     Arguments.of(
                         messages, new InternalError("a file is gone"), RankLostException.EXIT_CODE),
                     Arguments.of(

@@ -224,9 +224,14 @@ class FreeMemoryTest {
     assertThrows(IOException.class, () -> memory.allocate(1024, 40 * MB));
   }
 
+  private static Path left(long id) throws Exception {
+    return SharedFiles.path(
+        new SharedFiles.Owner(Processes.NAMESPACE, TemporaryFilesTest.ended(), 1), id);
+  }
+
   @Test
   void staleFilesAreDeletedBeforeMemoryIsRefused() throws Exception {
-    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), 1, 1);
+    Path left = left(1);
     Files.write(left, new byte[4096]);
     write("proc/self/mountinfo", SECOND);
     second("", mb(700), 690, 0);
@@ -237,7 +242,7 @@ class FreeMemoryTest {
   /** Also if no memory is shared: it may be a container's, which has little. */
   @Test
   void staleFilesAreDeletedBeforeTheFirstBuffer() throws Exception {
-    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), 2, 2);
+    Path left = left(2);
     Files.write(left, new byte[4096]);
     try (GradientSync sync = GradientSync.create();
         DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1)) {

@@ -146,7 +146,7 @@ class HostBufferTest {
   void fallsBackWithoutSharedMemory() throws IOException {
     SharedFiles files = new SharedFiles();
     HostMemory before = files.create(Integer.BYTES, 1 << 20);
-    Path next = SharedFiles.path(files.process(), files.secret(), before.id() + 1);
+    Path next = SharedFiles.path(files.owner(), before.id() + 1);
     before.release();
     Files.createFile(next); // so that the next file cannot be created
     HostDevice device = new HostDevice();
@@ -170,7 +170,7 @@ class HostBufferTest {
       buffer.copyFrom(values);
       HostDevice other = new HostDevice();
       HostBuffer mapped =
-          other.map(DataType.INT32, files.process(), files.secret(), buffer.memoryId());
+          other.map(DataType.INT32, files.owner(), buffer.memoryId());
       int[] seen = new int[count];
       mapped.copyTo(seen);
       assertEquals(3, seen[count - 1]);
@@ -178,7 +178,7 @@ class HostBufferTest {
       buffer.close();
       assertThrows(
           UncheckedIOException.class,
-          () -> other.map(DataType.INT32, files.process(), files.secret(), id));
+          () -> other.map(DataType.INT32, files.owner(), id));
     }
   }
 }

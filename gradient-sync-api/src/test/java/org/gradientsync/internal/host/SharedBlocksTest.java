@@ -38,7 +38,7 @@ class SharedBlocksTest {
   }
 
   private long filesLeft() throws IOException {
-    String own = "-" + ProcessHandle.current().pid() + "-" + Long.toHexString(files.secret()) + "-";
+    String own = "-" + files.owner().process() + "-" + Long.toHexString(files.owner().secret()) + "-";
     try (Stream<Path> all = Files.list(Path.of("/dev/shm"))) {
       return all.filter(file -> file.toString().contains(own)).count();
     }
@@ -70,7 +70,7 @@ class SharedBlocksTest {
       assertArrayEquals(expected, read(buffer));
       if (i % 997 == 0) {
         try (HostBuffer mapped =
-            peer.map(DataType.FLOAT64, files.process(), files.secret(), buffer.memoryId())) {
+            peer.map(DataType.FLOAT64, files.owner(), buffer.memoryId())) {
           assertArrayEquals(
               expected,
               read(
@@ -114,7 +114,7 @@ class SharedBlocksTest {
     first.copyFrom(values(16, 7));
     HostBuffer second = allocate(DataType.INT32, 16);
     HostBuffer mapped =
-        new HostDevice().map(DataType.INT32, files.process(), files.secret(), first.memoryId());
+        new HostDevice().map(DataType.INT32, files.owner(), first.memoryId());
     long offset = first.memoryOffset();
     files.keep();
     first.close();

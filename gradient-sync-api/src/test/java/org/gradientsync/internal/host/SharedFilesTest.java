@@ -25,10 +25,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SharedFilesTest {
   private static final int BYTES = 4096;
   private static final int OTHER_USER = 12345;
+  private static final long SELF = ProcessHandle.current().pid();
 
-  private final long process = ProcessFileNames.id(ProcessHandle.current().pid());
-  private final long secret = ThreadLocalRandom.current().nextLong();
-  private final Path planted = SharedFiles.path(process, secret, 0);
+  private final SharedFiles.Owner owner = ownerIn(Processes.NAMESPACE, SELF);
+  private final Path planted = SharedFiles.path(owner, 0);
+
+  private static SharedFiles.Owner ownerIn(long namespace, long process) {
+    return new SharedFiles.Owner(namespace, process, ThreadLocalRandom.current().nextLong());
+  }
 
   @AfterEach
   void tearDown() throws IOException {
@@ -43,7 +47,7 @@ class SharedFilesTest {
   private void isRefused(String reason) {
     UncheckedIOException writable =
         assertThrows(
-            UncheckedIOException.class, () -> SharedFiles.openWritable(process, secret, 0, BYTES));
+            UncheckedIOException.class, () -> SharedFiles.openWritable(owner, 0, BYTES));
     assertTrue(writable.getMessage().contains(reason), writable::toString);
     assertTrue(writable.getMessage().contains("file=" + planted), writable::toString);
   }
@@ -52,7 +56,7 @@ class SharedFilesTest {
     UncheckedIOException buffer =
         assertThrows(
             UncheckedIOException.class,
-            () -> new HostDevice().map(DataType.FLOAT32, process, secret, 0));
+            () -> new HostDevice().map(DataType.FLOAT32, owner, 0));
     assertTrue(buffer.getMessage().contains(reason), buffer::toString);
   }
 
@@ -60,10 +64,10 @@ class SharedFilesTest {
   void filesArePrivateAndDeletedWithTheirOwner() throws IOException {
     SharedFiles files = new SharedFiles();
     SharedFiles.Writable writable = files.createWritable(BYTES);
-    Path path = SharedFiles.path(files.process(), files.secret(), writable.id());
+    Path path = SharedFiles.path(files.owner(), writable.id());
     assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
     ByteBuffer mapped =
-        SharedFiles.openWritable(files.process(), files.secret(), writable.id(), BYTES);
+        SharedFiles.openWritable(files.owner(), writable.id(), BYTES);
     writable.memory().putInt(8, 7);
     assertEquals(7, mapped.getInt(8));
     files.release(writable.id());
@@ -77,7 +81,7 @@ class SharedFilesTest {
     IOException e = assertThrows(IOException.class, () -> files.create(1L << 42, 1 << 30));
     assertTrue(e.getMessage().contains("bytes=" + (1L << 42)), e.getMessage());
     try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
-      String own = "-" + ProcessHandle.current().pid() + "-" + Long.toHexString(files.secret());
+      String own = "-" + SELF + "-" + Long.toHexString(files.owner().secret());
       assertEquals(List.of(), left.filter(file -> file.toString().contains(own)).toList());
     }
     files.close();
@@ -97,8 +101,8 @@ class SharedFilesTest {
   @Test
   void aFileLikeThoseOfAPeerIsMapped() throws IOException {
     plant(BYTES, "rw-------"); // accepted, so the refusals below have other reasons
-    assertEquals(BYTES, SharedFiles.openWritable(process, secret, 0, BYTES).capacity());
-    assertEquals(BYTES / 4, new HostDevice().map(DataType.FLOAT32, process, secret, 0).count());
+    assertEquals(BYTES, SharedFiles.openWritable(owner, 0, BYTES).capacity());
+    assertEquals(BYTES / 4, new HostDevice().map(DataType.FLOAT32, owner, 0).count());
   }
 
   @ParameterizedTest
@@ -151,8 +155,8 @@ class SharedFilesTest {
 
   @Test
   void staleFilesAreDeleted() throws IOException, InterruptedException {
-    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), secret, 3);
-    Path alive = SharedFiles.path(process, secret, 3);
+    Path left = SharedFiles.path(ownerIn(Processes.NAMESPACE, TemporaryFilesTest.ended()), 3);
+    Path alive = SharedFiles.path(owner, 3);
     Files.write(left, new byte[BYTES]);
     Files.write(alive, new byte[BYTES]);
     try {
@@ -165,9 +169,25 @@ class SharedFilesTest {
     }
   }
 
+  /** A process id of another PID namespace says nothing here. */
+  @Test
+  void filesOfAnotherNamespaceAreFoundAndKept() throws IOException, InterruptedException {
+    SharedFiles.Owner other = ownerIn(Processes.NAMESPACE + 1, TemporaryFilesTest.ended());
+    Path path = SharedFiles.path(other, 5);
+    Files.write(path, new byte[BYTES]);
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
+    try {
+      new SharedFiles().close();
+      assertTrue(SharedFiles.isThere(other, 5));
+      assertEquals(BYTES, SharedFiles.openWritable(other, 5, BYTES).capacity());
+    } finally {
+      Files.delete(path);
+    }
+  }
+
   @Test
   void otherUsersStaleFilesAreKept() throws IOException, InterruptedException {
-    Path left = SharedFiles.path(ProcessFileNames.id(TemporaryFilesTest.ended()), secret, 4);
+    Path left = SharedFiles.path(ownerIn(Processes.NAMESPACE, TemporaryFilesTest.ended()), 4);
     Files.write(left, new byte[BYTES]);
     try {
       if (giveAway(left)) {

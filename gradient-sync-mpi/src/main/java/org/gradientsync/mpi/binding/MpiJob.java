@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
@@ -297,10 +298,12 @@ public final class MpiJob {
   /**
    * Names the ranks of this host that have died or are stopped. Does not call MPI.
    *
+   * @param asked the ranks to look at
    * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
    */
-  public String troubles() {
+  public String troubles(IntPredicate asked) {
     return IntStream.range(0, size)
+        .filter(asked)
         .filter(peer -> visible[peer] && !places[peer].trouble().isEmpty())
         .mapToObj(peer -> "rank " + peer + " (" + places[peer] + ") " + places[peer].trouble())
         .collect(Collectors.joining(", "));

@@ -92,7 +92,7 @@ final class MpiStart {
     } catch (RankLostException e) {
       System.err.println("gradient-sync: the process ends: " + e.getMessage());
       System.err.flush();
-      Runtime.getRuntime().halt(1);
+      Runtime.getRuntime().halt(e.exitCode());
     } catch (MpiFailure | RuntimeException | Error e) {
       log.debug("the calling thread throws it", e);
     }
@@ -273,7 +273,7 @@ final class MpiStart {
       if (process != null && (!process.hasCome() || !process.place().trouble().isEmpty())) {
         late.add(process.late(peer));
       } else if (process == null && oneNode) {
-        late.add("rank " + peer + " has ended");
+        late.add("rank " + peer + " has ended, or runs in another PID namespace");
       }
     }
     return late;

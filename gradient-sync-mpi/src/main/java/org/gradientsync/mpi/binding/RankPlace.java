@@ -16,22 +16,27 @@ import org.gradientsync.internal.ranks.ShortText;
  * @param host the node's name
  * @param process the process id on that node
  * @param started see {@link Processes#started}
+ * @param namespace the PID namespace in which the process has that id
  * @param memory the same for ranks that can share memory; 0 if unknown
  */
-record RankPlace(String host, long process, long started, long memory) {
-  static final int BYTES = 128;
+record RankPlace(String host, long process, long started, long namespace, long memory) {
+  static final int BYTES = 136;
 
-  private static final int HOST = 3 * Long.BYTES; // after the numbers
+  private static final int HOST = 4 * Long.BYTES; // after the numbers
 
   static RankPlace own(String host) {
     long process = ProcessHandle.current().pid();
     String memory = SharedFiles.identity(host);
     return new RankPlace(
-        host, process, Processes.started(process), memory.isEmpty() ? 0 : digest(memory));
+        host,
+        process,
+        Processes.started(process),
+        Processes.NAMESPACE,
+        memory.isEmpty() ? 0 : digest(memory));
   }
 
   static RankPlace of(String host, long process) {
-    return new RankPlace(host, process, Processes.started(process), 0);
+    return new RankPlace(host, process, Processes.started(process), Processes.NAMESPACE, 0);
   }
 
   private static long digest(String text) {
@@ -61,7 +66,8 @@ record RankPlace(String host, long process, long started, long memory) {
   }
 
   byte[] encode() {
-    ByteBuffer bytes = ByteBuffer.allocate(BYTES).putLong(process).putLong(started).putLong(memory);
+    ByteBuffer bytes = ByteBuffer.allocate(BYTES);
+    bytes.putLong(process).putLong(started).putLong(namespace).putLong(memory);
     ShortText.put(bytes, HOST, BYTES - HOST, host);
     return bytes.array();
   }
@@ -70,14 +76,15 @@ record RankPlace(String host, long process, long started, long memory) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
     long started = from.getLong();
+    long namespace = from.getLong();
     long memory = from.getLong();
     String host = ShortText.get(from, offset + HOST, BYTES - HOST);
-    return new RankPlace(host, process, started, memory);
+    return new RankPlace(host, process, started, namespace, memory);
   }
 
   /** Whether the process is visible here and has not ended. */
   boolean isAlive() {
-    return Processes.isAlive(process, started);
+    return namespace == Processes.NAMESPACE && Processes.isAlive(process, started);
   }
 
   /**

@@ -13,23 +13,24 @@ class RankPlaceTest {
   @Test
   void whatIsToldIsUnderstoodAndInOneLine() {
     byte[] two = new byte[2 * RankPlace.BYTES];
-    byte[] told = new RankPlace("a\u2028b", 7, 11, 13).encode();
+    byte[] told = new RankPlace("a\u2028b", 7, 11, 13, 17).encode();
     System.arraycopy(told, 0, two, RankPlace.BYTES, RankPlace.BYTES);
-    assertEquals(new RankPlace("a b", 7, 11, 13), RankPlace.decode(two, RankPlace.BYTES));
+    assertEquals(new RankPlace("a b", 7, 11, 13, 17), RankPlace.decode(two, RankPlace.BYTES));
   }
 
   @Test
   void aLongHostNameIsCutOff() {
-    byte[] told = new RankPlace("h".repeat(200), 7, 11, 13).encode();
+    byte[] told = new RankPlace("h".repeat(200), 7, 11, 13, 17).encode();
     assertEquals(RankPlace.BYTES, told.length);
-    assertEquals(new RankPlace("h".repeat(104), 7, 11, 13), RankPlace.decode(told, 0));
+    assertEquals(new RankPlace("h".repeat(104), 7, 11, 13, 17), RankPlace.decode(told, 0));
   }
 
   @Test
   void thisProcessIsAliveAndALaterOneOfItsNumberIsAnother() {
     RankPlace own = RankPlace.own("h");
     assertTrue(own.isAlive());
-    assertFalse(new RankPlace("h", own.process(), own.started() + 1, 0).isAlive());
+    assertFalse(
+        new RankPlace("h", own.process(), own.started() + 1, own.namespace(), 0).isAlive());
   }
 
   @Test
@@ -48,10 +49,18 @@ class RankPlaceTest {
   private static void requireNodes(String expected, String ofMpi, long... memory) {
     int[] reported = Arrays.stream(ofMpi.split(" ")).mapToInt(Integer::parseInt).toArray();
     RankPlace[] places =
-        Arrays.stream(memory).mapToObj(m -> new RankPlace("h", 1, 1, m)).toArray(RankPlace[]::new);
+        Arrays.stream(memory).mapToObj(m -> new RankPlace("h", 1, 1, 1, m)).toArray(RankPlace[]::new);
     int[] nodes = RankPlace.nodes(reported, places);
     assertEquals(
         expected, Arrays.stream(nodes).mapToObj(String::valueOf).collect(Collectors.joining(" ")));
+  }
+
+  /** Another rank may have this one's process id, and its start time to the hundredth second. */
+  @Test
+  void aProcessOfAnotherNamespaceCannotBeSeen() {
+    RankPlace own = RankPlace.own("h");
+    assertFalse(
+        new RankPlace("h", own.process(), own.started(), own.namespace() + 1, 0).isAlive());
   }
 
   @Test
