@@ -62,6 +62,14 @@ class LauncherIT {
   }
 
   @Test
+  void ranksAverageWhateverTheContextClassLoader() throws Exception {
+    Mpirun.require();
+    Mpirun.Result job = Mpirun.below(mpirun(), NONE, Programs.class, "context");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 of 2: shared, average 0.5").expect("rank 1 of 2: shared, average 0.5");
+  }
+
+  @Test
   void ofNestedLaunchersTheInnermostCounts() throws Exception {
     Mpirun.require();
     List<String> command =

@@ -2,11 +2,13 @@ package org.gradientsync.mpi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.jna.NativeLibrary;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
+import java.lang.module.Configuration;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.net.URISyntaxException;
@@ -81,6 +83,27 @@ class ModularProgramIT {
     Mpirun.Result result = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
     assertEquals(0, result.exitCode(), result.output());
     result.expect("rank 0 shared 0.5;").expect("rank 1 shared 0.5;");
+  }
+
+  /** As in a container that gives each module a loader of its own. */
+  @Test
+  void modulesWithALoaderEachFindEachOther() throws Exception {
+    Class<?>[] modules = {GradientSync.class, Logger.class, MpiLauncher.class, NativeLibrary.class};
+    Path[] places = new Path[modules.length];
+    for (int i = 0; i < modules.length; i++) {
+      places[i] = place(modules[i]);
+    }
+    ModuleLayer boot = ModuleLayer.boot();
+    Configuration modular =
+        boot.configuration()
+            .resolve(ModuleFinder.of(places), ModuleFinder.of(), Set.of("org.gradientsync.mpi"));
+    ModuleLayer layer =
+        boot.defineModulesWithManyLoaders(modular, ClassLoader.getPlatformClassLoader());
+    Class<?> type = layer.findLoader("org.gradientsync").loadClass("org.gradientsync.GradientSync");
+    try (AutoCloseable sync = (AutoCloseable) type.getMethod("create").invoke(null)) {
+      Map<?, ?> others = (Map<?, ?>) type.getMethod("alternatives").invoke(sync);
+      assertTrue(others.containsKey("mpi"), others::toString);
+    }
   }
 
   @Test

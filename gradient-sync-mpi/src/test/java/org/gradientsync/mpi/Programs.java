@@ -33,6 +33,7 @@ final class Programs {
       case "unavailable" -> unavailable();
       case "local" -> localRank();
       case "average" -> average();
+      case "context" -> averageWithAnotherContext();
       case "threads" -> LocalRanks.run(2, sync -> System.out.println("of " + sync.size()));
       default -> throw new IllegalArgumentException(args[0]);
     }
@@ -55,6 +56,12 @@ final class Programs {
               + ", average "
               + value[0]);
     }
+  }
+
+  /** As on a thread of the common pool, whose context class loader may see the JDK alone. */
+  private static void averageWithAnotherContext() {
+    Thread.currentThread().setContextClassLoader(ClassLoader.getPlatformClassLoader());
+    average();
   }
 
   /** Exits from another thread while the main thread makes calls. */

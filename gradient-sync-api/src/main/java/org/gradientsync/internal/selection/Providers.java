@@ -2,6 +2,8 @@ package org.gradientsync.internal.selection;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
@@ -39,8 +41,7 @@ public final class Providers {
    * @param own a provider of this module, whose absence shows that service files were lost
    */
   static <P> List<P> of(Class<P> service, Class<? extends P> own, ToIntFunction<P> priority) {
-    List<P> providers = new ArrayList<>();
-    ServiceLoader.load(service).forEach(providers::add);
+    List<P> providers = of(service);
     if (providers.stream().noneMatch(own::isInstance) && WARNED.add(service)) {
       log.warn(
           "META-INF/services/{} does not name what {} has: jars were merged into one, and their files"
@@ -50,6 +51,43 @@ public final class Providers {
     }
     providers.sort(Comparator.comparingInt(priority).reversed());
     return providers;
+  }
+
+  /**
+   * Loads the providers of a service: those that the class loader of this library sees, then those
+   * of its module layer, then those that only the thread's context class loader sees. The last
+   * alone would find nothing on a thread of the common pool in a Spring Boot jar, for example.
+   */
+  public static <P> List<P> of(Class<P> service) {
+    Map<String, P> providers = new LinkedHashMap<>(); // by class
+    for (ClassLoader loader : loaders(service)) {
+      add(ServiceLoader.load(service, loader), providers);
+    }
+    ModuleLayer layer = Providers.class.getModule().getLayer();
+    if (layer != null) { // whose modules may have a loader each
+      add(ServiceLoader.load(layer, service), providers);
+    }
+    return new ArrayList<>(providers.values());
+  }
+
+  private static <P> void add(ServiceLoader<P> from, Map<String, P> providers) {
+    from.stream()
+        .forEach(found -> providers.computeIfAbsent(found.type().getName(), key -> found.get()));
+  }
+
+  /** The class loaders that may have providers of a service of this library, and not of a copy. */
+  private static Set<ClassLoader> loaders(Class<?> service) {
+    Set<ClassLoader> loaders = new LinkedHashSet<>();
+    loaders.add(Providers.class.getClassLoader());
+    ClassLoader context = Thread.currentThread().getContextClassLoader();
+    try {
+      if (context != null && context.loadClass(service.getName()) == service) {
+        loaders.add(context);
+      }
+    } catch (ClassNotFoundException | LinkageError e) {
+      return loaders; // it does not see this library
+    }
+    return loaders;
   }
 
   /**

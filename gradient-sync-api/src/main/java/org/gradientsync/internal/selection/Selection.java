@@ -5,7 +5,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.ServiceLoader;
 import java.util.StringJoiner;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -213,7 +212,7 @@ public final class Selection {
     }
     LauncherVariables variables = LauncherVariables.ofProcess();
     List<String> names = new ArrayList<>();
-    for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
+    for (Launcher launcher : Providers.of(Launcher.class)) {
       if (launcher.launched()) {
         ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
         variables.requireSize(world.size());
