@@ -70,6 +70,16 @@ class LauncherIT {
   }
 
   @Test
+  void ranksAverageWhereAnotherClassLoaderHasTheBindings() throws Exception {
+    Mpirun.require();
+    Mpirun.Result job = Mpirun.below(mpirun(), NONE, Programs.class, "loaders");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("another class loader of this process has loaded libmpi_java")
+        .expect("rank 0 of 2: shared, average 0.5")
+        .expect("rank 1 of 2: shared, average 0.5");
+  }
+
+  @Test
   void ofNestedLaunchersTheInnermostCounts() throws Exception {
     Mpirun.require();
     List<String> command =
