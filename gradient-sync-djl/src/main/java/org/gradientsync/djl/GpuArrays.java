@@ -84,7 +84,7 @@ final class GpuArrays {
       return Pointer.nativeValue(Native.getDirectBufferPointer(elements));
     } catch (InvocationTargetException e) {
       throw unavailable(rank, e.getCause());
-    } catch (ReflectiveOperationException | RuntimeException e) {
+    } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       throw unavailable(rank, e);
     }
   }

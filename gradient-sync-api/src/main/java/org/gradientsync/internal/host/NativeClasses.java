@@ -19,8 +19,8 @@ public final class NativeClasses {
 
   /** What to do where a library cannot be unpacked. */
   public static final String FOLDER_ADVICE =
-      "libraries are unpacked to a folder: start java with -Djava.io.tmpdir=DIR and -Djna.tmpdir=DIR,"
-          + " DIR being one that this user can write to, on a file system without noexec";
+      "start java with -Djava.io.tmpdir=DIR and -Djna.tmpdir=DIR, DIR being a folder for unpacked"
+          + " libraries: this user can write to it, and its file system is not mounted noexec";
 
   /** What JNA or the system's loader says if a folder does not take an unpacked library. */
   private static final Pattern OF_FOLDER =
@@ -127,7 +127,9 @@ public final class NativeClasses {
     return text.lines()
         .filter(OF_FOLDER.asPredicate())
         .findFirst()
-        .map(line -> "reason=" + line.strip() + "; " + FOLDER_ADVICE)
+        .map(line -> line.strip().replaceFirst("^\\S+Error: ", ""))
+        .map(line -> line.replaceFirst("^(\\S+: )\\1", "$1")) // the loader repeats the file
+        .map(line -> "reason=" + line + "; " + FOLDER_ADVICE)
         .orElse(null);
   }
 }
