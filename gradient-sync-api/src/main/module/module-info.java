@@ -26,7 +26,8 @@ module org.gradientsync {
       org.gradientsync.cuda,
       org.gradientsync.mpi;
   exports org.gradientsync.internal.selection to
-      org.gradientsync.cuda;
+      org.gradientsync.cuda,
+      org.gradientsync.mpi;
 
   uses org.gradientsync.spi.Launcher;
   uses org.gradientsync.spi.DeviceProvider;

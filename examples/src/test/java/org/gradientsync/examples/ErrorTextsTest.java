@@ -50,7 +50,7 @@ class ErrorTextsTest {
     for (Set<String> texts : collect().values()) {
       for (String text : texts) {
         boolean name =
-            text.matches("(MPI|CUDA|JCuda|Open MPI|NVRTC|NVIDIA|GPU|BLAS|CUcontext|PTX).*");
+            text.matches("(MPI|CUDA|JCuda|Open MPI|NVRTC|NVIDIA|GPU|BLAS|CUcontext|PTX|JNA).*");
         char first = text.charAt(0);
         assertTrue(name || first == '{' || !Character.isUpperCase(first), text);
         assertTrue(!text.endsWith(".") && !text.endsWith("!"), text);

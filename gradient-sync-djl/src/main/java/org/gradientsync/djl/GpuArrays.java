@@ -28,12 +28,12 @@ final class GpuArrays {
   private final Object natives;
   private final Method view;
 
-  private GpuArrays(GradientSync sync) {
+  private GpuArrays(GradientSync sync, ClassLoader engine) {
     rank = sync.rank();
     gpu = (CudaDevice) sync.device();
     stream = gpu.wrapStream(0); // CUDA's default stream, on which PyTorch computes
     try {
-      Class<?> library = Class.forName("ai.djl.pytorch.jni.PyTorchLibrary");
+      Class<?> library = Class.forName("ai.djl.pytorch.jni.PyTorchLibrary", true, engine);
       Field instance = library.getDeclaredField("LIB");
       instance.setAccessible(true);
       natives = instance.get(null);
@@ -61,7 +61,7 @@ final class GpuArrays {
               + sync.rank()
               + "; train on DataParallel.device(sync)");
     }
-    GpuArrays gpu = new GpuArrays(sync);
+    GpuArrays gpu = new GpuArrays(sync, arrays.get(0).getClass().getClassLoader());
     arrays.forEach(gpu::address); // fails now, or not at all
     return gpu;
   }
@@ -84,7 +84,7 @@ final class GpuArrays {
       return Pointer.nativeValue(Native.getDirectBufferPointer(elements));
     } catch (InvocationTargetException e) {
       throw unavailable(rank, e.getCause());
-    } catch (ReflectiveOperationException | RuntimeException e) {
+    } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       throw unavailable(rank, e);
     }
   }

@@ -9,10 +9,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.DataType;
 import org.gradientsync.internal.host.TemporaryFiles;
+import org.gradientsync.internal.selection.Providers;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -125,8 +125,7 @@ final class CudaAwareProbe {
     MpiJob mpi = MpiJob.connect(calls, new Timeouts(limit, limit, Optional.empty()));
     DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
     BackendDevice device =
-        ServiceLoader.load(DeviceProvider.class).stream()
-            .map(ServiceLoader.Provider::get)
+        Providers.of(DeviceProvider.class).stream()
             .filter(p -> p.kind().equals("cuda"))
             .findFirst()
             .orElseThrow()

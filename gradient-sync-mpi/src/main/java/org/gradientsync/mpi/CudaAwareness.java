@@ -2,6 +2,7 @@ package org.gradientsync.mpi;
 
 import com.sun.jna.Function;
 import com.sun.jna.NativeLibrary;
+import org.gradientsync.internal.host.NativeClasses;
 import org.gradientsync.spi.Availability;
 
 /**
@@ -12,6 +13,10 @@ final class CudaAwareness {
   private CudaAwareness() {}
 
   static Availability ask() {
+    String failure = NativeClasses.jnaFailure(CudaAwareness.class);
+    if (failure != null) {
+      return Availability.no("JNA cannot be used: " + failure);
+    }
     try {
       Function query =
           NativeLibrary.getInstance(MpiBinding.library()).getFunction("MPIX_Query_cuda_support");

@@ -3,15 +3,23 @@ package org.gradientsync.mpi;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests which launcher a process detects when it was started as one of several. */
 class LauncherIT {
   private static final List<String> NONE = List.of();
+  private static final List<String> RANK =
+      List.of("env", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0");
   private static final String[] MPIRUN = {
     "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "env"
   };
@@ -62,6 +70,24 @@ class LauncherIT {
   }
 
   @Test
+  void ranksAverageWhateverTheContextClassLoader() throws Exception {
+    Mpirun.require();
+    Mpirun.Result job = Mpirun.below(mpirun(), NONE, Programs.class, "context");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("rank 0 of 2: shared, average 0.5").expect("rank 1 of 2: shared, average 0.5");
+  }
+
+  @Test
+  void ranksAverageWhereAnotherClassLoaderHasTheBindings() throws Exception {
+    Mpirun.require();
+    Mpirun.Result job = Mpirun.below(mpirun(), NONE, Programs.class, "loaders");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("another class loader of this process has loaded libmpi_java")
+        .expect("rank 0 of 2: shared, average 0.5")
+        .expect("rank 1 of 2: shared, average 0.5");
+  }
+
+  @Test
   void ofNestedLaunchersTheInnermostCounts() throws Exception {
     Mpirun.require();
     List<String> command =
@@ -87,6 +113,55 @@ class LauncherIT {
     Mpirun.Result job = Mpirun.below(task, NONE, Programs.class, "threads");
     assertEquals(0, job.exitCode(), job.output());
     job.expect("of 2").expect("LocalRanks.run(2) in each of 2 processes that srun started");
+  }
+
+  @Test
+  void aFolderThatTakesNoLibraryIsNamedAtEachAttempt() throws Exception {
+    List<String> options =
+        List.of("-Djna.tmpdir=/proc", "-Dgradientsync.mpi.binding=/nowhere/libmpi.so.40");
+    Mpirun.Result job = Mpirun.below(RANK, options, Programs.class, "twice");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("texts 1 caught [JNA cannot be used: class=com.sun.jna.Native, reason=")
+        .expect("start java with -Djava.io.tmpdir=DIR and -Djna.tmpdir=DIR");
+  }
+
+  @Test
+  void aUserWithoutANameKeepsTheWorkingFolderClean(@TempDir Path folder) throws Exception {
+    List<String> command = new ArrayList<>(List.of("env", "-C", folder.toString(), "-u"));
+    command.add("XDG_CACHE_HOME");
+    command.addAll(RANK);
+    List<String> options =
+        List.of("-Duser.home=?", "-Dgradientsync.mpi.binding=/nowhere/libmpi.so.40");
+    Mpirun.Result job = Mpirun.below(command, options, Programs.class, "unavailable");
+    assertEquals(0, job.exitCode(), job.output());
+    job.expect("caught this MPI does not load");
+    try (Stream<Path> files = Files.list(folder)) {
+      assertEquals(List.of(), files.toList());
+    }
+  }
+
+  @Test
+  @Tag("jdk25")
+  void nativeAccessThatIsDeniedIsNamedAtEachAttempt() throws Exception {
+    Path java = ModularProgramIT.jdk25();
+    for (String binding : List.of("java", "direct")) {
+      List<String> command = new ArrayList<>(RANK);
+      command.addAll(
+          List.of(
+              java.toString(),
+              "--illegal-native-access=deny",
+              "-Djava.library.path=" + System.getProperty("java.library.path"),
+              "-Dgradientsync.mpi.binding=" + binding,
+              "-cp",
+              System.getProperty("java.class.path"),
+              Programs.class.getName(),
+              "twice"));
+      Mpirun.Result job = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
+      assertEquals(0, job.exitCode(), job.output());
+      job.expect("texts 1 caught [")
+          .expect(binding.equals("java") ? "class=mpi.MPI" : "class=com.sun.jna.Native")
+          .expect("denies native access; start java with --enable-native-access=ALL-UNNAMED]");
+    }
   }
 
   private static List<String> mpirun(String... more) {

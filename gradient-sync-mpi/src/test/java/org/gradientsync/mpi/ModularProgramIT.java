@@ -2,15 +2,19 @@ package org.gradientsync.mpi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.jna.NativeLibrary;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
+import java.lang.module.Configuration;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +24,9 @@ import javax.tools.ToolProvider;
 import org.gradientsync.GradientSync;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.faults.Faults;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,6 +36,9 @@ import org.slf4j.Logger;
 @Timeout(300)
 class ModularProgramIT {
   private static final Path SOURCES = Path.of("src/test/modular");
+
+  /** The first JDK that can deny native access. */
+  private static final int DENIES = 24;
 
   @TempDir Path classes;
 
@@ -78,9 +87,47 @@ class ModularProgramIT {
             Logger.class,
             MpiLauncher.class,
             NativeLibrary.class));
+    command.addAll(command.indexOf("--module-path"), access());
     Mpirun.Result result = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
     assertEquals(0, result.exitCode(), result.output());
     result.expect("rank 0 shared 0.5;").expect("rank 1 shared 0.5;");
+  }
+
+  @Test
+  @Tag("jdk25")
+  void nativeAccessThatIsDeniedIsNamedWithTheModules() throws Exception {
+    List<String> command =
+        java(
+            List.of("--illegal-native-access=deny", "-Dgradientsync.mpi.binding=direct"),
+            GradientSync.class,
+            Logger.class,
+            MpiLauncher.class,
+            NativeLibrary.class);
+    command.set(0, jdk25().toString());
+    command.addAll(0, List.of("env", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"));
+    Mpirun.Result result = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
+    result.expect("start java with --enable-native-access=com.sun.jna,org.gradientsync.mpi\n");
+  }
+
+  /** As in a container that gives each module a loader of its own. */
+  @Test
+  void modulesWithALoaderEachFindEachOther() throws Exception {
+    Class<?>[] modules = {GradientSync.class, Logger.class, MpiLauncher.class, NativeLibrary.class};
+    Path[] places = new Path[modules.length];
+    for (int i = 0; i < modules.length; i++) {
+      places[i] = place(modules[i]);
+    }
+    ModuleLayer boot = ModuleLayer.boot();
+    Configuration modular =
+        boot.configuration()
+            .resolve(ModuleFinder.of(places), ModuleFinder.of(), Set.of("org.gradientsync.mpi"));
+    ModuleLayer layer =
+        boot.defineModulesWithManyLoaders(modular, ClassLoader.getPlatformClassLoader());
+    Class<?> type = layer.findLoader("org.gradientsync").loadClass("org.gradientsync.GradientSync");
+    try (AutoCloseable sync = (AutoCloseable) type.getMethod("create").invoke(null)) {
+      Map<?, ?> others = (Map<?, ?>) type.getMethod("alternatives").invoke(sync);
+      assertTrue(others.containsKey("mpi"), others::toString);
+    }
   }
 
   @Test
@@ -91,6 +138,36 @@ class ModularProgramIT {
     assertFalse(kit.isAutomatic());
     assertEquals(
         Set.of(Faults.class.getPackageName(), RankRunner.class.getPackageName()), kit.packages());
+  }
+
+  /** Options that allow native access, and where the JVM can, deny it to all other modules. */
+  private static List<String> access() {
+    return Runtime.version().feature() < DENIES
+        ? List.of()
+        : List.of(
+            "--illegal-native-access=deny",
+            "--enable-native-access=com.sun.jna,org.gradientsync.mpi,ALL-UNNAMED"); // for mpi.jar
+  }
+
+  /** The java of JDK 25 or newer: this one's, or one of the system's. */
+  static Path jdk25() throws IOException {
+    Path own = Path.of(System.getProperty("java.home"), "bin", "java");
+    if (Runtime.version().feature() >= DENIES) {
+      return own;
+    }
+    Path all = Path.of("/usr/lib/jvm");
+    if (Files.isDirectory(all)) {
+      try (DirectoryStream<Path> found = Files.newDirectoryStream(all, "*25*")) {
+        for (Path jdk : found) {
+          if (Files.isExecutable(jdk.resolve("bin/java"))) {
+            return jdk.resolve("bin/java");
+          }
+        }
+      }
+    }
+    String reason = "SKIPPED: there is no JDK 25 in /usr/lib/jvm";
+    System.out.println(reason);
+    return Assumptions.abort(reason);
   }
 
   private List<String> java(List<String> options, Class<?>... modules) throws Exception {

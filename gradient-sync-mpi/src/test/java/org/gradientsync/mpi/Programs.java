@@ -1,7 +1,13 @@
 package org.gradientsync.mpi;
 
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.LinkedHashSet;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.DataType;
@@ -9,6 +15,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.mpi.openmpi.UsersMpi;
 
@@ -45,6 +52,9 @@ final class Programs {
       case "unavailable" -> unavailable();
       case "local" -> localRank();
       case "average" -> average();
+      case "context" -> averageWithAnotherContext();
+      case "loaders" -> averageBesideAnotherClassLoader();
+      case "twice" -> failTwice();
       case "threads" -> LocalRanks.run(2, sync -> System.out.println("of " + sync.size()));
       default -> throw new IllegalArgumentException(args[0]);
     }
@@ -67,6 +77,39 @@ final class Programs {
               + ", average "
               + value[0]);
     }
+  }
+
+  /** As on a thread of the common pool, whose context class loader may see the JDK alone. */
+  private static void averageWithAnotherContext() {
+    Thread.currentThread().setContextClassLoader(ClassLoader.getPlatformClassLoader());
+    average();
+  }
+
+  /** Another part of the program has loaded mpi.jar, as two web applications of one server do. */
+  private static void averageBesideAnotherClassLoader() throws Exception {
+    URL jar =
+        Class.forName("mpi.MPI", false, Programs.class.getClassLoader())
+            .getProtectionDomain()
+            .getCodeSource()
+            .getLocation();
+    URLClassLoader other =
+        new URLClassLoader(new URL[] {jar}, ClassLoader.getPlatformClassLoader());
+    Class.forName("mpi.MPI", true, other);
+    try {
+      GradientSync.builder().set("mpi.binding", "java").create();
+    } catch (UnavailableException e) {
+      System.out.println("caught " + e.getMessage());
+    }
+    average();
+  }
+
+  /** What goes wrong in the initialization of a class has its reason at the first attempt only. */
+  private static void failTwice() {
+    Set<String> texts = new LinkedHashSet<>();
+    for (int attempt = 0; attempt < 2; attempt++) {
+      texts.add(assertThrows(UnavailableException.class, GradientSync::create).getMessage());
+    }
+    System.out.println("texts " + texts.size() + " caught " + texts);
   }
 
   /** Exits from another thread while the main thread makes calls. */

@@ -275,6 +275,7 @@ class DoctorTest {
       value = {
         "Open MPI|Java bindings|mpi.jar is gone|Java bindings cannot be used: mpi.jar is gone",
         "Open MPI|library version|Open MPI v5.0.1|mpirun=4.1.4, library=5.0.1",
+        "JDK|JNA|no: class=a.B, reason=c; start java so|JNA cannot be used: class=a.B, reason=c",
         "Settings|UCX_ERROR_SIGNALS|not set|UCX_ERROR_SIGNALS=not set",
         "Settings|UCX_ERROR_SIGNALS|ILL,SEGV,BUS|UCX_ERROR_SIGNALS=ILL,SEGV,BUS",
         "CPU binding|CPUs that the JVM sees|1|only one of this machine's CPUs",

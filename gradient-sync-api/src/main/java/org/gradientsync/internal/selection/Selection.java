@@ -5,7 +5,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.ServiceLoader;
 import java.util.StringJoiner;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -17,10 +16,8 @@ import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.Denormals;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.host.HostDeviceProvider;
 import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.internal.launch.LauncherVariables;
-import org.gradientsync.internal.local.LocalReducerProvider;
 import org.gradientsync.internal.local.LocalTransport;
 import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.spi.Availability;
@@ -213,7 +210,7 @@ public final class Selection {
     }
     LauncherVariables variables = LauncherVariables.ofProcess();
     List<String> names = new ArrayList<>();
-    for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
+    for (Launcher launcher : Providers.of(Launcher.class)) {
       if (launcher.launched()) {
         ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
         variables.requireSize(world.size());
@@ -228,8 +225,8 @@ public final class Selection {
               + job.launcher()
               + " with "
               + job.size()
-              + " ranks, but gradient-sync-mpi is not on the class path: each rank would average with itself"
-              + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
+              + " ranks, but "
+              + Providers.whyNoMpi());
     }
     variables.requireSize(1);
     return LocalWorld.single();
@@ -292,7 +289,7 @@ public final class Selection {
         choose(
             communicator,
             "device",
-            Providers.of(DeviceProvider.class, HostDeviceProvider.class, DeviceProvider::priority),
+            Providers.of(DeviceProvider.class, DeviceProvider::priority),
             DeviceProvider::kind,
             p -> p.availability(request),
             rejected,
@@ -308,7 +305,7 @@ public final class Selection {
       Map<String, String> alternatives) {
     SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
     List<ReducerProvider> providers =
-        Providers.of(ReducerProvider.class, LocalReducerProvider.class, ReducerProvider::priority);
+        Providers.of(ReducerProvider.class, ReducerProvider::priority);
     Map<String, String> failed = new LinkedHashMap<>();
     while (true) {
       ReducerProvider provider =

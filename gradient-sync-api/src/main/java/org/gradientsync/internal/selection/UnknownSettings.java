@@ -1,7 +1,6 @@
 package org.gradientsync.internal.selection;
 
 import java.util.Locale;
-import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
@@ -22,8 +21,8 @@ public final class UnknownSettings {
 
   static void warn(Settings settings, int rank) {
     Set<String> known = new TreeSet<>(Settings.NAMES);
-    ServiceLoader.load(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
-    ServiceLoader.load(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
+    Providers.of(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
+    Providers.of(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
     for (String name : settings.names()) {
       if (!known.contains(name)) {
         warnOnce(PREFIX + name, settings.get(name).orElse(""), rank, known);

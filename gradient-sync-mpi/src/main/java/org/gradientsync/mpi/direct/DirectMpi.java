@@ -2,6 +2,8 @@ package org.gradientsync.mpi.direct;
 
 import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.NativeClasses;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiComm;
 import org.gradientsync.mpi.binding.MpiFailure;
@@ -30,9 +32,11 @@ public final class DirectMpi implements MpiCalls {
    * Loads a library, for the rest of the process.
    *
    * @param library a path, or a name for the system's loader
+   * @throws UnavailableException if JNA cannot be used
    * @throws UnsatisfiedLinkError if it does not load, lacks a function, or is of an unknown kind
    */
   static DirectMpi load(String library) {
+    NativeClasses.requireJna(DirectMpi.class);
     NativeLibrary loaded = NativeLibrary.getInstance(library);
     Native.register(Functions.class, loaded);
     RequestCalls.use(loaded);

@@ -60,7 +60,9 @@ final class Child {
       command.add("--enable-native-access=ALL-UNNAMED");
     }
     for (String option : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
-      if (option.startsWith(LIBRARIES) || option.startsWith("-Dgradientsync.")) {
+      if (option.startsWith(LIBRARIES)
+          || option.startsWith("-Djna.")
+          || option.startsWith("-Dgradientsync.")) {
         command.add(option);
       }
     }

@@ -13,6 +13,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
 import org.gradientsync.internal.diagnosis.ShownEnvironment;
+import org.gradientsync.internal.host.NativeClasses;
 import org.gradientsync.internal.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
@@ -21,6 +22,7 @@ import org.gradientsync.tools.program.HostName;
 /** Checks the JDK, the machine and the settings of this process. Loads no natives. */
 final class Host {
   static final String JDK = "JDK";
+  static final String JNA = "JNA";
   static final String MACHINE = "Machine";
   static final String CPU = "CPU binding";
   static final String SHM = "/dev/shm";
@@ -48,7 +50,7 @@ final class Host {
       Pattern.compile(
           "-X(m[nsx]|ss|int|comp|rs|log|share)[^\\s=]*"
               + "|-XX:[+-]\\w+|-XX:\\w+=[\\w.]+"
-              + "|-D(java\\.library\\.path|java\\.io\\.tmpdir|gradientsync\\.\\w+)=\\S*"
+              + "|-D(java\\.library\\.path|java\\.io\\.tmpdir|jna\\.tmpdir|gradientsync\\.\\w+)=\\S*"
               + "|--(add-opens|add-exports|add-modules|enable-native-access)=[\\w./=,-]+");
 
   private static final int PROBE_BYTES = 1 << 20;
@@ -67,6 +69,8 @@ final class Host {
                 .map(Host::shown)
                 .toList()));
     facts.add(JDK, "max heap", bytes(Runtime.getRuntime().maxMemory()));
+    String failure = NativeClasses.jnaFailure(Host.class);
+    facts.add(JDK, JNA, failure == null ? "usable" : "no: " + failure);
   }
 
   /**

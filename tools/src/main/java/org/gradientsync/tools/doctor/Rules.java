@@ -38,6 +38,7 @@ final class Rules {
     rules.missing();
     for (Report report : reports) {
       rules.checks(report);
+      rules.jna(report);
       rules.mpi(report);
       rules.settings(report);
       rules.cpus(report);
@@ -114,6 +115,17 @@ final class Rules {
                         + " programs, too");
               }
             });
+  }
+
+  private void jna(Report report) {
+    String jna = report.get(Host.JDK, Host.JNA);
+    if (jna.startsWith("no: ")) {
+      String[] parts = jna.substring("no: ".length()).split("; ", 2);
+      problem(
+          report,
+          "JNA cannot be used: " + parts[0],
+          parts.length > 1 ? parts[1] : "MPI's C library and NCCL are called with it");
+    }
   }
 
   private void mpi(Report report) {

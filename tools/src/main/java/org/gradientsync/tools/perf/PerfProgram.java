@@ -10,7 +10,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
@@ -18,6 +17,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.internal.selection.Providers;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.tools.program.ByteCount;
 import org.gradientsync.tools.program.HostName;
@@ -268,8 +268,7 @@ abstract class PerfProgram extends RankedProgram {
   }
 
   private static List<String> reducers() {
-    List<ReducerProvider> providers = new ArrayList<>();
-    ServiceLoader.load(ReducerProvider.class).forEach(providers::add);
+    List<ReducerProvider> providers = Providers.of(ReducerProvider.class);
     providers.sort(Comparator.comparingInt(ReducerProvider::priority).reversed());
     return providers.stream().map(ReducerProvider::name).toList();
   }

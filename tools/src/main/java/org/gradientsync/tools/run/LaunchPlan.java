@@ -97,6 +97,15 @@ record LaunchPlan(
 
   private static List<String> program(ProgramFiles program) {
     List<String> words = new ArrayList<>();
+    if (program.modulePath() != null) {
+      words.addAll(List.of("--module-path", program.modulePath()));
+      if (program.classPath() != null) {
+        words.addAll(List.of("-cp", program.classPath()));
+      }
+      words.addAll(List.of("--module", program.mainClass()));
+      words.addAll(program.arguments());
+      return words;
+    }
     words.addAll(
         program.isJar()
             ? List.of("-jar", program.classPath())
@@ -193,7 +202,7 @@ record LaunchPlan(
     }
 
     void nativeAccess() {
-      String option = "--enable-native-access=ALL-UNNAMED";
+      String option = "--enable-native-access=" + request.program().nativeModules();
       String reason =
           "without it Java 22 and 23 call libmpi slower, and later ones warn of native libraries";
       if (machine.javaVersion() >= 22) {

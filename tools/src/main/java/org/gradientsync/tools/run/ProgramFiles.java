@@ -2,6 +2,10 @@ package org.gradientsync.tools.run;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.module.FindException;
+import java.lang.module.ModuleFinder;
+import java.lang.module.ModuleReader;
+import java.lang.module.ModuleReference;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -11,17 +15,99 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.jar.JarFile;
 import java.util.jar.Manifest;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
 
 /**
- * The user's program: class path, main class and arguments. Runs none of its classes.
+ * The user's program: class path or module path, main class and arguments. Runs none of its
+ * classes.
  *
- * @param classPath as the user wrote it; the jar for {@code -jar}
+ * @param classPath as the user wrote it; the jar for {@code -jar}; may be null beside a module path
  * @param isJar whether the class path is a jar that names its main class
+ * @param mainClass on a module path {@code MODULE/CLASS} or {@code MODULE}, as java takes it
+ * @param modulePath as the user wrote it, or null for a program on the class path
+ * @param nativeModules what calls native code, in the words of {@code --enable-native-access}
  */
 record ProgramFiles(
-    String classPath, boolean isJar, String mainClass, List<String> arguments, MpiJar mpiJar) {
+    String classPath,
+    boolean isJar,
+    String mainClass,
+    List<String> arguments,
+    MpiJar mpiJar,
+    String modulePath,
+    String nativeModules) {
+  private static final String UNNAMED = "ALL-UNNAMED";
+
+  /** The modules of this library and those below it that call native code. */
+  private static final List<String> NATIVE =
+      List.of("com.sun.jna", "org.gradientsync.mpi", "org.gradientsync.cuda", "jcuda", "jcublas");
+
+  ProgramFiles(
+      String classPath, boolean isJar, String mainClass, List<String> arguments, MpiJar mpiJar) {
+    this(classPath, isJar, mainClass, arguments, mpiJar, null, UNNAMED);
+  }
+
+  /**
+   * A program on the module path.
+   *
+   * @param classPath null for none
+   * @param main {@code MODULE/CLASS}, or {@code MODULE} if it names its main class
+   */
+  static ProgramFiles inModule(
+      String modulePath, String classPath, String main, List<String> arguments) {
+    urls(modulePath, "module path"); // requires that all entries exist
+    Path[] places =
+        Stream.of(modulePath.split(File.pathSeparator)).map(Path::of).toArray(Path[]::new);
+    String name = main.split("/", 2)[0];
+    try {
+      ModuleFinder finder = ModuleFinder.of(places);
+      ModuleReference module =
+          finder
+              .find(name)
+              .orElseThrow(
+                  () ->
+                      ToolException.badUse(
+                          "the module path has no such module: module="
+                              + name
+                              + ", module path="
+                              + modulePath
+                              + "; give -m MODULE/CLASS, and --module-path with all folders and"
+                              + " modules"));
+      if (main.contains("/")) {
+        String file = main.substring(name.length() + 1).replace('.', '/') + ".class";
+        try (ModuleReader reader = module.open()) {
+          if (reader.find(file).isEmpty()) {
+            throw ToolException.badUse(
+                "the module has no such class: -m " + main + "; give the class with its package");
+          }
+        }
+      }
+      List<URL> urls = new ArrayList<>(classPath == null ? List.of() : urls(classPath));
+      for (ModuleReference each : finder.findAll()) {
+        urls.add(each.location().orElseThrow().toURL());
+      }
+      String natives =
+          Stream.concat(
+                  NATIVE.stream().filter(each -> finder.find(each).isPresent()),
+                  classPath == null ? Stream.empty() : Stream.of(UNNAMED))
+              .collect(Collectors.joining(","));
+      try (URLClassLoader loader = new URLClassLoader(urls.toArray(URL[]::new), null)) {
+        return new ProgramFiles(
+            classPath,
+            false,
+            main,
+            arguments,
+            MpiJar.of(loader),
+            modulePath,
+            natives.isEmpty() ? UNNAMED : natives);
+      }
+    } catch (FindException | IOException e) {
+      throw ToolException.badUse(
+          "a module cannot be read: module path=" + modulePath + ", error=" + e.getMessage());
+    }
+  }
+
   static ProgramFiles onClassPath(String classPath, String mainClass, List<String> arguments) {
     List<URL> urls = urls(classPath);
     try (URLClassLoader loader = new URLClassLoader(urls.toArray(URL[]::new), null)) {
@@ -69,6 +155,10 @@ record ProgramFiles(
   }
 
   private static List<URL> urls(String classPath) {
+    return urls(classPath, "class path");
+  }
+
+  private static List<URL> urls(String classPath, String what) {
     List<URL> urls = new ArrayList<>();
     for (String entry : classPath.split(File.pathSeparator)) {
       if (entry.isEmpty()) {
@@ -78,7 +168,7 @@ record ProgramFiles(
       } else if (Files.exists(Path.of(entry))) {
         urls.add(url(Path.of(entry)));
       } else {
-        throw missing(entry, classPath);
+        throw missing(entry, classPath, what);
       }
     }
     return urls;
@@ -87,7 +177,7 @@ record ProgramFiles(
   private static List<URL> jars(String entry, String classPath) {
     Path folder = Path.of(entry.substring(0, entry.length() - 1));
     if (!Files.isDirectory(folder.toAbsolutePath())) {
-      throw missing(entry, classPath);
+      throw missing(entry, classPath, "class path");
     }
     try (Stream<Path> files = Files.list(folder.toAbsolutePath())) {
       List<URL> jars =
@@ -104,13 +194,17 @@ record ProgramFiles(
     }
   }
 
-  private static ToolException missing(String entry, String classPath) {
+  private static ToolException missing(String entry, String classPath, String what) {
     return ToolException.badUse(
-        "the class path has an entry that does not exist: entry="
+        "the "
+            + what
+            + " has an entry that does not exist: entry="
             + entry
             + ", folder="
             + Path.of("").toAbsolutePath()
-            + ", class path="
+            + ", "
+            + what
+            + "="
             + classPath
             + "; correct it, or leave it out");
   }

@@ -59,6 +59,17 @@ public final class RunCommand implements Callable<Integer> {
   private boolean jar;
 
   @Option(
+      names = {"-m", "--module"},
+      description = "The program is MODULE/CLASS, or MODULE if it names its main class.")
+  private boolean module;
+
+  @Option(
+      names = {"--module-path", "-p"},
+      paramLabel = "PATH",
+      description = "Folders and modules for -m, as java takes them.")
+  private String modulePath;
+
+  @Option(
       names = "--threads",
       description =
           "Run the ranks as threads of one JVM. The main class needs: public static void"
@@ -134,7 +145,8 @@ public final class RunCommand implements Callable<Integer> {
       paramLabel = "MAIN [ARGUMENT]",
       arity = "1..*",
       description =
-          "The main class, or the jar with -jar, or doctor or perf; its arguments follow.")
+          "The main class, or the jar with -jar, or the module with -m, or doctor or perf; its"
+              + " arguments follow.")
   private List<String> program;
 
   private final Map<String, String> environment;
@@ -168,13 +180,16 @@ public final class RunCommand implements Callable<Integer> {
 
   /** Returns whether to run a subcommand of this command, which needs no class path. */
   private boolean isOwn() {
-    return classPath == null && !jar && OWN.contains(program.get(0));
+    return classPath == null && !jar && !module && OWN.contains(program.get(0));
   }
 
   private ProgramFiles files() {
     List<String> arguments = program.subList(1, program.size());
     if (isOwn()) {
       return ProgramFiles.onClassPath(OWN_CLASS_PATH, GradientSyncCommand.class.getName(), program);
+    }
+    if (module) {
+      return ProgramFiles.inModule(modulePath, classPath, program.get(0), arguments);
     }
     return jar
         ? ProgramFiles.inJar(program.get(0), arguments)
@@ -191,7 +206,14 @@ public final class RunCommand implements Callable<Integer> {
     if (restarts < 0) {
       throw badUse("--restarts takes 0 or more: --restarts " + restarts);
     }
-    if (jar == (classPath != null) && !isOwn()) {
+    if (module != (modulePath != null) || module && jar) {
+      throw badUse(
+          "a program in a module needs both, and no -jar: give -m MODULE/CLASS and --module-path PATH");
+    }
+    if (module && threads) {
+      throw badUse("--threads takes a program on the class path: give --class-path in place of -m");
+    }
+    if (!module && jar == (classPath != null) && !isOwn()) {
       throw badUse(
           jar
               ? "-jar has a class path of its own: give -jar or --class-path"

@@ -6,9 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -64,6 +66,63 @@ class RunCommandTest {
     assertTrue(out.contains(" A='b c' " + folder.resolve("bin/mpirun") + " -np 2 "), out);
     assertTrue(out.contains(" -Xmx1g -Done -ea -Dtwo=2 -cp "), out);
     assertTrue(out.strip().endsWith(MAIN + " -x --dry-run"), out);
+  }
+
+  @Test
+  void aProgramInAModuleIsPlannedAndRuns() throws Exception {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    Path modules = folder.resolve("modules");
+    for (String name : List.of("app", "com.sun.jna")) { // the latter calls native code
+      Path sources = Files.createDirectories(folder.resolve("src/" + name + "/app"));
+      Path module = sources.resolveSibling("module-info.java");
+      Files.writeString(module, "module " + name + " {}");
+      Path main = sources.resolve("Main.java");
+      Files.writeString(
+          main,
+          "package app; public class Main { public static void main(String[] args) {"
+              + " System.out.println(Main.class.getModule() + \" \" + String.join(\" \", args)); } }");
+      List<String> javac = new ArrayList<>(List.of("-d", modules.resolve(name) + "", module + ""));
+      javac.addAll(name.equals("app") ? List.of(main + "") : List.of());
+      int code =
+          ToolProvider.findFirst("javac")
+              .orElseThrow()
+              .run(System.out, System.err, javac.toArray(String[]::new));
+      assertEquals(0, code);
+    }
+    run(0, "--dry-run", "--module-path", modules + "", "-m", "app/app.Main", "one", "--two");
+    String command = out.strip().substring(out.strip().lastIndexOf(" env ") + 5);
+    String end = " --module-path " + modules + " --module app/app.Main one --two";
+    assertTrue(command.endsWith(end), out);
+    Process java = new ProcessBuilder("sh", "-c", command).redirectErrorStream(true).start();
+    String printed = new String(java.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertTrue(printed.contains("module app one --two"), printed);
+    run(0, "--dry-run", "-p", modules + "", "-cp", classes + "", "-m", "app/app.Main");
+    assertTrue(
+        out.contains(" --module-path " + modules + " -cp " + classes + " --module app"), out);
+    assertEquals("com.sun.jna", natives(modules, null));
+    assertEquals("com.sun.jna,ALL-UNNAMED", natives(modules, classes + ""));
+    for (String[] bad :
+        new String[][] {
+          {
+            "the module path has no such module: module=other",
+            "-p",
+            modules + "",
+            "-m",
+            "other/a.B"
+          },
+          {"the module has no such class: -m app/a.B", "-p", modules + "", "-m", "app/a.B"},
+          {"the module path has an entry that does not exist", "-p", "/nowhere", "-m", "app/a.B"},
+          {"a program in a module needs both", "-m", "app/app.Main"},
+          {"a program in a module needs both", "-p", modules + "", "-cp", classes + "", MAIN},
+          {"--threads takes a program on the class path", "--threads", "-p", "a", "-m", "b/c"}
+        }) {
+      String said = run(2, Arrays.copyOfRange(bad, 1, bad.length));
+      assertTrue(said.contains(bad[0]), said);
+    }
+  }
+
+  private static String natives(Path modules, String classPath) {
+    return ProgramFiles.inModule(modules + "", classPath, "app", List.of()).nativeModules();
   }
 
   @Test

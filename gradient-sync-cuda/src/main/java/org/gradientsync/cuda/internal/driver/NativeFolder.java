@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.NativeClasses;
 import org.gradientsync.internal.host.TemporaryFiles;
 
 /**
@@ -35,7 +36,14 @@ public final class NativeFolder {
     try {
       folder = new TemporaryFiles("cuda").createFolder();
     } catch (IOException e) {
-      throw new UnavailableException("no private folder can be made in " + before, e);
+      throw new UnavailableException(
+          "no private folder can be made: folder="
+              + before
+              + ", reason="
+              + e
+              + "; "
+              + NativeClasses.FOLDER_ADVICE,
+          e);
     }
     try {
       System.setProperty(TEMPORARY_FOLDER, folder.toString());
@@ -53,6 +61,10 @@ public final class NativeFolder {
   public static String reason(LinkageError e) {
     if (e.getCause() instanceof ClassNotFoundException missing) {
       return "a jar is not on the class path: class=" + missing.getMessage();
+    }
+    String known = NativeClasses.knownReason(e, jcuda.Pointer.class, NativeFolder.class);
+    if (known != null) {
+      return known;
     }
     String message = e.getMessage() == null ? e.toString() : e.getMessage();
     return message

@@ -3,6 +3,8 @@ package org.gradientsync.cuda.internal.nccl;
 import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Structure;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.internal.host.NativeClasses;
 
 /**
  * NCCL through JNA. The functions of calls are mapped directly, so that a call makes no garbage. A
@@ -63,9 +65,11 @@ final class JnaNccl implements Nccl {
    * Loads a library.
    *
    * @param library a path, or a name for the system's loader
+   * @throws UnavailableException if JNA cannot be used
    * @throws UnsatisfiedLinkError if it does not load, or is no NCCL
    */
   JnaNccl(String library) {
+    NativeClasses.requireJna(JnaNccl.class);
     this.library = library;
     int[] found = new int[1];
     NativeLibrary.getInstance(library)

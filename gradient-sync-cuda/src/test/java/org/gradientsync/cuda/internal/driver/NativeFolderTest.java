@@ -54,6 +54,16 @@ class NativeFolderTest {
     missing.initCause(new ClassNotFoundException("jcuda.Pointer"));
     assertEquals(
         "a jar is not on the class path: class=jcuda.Pointer", NativeFolder.reason(missing));
+    assertEquals(
+        "reason=this JVM denies native access; start java with --enable-native-access=ALL-UNNAMED",
+        NativeFolder.reason(
+            new UnsatisfiedLinkError(
+                "Error\njava.lang.IllegalCallerException: Illegal native access from: libj.so")));
+    String noexec =
+        NativeFolder.reason(
+            new UnsatisfiedLinkError(
+                "Error\njava.lang.UnsatisfiedLinkError: /t/libj.so: /t/libj.so: failed to map segment"));
+    assertTrue(noexec.startsWith("reason=/t/libj.so: failed to map segment; start java"), noexec);
     assertEquals("java.lang.UnsatisfiedLinkError", NativeFolder.reason(new UnsatisfiedLinkError()));
   }
 
