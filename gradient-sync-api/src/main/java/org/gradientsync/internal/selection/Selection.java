@@ -171,6 +171,7 @@ public final class Selection {
     String launcher = group.transport().name();
     String chosen =
         String.format(
+            Locale.ROOT,
             "%s, %s, reducer %s%s",
             ranks(group.size(), launcher),
             device.name(),
@@ -228,8 +229,8 @@ public final class Selection {
               + job.launcher()
               + " with "
               + job.size()
-              + " ranks, but gradient-sync-mpi is not on the class path: each rank would average with itself"
-              + " alone; add the dependency org.gradientsync:gradient-sync-mpi");
+              + " ranks, but gradient-sync-mpi is not on the class path: each rank would average"
+              + " with itself alone; add the dependency org.gradientsync:gradient-sync-mpi");
     }
     variables.requireSize(1);
     return LocalWorld.single();
@@ -256,7 +257,8 @@ public final class Selection {
               + causes
               + "; rank="
               + communicator.rank()
-              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all ranks");
+              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
+              + " ranks");
     }
   }
 
