@@ -206,7 +206,7 @@ record LaunchPlan(
 
     void hostMemory() {
       String name = "-XX:MaxDirectMemorySize";
-      String reason = "buffers in host memory may take what the machine has";
+      String reason = "buffers in host memory may take what the machine or its container has";
       boolean given =
           String.join(" ", request.jvmOptions()).contains(name)
               || machine.variable("JDK_JAVA_OPTIONS").contains(name)
@@ -216,11 +216,11 @@ record LaunchPlan(
           environment.put(options, machine.variable(options)); // for ranks of other nodes
         }
       }
-      if (given || machine.memoryKilobytes().isEmpty()) {
-        set(name + " is " + (given ? "the user's" : "the JVM's: no /proc/meminfo"), reason);
+      if (given) {
+        set(name + " is the user's", reason);
       } else {
-        jvm.add(name + "=" + machine.memoryKilobytes().get() + "k");
-        set(name + "=" + machine.memoryKilobytes().get() + "k", reason);
+        jvm.add(name + "=" + machine.memoryKilobytes() + "k");
+        set(name + "=" + machine.memoryKilobytes() + "k", reason);
       }
     }
 

@@ -176,7 +176,7 @@ class LaunchPlanTest {
   }
 
   private static Machine machine(int java, Map<String, String> environment) {
-    return new Machine(environment, JAVA, java, Optional.of(1000L));
+    return new Machine(environment, JAVA, java, 1000);
   }
 
   private static JobRequest request(Hosts hosts, Path file, boolean oversubscribed) {
