@@ -52,7 +52,12 @@ class ReleaseIT {
     String perf = run(0, command + "", "perf", "--local=2", "-e=1K", "-n=1", "--check");
     assertTrue(perf.contains("Out of bounds values : 0 OK"), perf);
     String usage = run(2, command + "", "perf", "collectives", "--nothing");
-    assertTrue(usage.contains("collectives-perf: Unknown option: '--nothing'"), usage);
+    String version = command.toRealPath().getParent().getParent().getFileName().toString();
+    assertEquals(version.replaceFirst("-(?=\\d)", " ") + "\n", run(0, command + "", "--version"));
+    String help = run(0, command + "", "perf", "--help");
+    assertTrue(help.startsWith("Usage: gradient-sync perf "), help);
+    assertTrue(
+        usage.contains("gradient-sync perf collectives: Unknown option: '--nothing'"), usage);
     String doctor = run(null, command + "", "doctor");
     assertTrue(doctor.contains("\nReducer\n"), doctor);
     assertTrue(run(2, command + "").contains("Missing subcommand: run, doctor, perf or links"));

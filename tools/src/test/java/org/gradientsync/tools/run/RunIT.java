@@ -256,6 +256,17 @@ class RunIT {
   }
 
   @Test
+  void pathsThatTheLocaleCannotEncodeAreNamed() throws Exception {
+    String command = "LC_ALL=C exec \"$0\" run -np 2 -cp \"$(printf '/m\\303\\274ller')\" my.Main";
+    Process process = started(List.of("sh", "-c", command, SCRIPT.toString()));
+    String text = end(process);
+    assertEquals(2, process.exitValue(), text);
+    assertEquals(1, text.lines().count(), text);
+    assertTrue(text.startsWith("gradient-sync run: this locale cannot encode a path: "), text);
+    assertTrue(text.endsWith("; set LC_ALL=C.UTF-8, or another locale that can\n"), text);
+  }
+
+  @Test
   void javaThatIsTooOldIsNamed() throws Exception {
     String java = folder.resolve("bin/java").toString();
     assertNoJava("there is no java in JAVA_HOME: JAVA_HOME=" + folder);
