@@ -33,6 +33,9 @@ record LaunchPlan(
   private static final String BTL = "OMPI_MCA_btl";
   private static final String ONE_NODE = "^tcp,ofi";
 
+  /** Open MPI takes 4 MiB of /dev/shm for each rank, and what is left is for messages. */
+  private static final long SHARED_BYTES = 5L << 20;
+
   /** Variables of systems that may give a job several nodes. */
   private static final List<String> ALLOCATIONS =
       List.of(
@@ -261,6 +264,10 @@ record LaunchPlan(
       String reason = "ranks of one node need not listen on the network";
       if (!machine.variable(BTL).isEmpty()) {
         set(BTL + "=" + machine.variable(BTL) + " is the user's", reason);
+      } else if (isOneNode(mpi) && machine.sharedBytes() < request.ranks() * SHARED_BYTES) {
+        set(
+            BTL + " is not set: /dev/shm has too little room, free=" + machine.sharedBytes(),
+            "ranks that share no memory need the network");
       } else if (isOneNode(mpi)) {
         environment.put(BTL, ONE_NODE);
         set(BTL + "=" + ONE_NODE, reason);

@@ -156,6 +156,7 @@ class RunIT {
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
+    assertTrue(process.isAlive(), errors());
     List<ProcessHandle> started = process.descendants().toList();
     kill(signal, (group ? "-" : "") + process.pid());
     String text = end(process);
