@@ -334,7 +334,7 @@ class DoctorTest {
             "Settings|UCX_ERROR_SIGNALS|not set");
     assertFalse(only(Rules.of(1, false, List.of(report)), "mpi.jar is not on").isProblem());
     assertTrue(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
-    report.facts().add("Open MPI", "mpi.jar", "not found"); // then ranks call the C library
+    report.facts().add("Open MPI", "ranks call", "the C library");
     assertFalse(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
   }
 
