@@ -365,10 +365,10 @@ class ObservationTest {
                         sync.average(buffer);
                       }
                     }));
-    List<String> summaries = lines.stream().filter(l -> l.contains(" reductions of ")).toList();
+    List<String> summaries = lines.stream().filter(l -> l.contains(" in all, by ")).toList();
     assertEquals(1, summaries.size(), lines::toString); // the other one is on DEBUG
     assertTrue(
-        summaries.get(0).endsWith(" - rank 0 of 2: 2 reductions of 4 MB by local"),
+        summaries.get(0).endsWith(" - rank 0 of 2: 2 reductions, 4 MB in all, by local"),
         summaries::toString);
     assertTrue(summaries.get(0).contains("INFO"), summaries::toString);
   }
@@ -379,13 +379,16 @@ class ObservationTest {
         2,
         sync -> {
           assertEquals("", ((BucketSync) sync).observer().summary());
+          sync.average(new float[1]);
+          assertEquals(
+              "1 reduction, 4 B in all, by local", ((BucketSync) sync).observer().summary());
           work(sync, false);
           sync.observe(s -> {});
           work(sync, false);
           String summary = ((BucketSync) sync).observer().summary();
           assertTrue(
               summary.matches(
-                  "16 reductions of [0-9.]+ K?B by local; of 8 observed: [0-9.]+ (us|ms) each"
+                  "17 reductions, [0-9.]+ K?B in all, by local; of 8 observed: [0-9.]+ (us|ms) each"
                       + " on the device, 100\\.0% of it exposed"),
               summary);
         });
@@ -491,7 +494,7 @@ class ObservationTest {
             // A long wait allocates a little; one object per call would be 16,000.
             assertTrue(allocated < 6000, "bytes allocated in 1000 calls: " + allocated);
           }
-          assertTrue(observer.summary().startsWith("1050 reductions "), observer.summary());
+          assertTrue(observer.summary().startsWith("1050 reductions, "), observer.summary());
         });
   }
 

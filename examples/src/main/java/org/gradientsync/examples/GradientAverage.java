@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.LongBuffer;
+import java.util.Locale;
 import java.util.stream.LongStream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -46,7 +47,8 @@ public class GradientAverage extends RankedProgram {
       defaultValue = "1",
       description = {
         "How often to average (default: ${DEFAULT-VALUE}).",
-        "With one, the times are those of a first call. From two on, they are medians, and one more",
+        "With one, the times are those of a first call. From two on, they are medians, and one"
+            + " more",
         "runs first and is not timed."
       })
   private int iterations;
@@ -185,7 +187,8 @@ public class GradientAverage extends RankedProgram {
   }
 
   private void printTimes(GradientSync sync, double compute, double communication) {
-    String which = iterations > 1 ? String.format(", median of %d", iterations) : ", first call";
+    String which =
+        iterations > 1 ? String.format(Locale.ROOT, ", median of %d", iterations) : ", first call";
     double total = compute + communication;
     print(sync, "Performance:");
     if (onGpu(sync)) {

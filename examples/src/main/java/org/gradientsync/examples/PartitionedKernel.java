@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
+import java.util.Locale;
 import java.util.Set;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
@@ -123,7 +124,7 @@ public class PartitionedKernel extends RankedProgram {
 
   private static String describe(GradientSync sync, CudaDevice gpu, int first, int count) {
     return String.format(
-        "Rank %d: %s computed %d elements from %d on", sync.rank(), gpu, count, first);
+        Locale.ROOT, "Rank %d: %s computed %d elements from %d on", sync.rank(), gpu, count, first);
   }
 
   /** Copies a part to the GPU, computes in place, and copies it back. */

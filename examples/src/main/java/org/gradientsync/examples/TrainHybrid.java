@@ -1,6 +1,7 @@
 package org.gradientsync.examples;
 
 import java.nio.DoubleBuffer;
+import java.util.Locale;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
@@ -222,15 +223,22 @@ public class TrainHybrid extends RankedProgram {
   private String problem(GradientSync sync, Grid grid) {
     if (grid.ranks() != sync.size()) {
       return String.format(
+          Locale.ROOT,
           "--tensor, --pipeline and --data must multiply to the number of ranks: --tensor %d,"
               + " --pipeline %d%s, ranks=%d",
-          tensor, pipeline, data == null ? "" : ", --data " + data, sync.size());
+          tensor,
+          pipeline,
+          data == null ? "" : ", --data " + data,
+          sync.size());
     }
     if (batch % ((long) grid.data() * microBatches) != 0) {
       return String.format(
+          Locale.ROOT,
           "--batch must be a multiple of the data ranks times --micro-batches: --batch %d, data"
               + " ranks=%d, --micro-batches %d",
-          batch, grid.data(), microBatches);
+          batch,
+          grid.data(),
+          microBatches);
     }
     return null;
   }

@@ -26,12 +26,12 @@ import picocli.CommandLine.Option;
 @Command(
     name = "train-mlp",
     description = {
-      "Trains a multi-layer perceptron on all ranks, which average their gradients in buckets during"
-          + " the backward pass.",
+      "Trains a multi-layer perceptron on all ranks, which average their gradients in buckets"
+          + " during the backward pass.",
       "",
-      "Layers are matrix products with ReLU, without bias; the loss is the mean squared error; steps"
-          + " are those of plain gradient descent or Adam. On the CPU it computes in float64. N ranks with B"
-          + " rows each see the same rows as one rank with N * B rows.",
+      "Layers are matrix products with ReLU, without bias; the loss is the mean squared error;"
+          + " steps are those of plain gradient descent or Adam. On the CPU it computes in float64."
+          + " N ranks with B rows each see the same rows as one rank with N * B rows.",
       ""
     })
 public class TrainMlp extends RankedProgram {
@@ -144,8 +144,8 @@ public class TrainMlp extends RankedProgram {
   @Option(
       names = "--exposed",
       description =
-          "Also tell how much of the averaging is not hidden by the backward pass. Observing costs a"
-              + " little.")
+          "Also tell how much of the averaging is not hidden by the backward pass. Observing costs"
+              + " a little.")
   private boolean exposed;
 
   @Mixin private MlpFiles files;
@@ -398,7 +398,9 @@ public class TrainMlp extends RankedProgram {
     long[] own = {Weights.digest(weights)};
     long[] all = new long[sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    results.put("digests", Arrays.stream(all).mapToObj(d -> String.format("%016x", d)).toList());
+    results.put(
+        "digests",
+        Arrays.stream(all).mapToObj(d -> String.format(Locale.ROOT, "%016x", d)).toList());
     return Arrays.stream(all).allMatch(digest -> digest == all[0]);
   }
 

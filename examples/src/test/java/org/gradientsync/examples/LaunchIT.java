@@ -50,7 +50,17 @@ class LaunchIT {
     Script.alone(Script.BIN.resolve("link-perf"))
         .run(folder)
         .exits(3)
-        .complainsInOneLine("link-perf: ");
+        .complainsInOneLine("gradient-sync links: ");
+  }
+
+  @Test
+  void figuresAreTheSameInEveryLanguage() throws Exception {
+    Run run =
+        Script.alone(Script.BIN.resolve("allreduce-perf"))
+            .set("JAVA_OPTS", "-Duser.language=ar -Duser.country=EG")
+            .run(folder, "--local", "2", "-b", "8", "-e", "8", "-n", "1")
+            .exits(0);
+    assertTrue(run.out().chars().allMatch(c -> c < 128), run::toString);
   }
 
   @Test

@@ -217,7 +217,8 @@ class MpirunIT {
     Script.underMpirun(2, "link-perf")
         .run(folder)
         .exits(2)
-        .complains("link-perf is one process that uses all GPUs, so run it without mpirun");
+        .complains(
+            "gradient-sync links is one process that uses all GPUs, so run it without mpirun");
   }
 
   @Test

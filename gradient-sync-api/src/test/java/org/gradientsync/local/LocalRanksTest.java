@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -237,7 +239,8 @@ class LocalRanksTest {
     assertTrue(
         cuda.getMessage()
             .contains(
-                "device=cuda, rank=0; it is in gradient-sync-cuda, which is not on the class path, or"),
+                "device=cuda, rank=0; it is in gradient-sync-cuda, which is not on the class path,"
+                    + " or"),
         cuda.getMessage());
   }
 
@@ -249,7 +252,8 @@ class LocalRanksTest {
           Logged.lines(
               () -> LocalRanks.run(3, sync -> assertEquals("host memory", sync.device().name())));
       String why =
-          "3 ranks (threads), host memory, reducer local, faster ones not available: {odd-ranks=this rank";
+          "3 ranks (threads), host memory, reducer local, faster ones not available:"
+              + " {odd-ranks=this rank";
       assertTrue(log.stream().anyMatch(line -> line.contains(why)), log::toString);
       String warning = "device odd-ranks is for no rank, though ranks [1] can use it: this rank is";
       assertEquals(1, log.stream().filter(line -> line.contains(warning)).count(), log::toString);
@@ -544,6 +548,36 @@ class LocalRanksTest {
                       sync.barrier();
                     }));
     assertSame(mine, e);
+  }
+
+  @Test
+  void theRankThatHasMostCommunicatorsIsNamed() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          List<Communicator> open = new ArrayList<>();
+          String text =
+              assertThrows(
+                      GradientSyncException.class,
+                      () -> {
+                        while (true) {
+                          Communicator part =
+                              sync.communicator().split(sync.rank() == 0 ? 0 : -1, 0);
+                          if (part != null) {
+                            open.add(part);
+                          }
+                        }
+                      })
+                  .getMessage();
+          open.forEach(Communicator::close);
+          String here = sync.rank() == 0 ? "1024" : "\\d{1,2}";
+          assertTrue(
+              text.matches(
+                  "too many communicators are open: rank="
+                      + sync.rank()
+                      + (", open here=" + here + ", most=1024 on rank 0\\b.*, limit=1024 .*")),
+              text);
+        });
   }
 
   /** Memory for each pair of ranks would grow sixteenfold. */

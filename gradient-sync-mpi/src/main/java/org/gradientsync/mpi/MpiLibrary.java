@@ -22,8 +22,8 @@ final class MpiLibrary {
   static Availability check(ClassLoader loader, String libraryPath) {
     if (!hasJar(loader)) {
       return Availability.no(
-          "mpi.jar is not on the class path; it belongs to the Open MPI installation that mpirun is of:"
-              + " script/bootstrap finds or builds it, and docs/open-mpi.md says how to do it by hand");
+          "mpi.jar is not on the class path; it belongs to the Open MPI installation that mpirun is"
+              + " of: docs/open-mpi.md says where it is");
     }
     for (String folder : libraryPath.split(File.pathSeparator)) {
       if (!folder.isEmpty() && Files.exists(Path.of(folder, FILE))) {
@@ -34,7 +34,8 @@ final class MpiLibrary {
         FILE
             + " is not in java.library.path="
             + libraryPath
-            + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open MPI's lib folder, or set gradientsync.mpi.binding=direct");
+            + "; start java with -Djava.library.path=DIR or LD_LIBRARY_PATH=DIR, DIR being Open"
+            + " MPI's lib folder, or set gradientsync.mpi.binding=direct");
   }
 
   /**

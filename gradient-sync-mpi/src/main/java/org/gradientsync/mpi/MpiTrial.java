@@ -32,6 +32,11 @@ public final class MpiTrial {
     return MpiLibrary.check(MpiTrial.class.getClassLoader(), libraryPath);
   }
 
+  /** Returns whether ranks call MPI through its Java bindings here, or else its C library. */
+  public static boolean takesJavaBindings() {
+    return MpiBinding.isJava(new Settings(Map.of()));
+  }
+
   /**
    * Removes the variables from an environment that make a process a rank of this job. Keeps MPI's
    * settings.

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
@@ -73,8 +74,11 @@ public final class KernelCompiler {
     int files = compiler.build(args[0].equals("library"), Path.of(args[1]), Path.of(args[2]));
     if (compiler.compiled() > 0) {
       System.out.printf(
+          Locale.ROOT,
           "kernel-compiler: compiled %d of %d files of kernels in %.0f s%n",
-          compiler.compiled(), files, (System.nanoTime() - start) / 1e9);
+          compiler.compiled(),
+          files,
+          (System.nanoTime() - start) / 1e9);
     }
   }
 

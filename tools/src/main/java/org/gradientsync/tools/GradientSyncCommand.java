@@ -1,6 +1,7 @@
 package org.gradientsync.tools;
 
 import java.io.PrintWriter;
+import java.nio.file.InvalidPathException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -20,6 +21,7 @@ import picocli.CommandLine.Unmatched;
 @Command(
     name = "gradient-sync",
     description = "Starts jobs of several ranks, and examines machines.",
+    versionProvider = GradientSyncCommand.Version.class,
     subcommands = {
       RunCommand.class,
       GradientSyncCommand.DoctorCommand.class,
@@ -34,6 +36,12 @@ public final class GradientSyncCommand implements Runnable {
       usageHelp = true,
       description = "Show this and exit.")
   private boolean help;
+
+  @CommandLine.Option(
+      names = {"-V", "--version"},
+      versionHelp = true,
+      description = "Show the version and exit.")
+  private boolean version;
 
   /**
    * Runs a subcommand, and ends the JVM with its exit code.
@@ -65,6 +73,15 @@ public final class GradientSyncCommand implements Runnable {
   public void run() {
     throw new ParameterException(
         spec.commandLine(), "Missing subcommand: run, doctor, perf or links");
+  }
+
+  /** The version in the manifest of the jar. */
+  static final class Version implements CommandLine.IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      String version = GradientSyncCommand.class.getPackage().getImplementationVersion();
+      return new String[] {"gradient-sync " + (version == null ? "(not packaged)" : version)};
+    }
   }
 
   /** A program with a command line of its own. */
@@ -130,6 +147,18 @@ public final class GradientSyncCommand implements Runnable {
           .getErr()
           .println(command.getCommandSpec().qualifiedName() + ": " + known.getMessage());
       return known.exitCode();
+    }
+    if (e instanceof InvalidPathException path) {
+      command
+          .getErr()
+          .println(
+              command.getCommandSpec().qualifiedName()
+                  + ": this locale cannot encode a path: path="
+                  + path.getInput()
+                  + ", encoding="
+                  + System.getProperty("sun.jnu.encoding")
+                  + "; set LC_ALL=C.UTF-8, or another locale that can");
+      return CommandLine.ExitCode.USAGE;
     }
     throw e;
   }

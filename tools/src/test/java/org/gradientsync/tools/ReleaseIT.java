@@ -1,6 +1,7 @@
 package org.gradientsync.tools;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -9,6 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.gradientsync.tools.run.InstalledLauncher;
 import org.junit.jupiter.api.BeforeEach;
@@ -17,6 +20,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Unpacks the release in an empty folder, and uses it with nothing but a JDK and the system. */
 class ReleaseIT {
+  private static final Pattern PAGE = Pattern.compile("docs/[\\w-]+\\.md");
+
   @TempDir Path folder;
 
   private Path command;
@@ -52,7 +57,12 @@ class ReleaseIT {
     String perf = run(0, command + "", "perf", "--local=2", "-e=1K", "-n=1", "--check");
     assertTrue(perf.contains("Out of bounds values : 0 OK"), perf);
     String usage = run(2, command + "", "perf", "collectives", "--nothing");
-    assertTrue(usage.contains("collectives-perf: Unknown option: '--nothing'"), usage);
+    String version = command.toRealPath().getParent().getParent().getFileName().toString();
+    assertEquals(version.replaceFirst("-(?=\\d)", " ") + "\n", run(0, command + "", "--version"));
+    String help = run(0, command + "", "perf", "--help");
+    assertTrue(help.startsWith("Usage: gradient-sync perf "), help);
+    assertTrue(
+        usage.contains("gradient-sync perf collectives: Unknown option: '--nothing'"), usage);
     String doctor = run(null, command + "", "doctor");
     assertTrue(doctor.contains("\nReducer\n"), doctor);
     assertTrue(run(2, command + "").contains("Missing subcommand: run, doctor, perf or links"));
@@ -66,6 +76,14 @@ class ReleaseIT {
     words.addAll(List.of(job));
     String perf = run(0, words.toArray(String[]::new));
     assertTrue(perf.contains("nRanks 2 launcher mpi") && perf.contains(" : 0 OK"), perf);
+    // It has no mpi.jar, so doctor tries what the ranks of a program take.
+    String doctor = run(null, command + "", "run", "-np=2", "--oversubscribe", "doctor");
+    assertTrue(doctor.matches("(?s).*\\n +ranks +2\\n.*\\n +chosen +shared\\n.*"), doctor);
+    Path home = command.toRealPath().getParent().getParent();
+    for (Matcher page = PAGE.matcher(doctor); page.find(); ) {
+      assertTrue(Files.exists(home.resolve(page.group())), page.group());
+    }
+    assertFalse(doctor.contains("script/") || doctor.contains("examples/"), doctor);
   }
 
   /** Returns all that it prints. */

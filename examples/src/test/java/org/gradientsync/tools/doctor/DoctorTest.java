@@ -283,6 +283,8 @@ class DoctorTest {
         "/dev/shm|size|64 MiB|/dev/shm is small: size=64 MiB",
         "/dev/shm|free|3 MiB|/dev/shm is nearly full",
         "GPUs|usable|no: a trial process ended with code 134: SIGSEGV|GPUs cannot be used",
+        "GPUs|usable|no: no temporary folder can be made: /tmp/d-1234567890: Read-only|"
+            + "nothing can be tried: no temporary folder can be made: /tmp/d-*: Read-only",
         "GPU to GPU|slow links|slow: GPU 0 to GPU 1|links are slow: slow: GPU 0",
         "GPU to GPU|GPU 0 copies to|GPU 1: wrong data|give wrong data",
         "GPU to GPU|GPU 0 copies to|GPU 1: failed: x|a trial between GPUs failed",
@@ -333,7 +335,7 @@ class DoctorTest {
             "Settings|UCX_ERROR_SIGNALS|not set");
     assertFalse(only(Rules.of(1, false, List.of(report)), "mpi.jar is not on").isProblem());
     assertTrue(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
-    report.facts().add("Open MPI", "mpi.jar", "not found"); // then ranks call the C library
+    report.facts().add("Open MPI", "ranks call", "the C library");
     assertFalse(only(Rules.of(1, true, List.of(report)), "mpi.jar is not on").isProblem());
   }
 

@@ -123,22 +123,35 @@ final class GroupSplit {
   }
 
   private int lowestFree(long[] all) {
-    long[] used = new long[WORDS - FIXED];
-    for (int i = 0; i < all.length; i++) {
-      if (i % WORDS >= FIXED) {
-        used[i % WORDS - FIXED] |= all[i];
+    BitSet used = new BitSet();
+    int holder = 0;
+    for (int peer = 0; peer < group.size(); peer++) {
+      BitSet open = open(all, peer);
+      used.or(open);
+      if (open.cardinality() > open(all, holder).cardinality()) {
+        holder = peer;
       }
     }
-    int free = BitSet.valueOf(used).nextClearBit(0);
+    int free = used.nextClearBit(0);
     if (free >= ContextIds.LIMIT) {
       throw new GradientSyncException(
           "too many communicators are open: rank="
               + group.rank()
+              + ", open here="
+              + open(all, group.rank()).cardinality()
+              + ", most="
+              + open(all, holder).cardinality()
+              + " on "
+              + group.ranks().name(holder)
               + ", limit="
               + ContextIds.LIMIT
-              + "; close some");
+              + " for all ranks together; close some where they are open");
     }
     return free;
+  }
+
+  private static BitSet open(long[] all, int peer) {
+    return BitSet.valueOf(Arrays.copyOfRange(all, peer * WORDS + FIXED, (peer + 1) * WORDS));
   }
 
   private Part part(long[] all, int color, int context) {

@@ -283,7 +283,7 @@ public final class Wait {
           "the ranks wait for each other, {}\n"
               + "  unless another thread makes one of these calls, they all end in {}",
           describe(pending.suspected),
-          timeouts.late());
+          Amounts.time(timeouts.late()));
     }
   }
 

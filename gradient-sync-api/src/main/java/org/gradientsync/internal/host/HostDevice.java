@@ -99,7 +99,8 @@ public final class HostDevice implements BackendDevice {
         if (!warned) {
           warned = true;
           log.warn(
-              "/dev/shm has no room, so reductions go through messages, which is slower: bytes={}, cause={}",
+              "a buffer cannot be in /dev/shm, so reductions go through messages, which is slower:"
+                  + " bytes={}, cause={}",
               bytes,
               e.toString());
         }

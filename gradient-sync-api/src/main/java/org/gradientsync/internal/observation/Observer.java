@@ -291,7 +291,12 @@ public final class Observer implements AutoCloseable {
     if (calls == 0) {
       return "";
     }
-    String text = calls + " reductions of " + Amounts.bytes(bytes) + " by " + reducer;
+    String text =
+        calls
+            + (calls == 1 ? " reduction, " : " reductions, ")
+            + Amounts.bytes(bytes)
+            + " in all, by "
+            + reducer;
     return observed == 0
         ? text
         : text

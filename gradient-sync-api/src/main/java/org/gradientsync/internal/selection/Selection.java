@@ -168,6 +168,7 @@ public final class Selection {
     String launcher = group.transport().name();
     String chosen =
         String.format(
+            Locale.ROOT,
             "%s, %s, reducer %s%s",
             ranks(group.size(), launcher),
             device.name(),
@@ -253,7 +254,8 @@ public final class Selection {
               + causes
               + "; rank="
               + communicator.rank()
-              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all ranks");
+              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
+              + " ranks");
     }
   }
 

@@ -121,7 +121,8 @@ final class Child {
       }
       return new Result(failure, text);
     } catch (IOException e) {
-      return new Result("a trial process cannot be started: " + e.getMessage(), "");
+      String what = folder == null ? "" : "a trial process cannot be started: ";
+      return new Result(what + e.getMessage(), "");
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       kill(process);

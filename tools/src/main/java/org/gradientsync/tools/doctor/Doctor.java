@@ -12,15 +12,17 @@ import picocli.CommandLine.Option;
 
 /** Finds out about this machine and this job, and what is wrong with them. */
 @Command(
-    name = "doctor",
+    name = "gradient-sync doctor",
     description = {
       "Says what can be known about this machine, and under mpirun about this job: JDK, Open MPI,"
-          + " settings, CPUs, shared memory, GPUs and the ways between them, the reducer that would be"
-          + " taken and why no other one. At the end it says what is wrong, and what to do about it.",
+          + " settings, CPUs, shared memory, GPUs and the ways between them, the reducer that would"
+          + " be taken and why no other one. At the end it says what is wrong, and what to do about"
+          + " it.",
       "Alone: gradient-sync doctor",
       "A job, started as your program is: gradient-sync run -np 2 doctor",
       "Whatever might crash or hang is tried in processes of their own, and all is over within a"
-          + " minute. Under mpirun rank 0 prints one page; a rank that cannot reach it prints its own."
+          + " minute. Under mpirun rank 0 prints one page; a rank that cannot reach it prints its"
+          + " own."
     },
     exitCodeList = {
       Program.RIGHT + ":No problems were found, or rank 0 tells those of this rank.",

@@ -14,10 +14,12 @@ import org.gradientsync.spi.Availability;
 final class Mpi {
   static final String MPI = "Open MPI";
   static final String BINDINGS = "Java bindings";
+  static final String CALLS = "ranks call";
   static final String MPIRUN = "mpirun";
   static final String LIBRARY = "library version";
   static final String CUDA_AWARE = "CUDA-aware";
   static final String JAR = "mpi.jar";
+  static final String C_LIBRARY = "the C library";
   static final String USABLE = "usable";
   static final String NOT_FOUND = "not found";
 
@@ -44,6 +46,7 @@ final class Mpi {
     facts.add(MPI, "prefix", prefix.isEmpty() ? "unknown: ompi_info tells nothing" : prefix);
     URL jar = Mpi.class.getClassLoader().getResource("mpi/MPI.class");
     facts.add(MPI, JAR, jar == null ? NOT_FOUND : fileOf(jar));
+    facts.add(MPI, CALLS, MpiTrial.takesJavaBindings() ? BINDINGS : C_LIBRARY);
     String path = System.getProperty("java.library.path", "");
     String found = folderOf(path);
     if (found.isEmpty()) { // gradient-sync run does the same
@@ -70,6 +73,11 @@ final class Mpi {
   void checkCudaAware(Facts facts) {
     Child.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
     facts.add(MPI, CUDA_AWARE, trial.isGood() ? "yes, tried" : "no, tried: " + trial.failure());
+  }
+
+  /** Returns whether ranks call the C library, so that the bindings need not be usable. */
+  static boolean callsLibrary(Facts facts) {
+    return facts.get(MPI, CALLS).equals(C_LIBRARY);
   }
 
   /** Returns the folder of the bindings' library, or empty if the JVM finds it by itself. */

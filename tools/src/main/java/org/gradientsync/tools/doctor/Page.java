@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.tools.perf.PerfJson;
@@ -38,7 +39,7 @@ record Page(int size, String note, List<Report> reports, List<Finding> findings)
       Set<String> names = names(section);
       int width = names.stream().mapToInt(String::length).max().orElse(0);
       for (String name : names) {
-        String key = String.format("%s%-" + width + "s  ", INDENT, name);
+        String key = String.format(Locale.ROOT, "%s%-" + width + "s  ", INDENT, name);
         for (String value : values(section, name)) {
           for (String line : value.split("\n")) {
             lines.add((key + line).stripTrailing());

@@ -82,7 +82,7 @@ final class Round {
 
   private static String obstacleOf(int rank, Facts facts) {
     String bindings = facts.get(Mpi.MPI, Mpi.BINDINGS);
-    return bindings.equals(Mpi.USABLE)
+    return bindings.equals(Mpi.USABLE) || Mpi.callsLibrary(facts)
         ? ""
         : "Open MPI's Java bindings are not usable on rank " + rank;
   }
@@ -116,7 +116,7 @@ final class Round {
         others.put(Integer.parseInt(rank), each.without(Job.JOB));
       }
     } catch (IOException | NumberFormatException e) {
-      facts.add(Job.REDUCER, Job.CHOSEN, "none: no trial could be made: " + e);
+      facts.add(Job.REDUCER, Job.CHOSEN, "none: " + e.getMessage());
     } finally {
       Scratch.close(folder);
     }

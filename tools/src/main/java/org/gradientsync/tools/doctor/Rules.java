@@ -39,6 +39,7 @@ final class Rules {
     for (Report report : reports) {
       rules.checks(report);
       rules.jna(report);
+      rules.temporaryFolder(report);
       rules.mpi(report);
       rules.settings(report);
       rules.cpus(report);
@@ -128,16 +129,34 @@ final class Rules {
     }
   }
 
+  /** Without one nothing can be tried, and what was to be tried may be sound. */
+  private void temporaryFolder(Report report) {
+    report.facts().copy().values().stream()
+        .flatMap(section -> section.values().stream())
+        .filter(value -> value.contains(Scratch.NO_FOLDER))
+        .map(value -> value.substring(value.indexOf(Scratch.NO_FOLDER)).replaceAll("\\d{6,}", "*"))
+        .findFirst()
+        .ifPresent(
+            value ->
+                problem(
+                    report,
+                    "nothing can be tried: " + value,
+                    "let this user write there, or name another folder by"
+                        + " JAVA_OPTS=-Djava.io.tmpdir=DIR"));
+  }
+
   private void mpi(Report report) {
     String bindings = report.get(Mpi.MPI, Mpi.BINDINGS);
     String mpirun = report.get(Mpi.MPI, Mpi.MPIRUN);
     boolean installed = !mpirun.isEmpty() && !mpirun.equals(Mpi.NOT_FOUND);
-    if (!bindings.isEmpty() && !bindings.equals(Mpi.USABLE)) {
+    if (!bindings.isEmpty()
+        && !bindings.equals(Mpi.USABLE)
+        && !bindings.contains(Scratch.NO_FOLDER)) {
       String what = "Open MPI's Java bindings cannot be used: " + bindings;
       String remedy =
-          "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun: script/bootstrap"
-              + " finds or builds them, docs/open-mpi.md says how by hand";
-      if (report.get(Mpi.MPI, Mpi.JAR).equals(Mpi.NOT_FOUND)) {
+          "mpi.jar and libmpi_java must be of the same Open MPI, the one of mpirun:"
+              + " docs/open-mpi.md says where they are; or leave mpi.jar off the class path";
+      if (Mpi.callsLibrary(report.facts())) {
         hint(report, what, "ranks call MPI's C library instead; docs/open-mpi.md has the details");
       } else if (launched || installed) {
         problem(report, what, remedy);
@@ -153,15 +172,16 @@ final class Rules {
               + version(mpirun)
               + ", library="
               + library,
-          "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first in"
-              + " LD_LIBRARY_PATH");
+          "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first"
+              + " in LD_LIBRARY_PATH");
     }
     String aware = report.get(Mpi.MPI, Mpi.CUDA_AWARE);
     if (aware.startsWith("no, tried")) {
       hint(
           report,
           "Open MPI does not take device memory: " + aware.substring("no, tried: ".length()),
-          "only the reducer cuda-aware needs it; docs/open-mpi.md says how to build Open MPI with CUDA");
+          "only the reducer cuda-aware needs it; docs/open-mpi.md says how to build Open MPI with"
+              + " CUDA");
     }
   }
 
@@ -180,7 +200,7 @@ final class Rules {
       problem(
           report,
           "UCX would take signals that the JVM needs for crashes: UCX_ERROR_SIGNALS=" + signals,
-          "export UCX_ERROR_SIGNALS= (empty) before mpirun; examples/bin/launch does it");
+          "export UCX_ERROR_SIGNALS= (empty) before mpirun; gradient-sync run does it");
     }
   }
 
@@ -233,6 +253,9 @@ final class Rules {
     boolean wantsNone = hidden.equals("-1") || hidden.equals("(empty)");
     boolean driven = !driver.isEmpty() && !driver.equals(Gpus.NO_DRIVER) && !wantsNone;
     boolean crashed = usable.startsWith("no: a trial process");
+    if (usable.contains(Scratch.NO_FOLDER)) {
+      return;
+    }
     if (usable.startsWith("no: ") && (driven || crashed)) {
       problem(
           report,
@@ -246,8 +269,8 @@ final class Rules {
         hint(
             report,
             library + " cannot be used: " + state.substring("no: ".length()),
-            "only programs that call it need it, averaging does not; put CUDA 12's lib64 folder into"
-                + " LD_LIBRARY_PATH");
+            "only programs that call it need it, averaging does not; put CUDA 12's lib64 folder"
+                + " into LD_LIBRARY_PATH");
       }
     }
   }
@@ -263,7 +286,7 @@ final class Rules {
                 problem(
                     report,
                     "links are slow: " + value,
-                    "run examples/bin/link-perf while nothing else uses the GPUs; if it says the"
+                    "run gradient-sync links while nothing else uses the GPUs; if it says the"
                         + " same, look at nvidia-smi nvlink --status and nvidia-smi topo -m");
               } else if (value.contains("wrong data")) {
                 problem(
@@ -280,7 +303,7 @@ final class Rules {
                 problem(
                     report,
                     "a trial between GPUs failed: " + what,
-                    "run examples/bin/link-perf while nothing else uses the GPUs");
+                    "run gradient-sync links while nothing else uses the GPUs");
               } else if (value.contains("through the host")) {
                 hint(
                     report,
@@ -292,7 +315,7 @@ final class Rules {
 
   private void reducer(Report report) {
     String chosen = report.get(Job.REDUCER, Job.CHOSEN);
-    if (chosen.startsWith("none: ")) {
+    if (chosen.startsWith("none: ") && !chosen.contains(Scratch.NO_FOLDER)) {
       problem(
           report,
           "a sync could not be created: " + chosen.substring("none: ".length()),
@@ -300,7 +323,7 @@ final class Rules {
               ? "the ranks do not come together: see whether one is missing or has another problem,"
                   + " and 'create does not return' in docs/troubleshooting.md"
               : "look for this text in docs/troubleshooting.md");
-    } else if (chosen.startsWith("not tried: ") || chosen.isEmpty()) {
+    } else if (chosen.matches("(not tried|none): .*") || chosen.isEmpty()) {
       return; // another finding gives the reason
     }
     String ranks = report.get(Job.REDUCER, Job.RANKS);

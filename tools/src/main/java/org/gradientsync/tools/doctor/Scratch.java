@@ -10,13 +10,21 @@ import java.util.stream.Stream;
 
 /** Creates temporary folders, and deletes them even if the program ends early. */
 final class Scratch {
+  /** The start of the message if there is no folder. */
+  static final String NO_FOLDER = "no temporary folder can be made: ";
+
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
   private Scratch() {}
 
   /** Creates a folder that only this user can read. */
   static Path open() throws IOException {
-    Path folder = Files.createTempDirectory("gradient-sync-doctor-");
+    Path folder;
+    try {
+      folder = Files.createTempDirectory("gradient-sync-doctor-");
+    } catch (IOException e) {
+      throw new IOException(NO_FOLDER + e, e);
+    }
     OPEN.add(folder);
     return folder;
   }

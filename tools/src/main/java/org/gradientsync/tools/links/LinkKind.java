@@ -126,7 +126,9 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
       for (int i = 0; i < row.size(); i++) {
         int column = i;
         int width = rows.stream().mapToInt(each -> each.get(column).length()).max().orElseThrow();
-        line.append(String.format(i == 0 ? "%-" + width + "s" : "  %" + width + "s", row.get(i)));
+        line.append(
+            String.format(
+                Locale.ROOT, i == 0 ? "%-" + width + "s" : "  %" + width + "s", row.get(i)));
       }
       lines.add(line.toString());
     }

@@ -13,7 +13,7 @@ import picocli.CommandLine.Option;
 
 /** Measures the links between this machine's GPUs, and those to the host. */
 @Command(
-    name = "link-perf",
+    name = "gradient-sync links",
     description = {
       "Measures the links between all GPUs of this machine and between them and the host, and names"
           + " those that are slower than the rest of their kind.",
@@ -26,8 +26,8 @@ import picocli.CommandLine.Option;
           + LinkMeter.SMALL_BYTES
           + " bytes where "
           + LinkMeter.SMALL_COPIES
-          + " of them wait in one stream, each for the one before. The host's time to enqueue them is"
-          + " not in it.",
+          + " of them wait in one stream, each for the one before. The host's time to enqueue them"
+          + " is not in it.",
       "'no peer access' stands where a copy from GPU to GPU had to go through the host."
     },
     exitCodeList = {
@@ -76,7 +76,8 @@ public class LinkPerf extends Program {
     requireAtLeast(1, "--repeats", repeats);
     requireAtMost(MOST_REPEATS, "--repeats", repeats);
     if (isOneOfSeveral()) {
-      throw badUse("link-perf is one process that uses all GPUs, so run it without mpirun");
+      throw badUse(
+          "gradient-sync links is one process that uses all GPUs, so run it without mpirun");
     }
   }
 

@@ -12,7 +12,7 @@ import picocli.CommandLine.Option;
  * element on request.
  */
 @Command(
-    name = "allreduce-perf",
+    name = "gradient-sync perf",
     description = {
       "Times all-reduces of growing size. The table is that of all_reduce_perf of NVIDIA's"
           + " nccl-tests, its columns and units included.",
@@ -86,6 +86,11 @@ public class AllReducePerf extends PerfProgram {
     if (hostCost && beside && !asGraph) {
       print(sync, "# host: calls in place go to two queues by turns, streams on a GPU");
     }
+  }
+
+  @Override
+  String program() {
+    return "allreduce-perf";
   }
 
   @Override

@@ -13,14 +13,14 @@ import picocli.CommandLine.Option;
  * element on request.
  */
 @Command(
-    name = "collectives-perf",
+    name = "gradient-sync perf collectives",
     description = {
       "Times all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all, and a message"
           + " from each rank to the next one, with growing sizes. The tables are those of NVIDIA's"
           + " nccl-tests, its columns, units and definitions included.",
       "",
-      "The size is that of the larger buffer, count the elements of one rank's part. algbw is size by"
-          + " time. busbw is algbw * 2(n-1)/n for all-reduce, algbw * (n-1)/n for all-gather,"
+      "The size is that of the larger buffer, count the elements of one rank's part. algbw is size"
+          + " by time. busbw is algbw * 2(n-1)/n for all-reduce, algbw * (n-1)/n for all-gather,"
           + " reduce-scatter and all-to-all, and algbw for the others, with n ranks.",
       "",
       "All-reduce, broadcast and reduce are in place. Out-of-place means for them: the elements are"
@@ -84,6 +84,11 @@ public class CollectivesPerf extends PerfProgram {
   void printNotes(GradientSync sync, PerfCollective collective) {
     print(sync, "#");
     print(sync, "# Collective: %s", collective);
+  }
+
+  @Override
+  String program() {
+    return "collectives-perf";
   }
 
   @Override

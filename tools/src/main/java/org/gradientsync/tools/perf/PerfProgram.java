@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -158,6 +159,9 @@ abstract class PerfProgram extends RankedProgram {
 
   /** Returns the title of the plot, to which the ranks are added. */
   abstract String title();
+
+  /** Returns the name of the measurement in tables and JSON. */
+  abstract String program();
 
   /**
    * Chooses what is drawn.
@@ -396,7 +400,7 @@ abstract class PerfProgram extends RankedProgram {
         sync,
         "# %s nRanks %d launcher %s minBytes %d maxBytes %d step: %d(factor)"
             + " warmup iters: %d iters: %s rounds: %d validation: %d graph: %d",
-        name(),
+        program(),
         sync.size(),
         sync.launcher(),
         minBytes,
@@ -415,6 +419,7 @@ abstract class PerfProgram extends RankedProgram {
             : "device ";
     String line =
         String.format(
+            Locale.ROOT,
             "#  Rank %2d Pid %6d on %s %s%s",
             sync.rank(),
             ProcessHandle.current().pid(),
@@ -476,7 +481,7 @@ abstract class PerfProgram extends RankedProgram {
   /** Returns what holds for all results. */
   Map<String, Object> about(GradientSync sync) {
     Map<String, Object> about = new LinkedHashMap<>();
-    about.put("program", name());
+    about.put("program", program());
     about.put("date", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
     about.put("ranks", sync.size());
     about.put("launcher", sync.launcher());

@@ -113,11 +113,6 @@ public abstract class Program implements Callable<Integer> {
     return Set.of();
   }
 
-  /** Returns the program's name. */
-  public final String name() {
-    return spec.name();
-  }
-
   public final Stream<OptionSpec> options() {
     return spec.options().stream();
   }

@@ -101,7 +101,7 @@ final class JavaBindings {
                       + library
                       + "; give the mpi.jar of "
                       + mpi
-                      + ", which script/bootstrap finds, or leave mpi.jar out");
+                      + ", as docs/open-mpi.md says, or leave mpi.jar out");
             });
   }
 

@@ -3,6 +3,9 @@ package org.gradientsync.tools.run;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -15,6 +18,14 @@ final class Job {
   /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
   private static final long SIGNALS_APART_SECONDS = 1;
 
+  /**
+   * Starts the launcher in a session of its own, so that Ctrl-C, which a terminal sends to a whole
+   * process group, reaches it only through this process: mpirun leaves ranks and files behind when
+   * it gets a second signal. It also does when it writes to this process after its end.
+   */
+  private static final List<String> ALONE =
+      List.of("sh", "-c", "trap '' PIPE; exec $(command -v setsid) \"$@\"", "sh");
+
   private final LaunchPlan plan;
   private final CountDownLatch ended = new CountDownLatch(1);
   private volatile Process process;
@@ -24,6 +35,7 @@ final class Job {
   Job(LaunchPlan plan) {
     this.plan = plan;
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
+    UserSignals.handle(this::forward);
   }
 
   /** Returns whether this process is being ended. */
@@ -38,16 +50,15 @@ final class Job {
 
   /** Starts the job, waits for its end, and returns its exit code. */
   int run() throws InterruptedException {
-    ProcessBuilder builder =
-        new ProcessBuilder(plan.command()).redirectInput(ProcessBuilder.Redirect.INHERIT);
-    builder.environment().putAll(plan.environment());
     Process started;
+    Process watch;
     try {
-      started = builder.start();
+      started = start(plan.command(), ProcessBuilder.Redirect.INHERIT, plan.environment());
+      process = started;
+      watch = startWatch(started);
     } catch (IOException e) {
       throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
     }
-    process = started;
     if (isEnded()) {
       end(); // while it was being started
     }
@@ -67,12 +78,39 @@ final class Job {
     out.start();
     err.start();
     int launchersCode = started.waitFor();
+    watch.destroyForcibly();
     out.awaitEnd();
     err.awaitEnd();
     if (launchersCode != 0 && refusal.sentence().isPresent()) {
       throw ToolException.cannotRun(refusal.sentence().get());
     }
     return code.of(launchersCode);
+  }
+
+  private static Process start(
+      List<String> command, ProcessBuilder.Redirect in, Map<String, String> environment)
+      throws IOException {
+    List<String> words = new ArrayList<>(ALONE);
+    words.addAll(command);
+    ProcessBuilder builder = new ProcessBuilder(words).redirectInput(in);
+    builder.environment().putAll(environment);
+    return builder.start();
+  }
+
+  /** Starts a process that ends the launcher when this process, which holds a pipe to it, ends. */
+  private static Process startWatch(Process launcher) throws IOException {
+    return start(
+        List.of("sh", "-c", "read line; kill -TERM " + launcher.pid()),
+        ProcessBuilder.Redirect.PIPE,
+        Map.of());
+  }
+
+  /** Sends the launcher a signal, which it passes on to its ranks. */
+  private void forward(String signal) {
+    Process running = process;
+    if (running != null && running.isAlive()) {
+      Tool.ask("sh", "-c", "kill -" + signal + " " + running.pid());
+    }
   }
 
   /** Ends the launcher, which ends its ranks. */

@@ -33,6 +33,9 @@ record LaunchPlan(
   private static final String BTL = "OMPI_MCA_btl";
   private static final String ONE_NODE = "^tcp,ofi";
 
+  /** Open MPI takes 4 MiB of /dev/shm for each rank, and what is left is for messages. */
+  private static final long SHARED_BYTES = 5L << 20;
+
   /** Variables of systems that may give a job several nodes. */
   private static final List<String> ALLOCATIONS =
       List.of(
@@ -215,7 +218,7 @@ record LaunchPlan(
 
     void hostMemory() {
       String name = "-XX:MaxDirectMemorySize";
-      String reason = "buffers in host memory may take what the machine has";
+      String reason = "buffers in host memory may take what the machine or its container has";
       boolean given =
           String.join(" ", request.jvmOptions()).contains(name)
               || machine.variable("JDK_JAVA_OPTIONS").contains(name)
@@ -225,11 +228,11 @@ record LaunchPlan(
           environment.put(options, machine.variable(options)); // for ranks of other nodes
         }
       }
-      if (given || machine.memoryKilobytes().isEmpty()) {
-        set(name + " is " + (given ? "the user's" : "the JVM's: no /proc/meminfo"), reason);
+      if (given) {
+        set(name + " is the user's", reason);
       } else {
-        jvm.add(name + "=" + machine.memoryKilobytes().get() + "k");
-        set(name + "=" + machine.memoryKilobytes().get() + "k", reason);
+        jvm.add(name + "=" + machine.memoryKilobytes() + "k");
+        set(name + "=" + machine.memoryKilobytes() + "k", reason);
       }
     }
 
@@ -270,6 +273,10 @@ record LaunchPlan(
       String reason = "ranks of one node need not listen on the network";
       if (!machine.variable(BTL).isEmpty()) {
         set(BTL + "=" + machine.variable(BTL) + " is the user's", reason);
+      } else if (isOneNode(mpi) && machine.sharedBytes() < request.ranks() * SHARED_BYTES) {
+        set(
+            BTL + " is not set: /dev/shm has too little room, free=" + machine.sharedBytes(),
+            "ranks that share no memory need the network");
       } else if (isOneNode(mpi)) {
         environment.put(BTL, ONE_NODE);
         set(BTL + "=" + ONE_NODE, reason);

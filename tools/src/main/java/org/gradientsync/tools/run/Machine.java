@@ -1,11 +1,11 @@
 package org.gradientsync.tools.run;
 
+import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.Optional;
 
 /**
  * What a plan has to know of this machine.
@@ -13,26 +13,34 @@ import java.util.Optional;
  * @param environment the environment of this process
  * @param java the JVM of the ranks
  * @param javaVersion its version, for example 17
- * @param memoryKilobytes the machine's memory, or empty if it is unknown
+ * @param memoryKilobytes the memory of the machine, or of its container
+ * @param sharedBytes the free part of /dev/shm, or 0 if it cannot be written
  */
 record Machine(
-    Map<String, String> environment, Path java, int javaVersion, Optional<Long> memoryKilobytes) {
+    Map<String, String> environment,
+    Path java,
+    int javaVersion,
+    long memoryKilobytes,
+    long sharedBytes) {
   static Machine here(Map<String, String> environment) {
     return new Machine(
         environment,
         Path.of(System.getProperty("java.home"), "bin", "java"),
         Runtime.version().feature(),
-        memory(Path.of("/proc/meminfo")));
+        memory(),
+        sharedMemory(Path.of("/dev/shm")));
   }
 
-  private static Optional<Long> memory(Path file) {
+  private static long memory() {
+    return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getTotalMemorySize()
+        / 1024;
+  }
+
+  private static long sharedMemory(Path folder) {
     try {
-      return Files.readAllLines(file, StandardCharsets.US_ASCII).stream()
-          .filter(line -> line.matches("MemTotal:\\s+\\d+ kB"))
-          .map(line -> Long.parseLong(line.replaceAll("\\D", "")))
-          .findFirst();
+      return Files.isWritable(folder) ? Files.getFileStore(folder).getUsableSpace() : 0;
     } catch (IOException e) {
-      return Optional.empty(); // then the JVM's own limit holds
+      return 0;
     }
   }
 

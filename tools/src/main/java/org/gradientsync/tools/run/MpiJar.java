@@ -46,7 +46,7 @@ record MpiJar(String file, Set<String> functions) {
       throw ToolException.cannotRun(
           "the class path has an mpi.jar that is not Open MPI's: file="
               + file
-              + "; leave it out, or give the one of this mpirun, which script/bootstrap finds");
+              + "; leave it out, or give the one of this mpirun, as docs/open-mpi.md says");
     }
     Set<String> functions = new TreeSet<>();
     try {
@@ -63,7 +63,7 @@ record MpiJar(String file, Set<String> functions) {
               + file
               + ", error="
               + e
-              + "; give the one of this mpirun, which script/bootstrap finds");
+              + "; give the one of this mpirun, as docs/open-mpi.md says");
     }
     return new MpiJar(file, functions);
   }

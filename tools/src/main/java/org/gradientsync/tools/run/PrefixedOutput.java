@@ -34,6 +34,7 @@ final class PrefixedOutput extends Thread {
   private static final Pattern SLURM = Pattern.compile("^ *(\\d{1,9}): "); // it tags whole lines
   private static final Pattern NONE = Pattern.compile("(?!)()");
   private static final int LONGEST_LINE = 1 << 20;
+  private static final int LONGEST_TAG = 512;
   private static final long PATIENCE_MILLIS = 2000;
 
   private final Reader in;
@@ -42,6 +43,7 @@ final class PrefixedOutput extends Thread {
   private final boolean prefixed;
   private final Consumer<String> launcherLines;
   private final Map<Integer, StringBuilder> unfinished = new TreeMap<>();
+  private int continued = -1; // the rank of the piece that was cut, or -1 at the start of a line
   private volatile boolean reads;
 
   /**
@@ -94,8 +96,7 @@ final class PrefixedOutput extends Thread {
         }
       }
       if (line.length() > LONGEST_LINE) {
-        take(line.toString());
-        line.setLength(0);
+        takeBeginning(line);
       }
       out.flush();
     }
@@ -133,11 +134,23 @@ final class PrefixedOutput extends Thread {
   /** Takes a line, whose last piece is the end of its rank's line. */
   private synchronized void end(String line) {
     int last = take(line);
+    continued = -1;
     if (last >= 0) {
       print(last, unfinished.remove(last));
     } else if (line.isEmpty()) {
       out.print("\n");
     }
+  }
+
+  /** Takes the beginning of a long line, and leaves the rest, in which a tag may have begun. */
+  private synchronized void takeBeginning(StringBuilder line) {
+    int end = line.length() - LONGEST_TAG;
+    Matcher matcher = tag.matcher(line);
+    while (matcher.find()) {
+      end = Math.max(end, matcher.end());
+    }
+    continued = take(line.substring(0, end));
+    line.delete(0, end);
   }
 
   /**
@@ -147,9 +160,9 @@ final class PrefixedOutput extends Thread {
    */
   private synchronized int take(String line) {
     Matcher matcher = tag.matcher(line);
-    int rank = -1;
+    int rank = continued;
     int start = 0;
-    while (matcher.find()) {
+    while (!(continued >= 0 && tag == SLURM) && matcher.find()) {
       add(rank, line.substring(start, matcher.start()));
       rank = Integer.parseInt(matcher.group(1));
       start = matcher.end();

@@ -59,6 +59,36 @@ class JobOutcomeTest {
     assertEquals(List.of(), own); // the program's
   }
 
+  /** Their pieces, among them those of a tag, are wherever a cut may be. */
+  @ParameterizedTest
+  @CsvSource({
+    "OPEN_MPI, --tag-output, '[1,%d]<stdout>:'",
+    "HYDRA, -prepend-pattern, '<gradient-sync rank %d>'",
+    "SLURM, --label, '%d: '"
+  })
+  void longLinesKeepTheirRank(MpiKind kind, String option, String tag) {
+    int[] lengths = kind == MpiKind.SLURM ? new int[] {5_000_000} : new int[] {4000, 4001, 4003};
+    StringBuilder text = new StringBuilder();
+    StringBuilder expected = new StringBuilder();
+    int pieces = kind == MpiKind.SLURM ? 1 : 1500;
+    for (int i = 0; i < pieces; i++) {
+      String piece = "7: ".repeat(lengths[i % lengths.length] / 3);
+      text.append(tag.formatted(3)).append(piece);
+      expected.append(piece);
+    }
+    List<String> own = new ArrayList<>();
+    text.append('\n').append(tag.formatted(4)).append("short\n");
+    List<String> lines = copied(text.toString(), kind, option, true, own).lines().toList();
+    assertEquals(List.of(), own);
+    assertEquals("[4] short", lines.get(lines.size() - 1));
+    StringBuilder found = new StringBuilder();
+    for (String line : lines.subList(0, lines.size() - 1)) {
+      assertTrue(line.startsWith("[3] "), line.substring(0, Math.min(80, line.length())));
+      found.append(line.substring("[3] ".length()));
+    }
+    assertTrue(expected.toString().contentEquals(found));
+  }
+
   @Test
   void slurmTagsWholeLines() {
     assertEquals(
@@ -113,8 +143,8 @@ class JobOutcomeTest {
     new Restarts(1, new PrintWriter(err)).run(() -> 137);
     assertEquals(
         "gradient-sync: a rank was lost (exit code 137, signal 9); attempt 2 of 2 starts\n"
-            + "gradient-sync: a rank was lost (exit code 137, signal 9); the job is not started again,"
-            + " as it has been 2 times\n",
+            + "gradient-sync: a rank was lost (exit code 137, signal 9); the job is not started"
+            + " again, as it has been 2 times\n",
         err.toString());
   }
 

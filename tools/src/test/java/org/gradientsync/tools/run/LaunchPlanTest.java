@@ -102,6 +102,15 @@ class LaunchPlanTest {
     assertEquals(quiet, plan.environment().containsKey("OMPI_MCA_btl"), plan.text());
   }
 
+  @ParameterizedTest
+  @CsvSource({"0, false", "20971519, false", "20971520, true"})
+  void ranksThatCannotShareMemoryNeedTheNetwork(long free, boolean quiet) {
+    Machine machine = new Machine(Map.of(), JAVA, 17, 1000, free);
+    LaunchPlan plan = plan(request(null, null, false), OPEN_MPI, machine);
+    assertEquals(quiet, plan.environment().containsKey("OMPI_MCA_btl"), plan.text());
+    assertEquals(!quiet, plan.text().contains("/dev/shm has too little room, free=" + free));
+  }
+
   /** The program is a link, as Debian's is. */
   @ParameterizedTest
   @ValueSource(strings = {"openmpi-default-hostfile", "prte-default-hostfile"})
@@ -176,7 +185,7 @@ class LaunchPlanTest {
   }
 
   private static Machine machine(int java, Map<String, String> environment) {
-    return new Machine(environment, JAVA, java, Optional.of(1000L));
+    return new Machine(environment, JAVA, java, 1000, 1L << 30);
   }
 
   private static JobRequest request(Hosts hosts, Path file, boolean oversubscribed) {

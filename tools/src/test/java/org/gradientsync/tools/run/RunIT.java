@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.spi.ToolProvider;
+import java.util.stream.Stream;
 import org.gradientsync.tools.GradientSyncCommand;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -130,25 +131,71 @@ class RunIT {
     assertTrue(!errors().contains("gradient-sync run: "), text);
   }
 
+  /** A terminal and many schedulers signal the whole process group. */
   @ParameterizedTest
-  @CsvSource({"INT, 130", "TERM, 143"})
-  void aSignalEndsAllRanks(String signal, int code) throws Exception {
+  @CsvSource({
+    "INT, 130, false",
+    "INT, 130, true",
+    "TERM, 143, true",
+    "HUP, 129, true",
+    "KILL, 137, false",
+    "USR1, 138, false"
+  })
+  void aSignalEndsAllRanks(String signal, int code, boolean group) throws Exception {
     InstalledLauncher.require("mpirun");
-    // What a shell starts in the background ignores it, and this test may be below.
-    List<String> heeding = List.of("env", "--default-signal=INT");
-    Process process = start(heeding, List.of("--oversubscribe", "--restarts=3"), "wait");
+    Path files = Files.createDirectory(folder.resolve("files"));
+    List<String> below =
+        List.of(
+            "setsid",
+            "env",
+            "--default-signal=INT", // what a shell starts in the background ignores it
+            "TMPDIR=" + files,
+            "OMPI_MCA_btl_vader_backing_directory=" + files,
+            "OMPI_MCA_btl_sm_backing_directory=" + files);
+    Process process = start(below, List.of("--oversubscribe"), "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
+    assertTrue(process.isAlive(), errors());
     List<ProcessHandle> started = process.descendants().toList();
-    new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
+    kill(signal, (group ? "-" : "") + process.pid());
     String text = end(process);
     assertEquals(code, process.exitValue(), text);
     assertTrue(started.size() >= 3, text);
     for (ProcessHandle one : started) {
       one.onExit().get(10, TimeUnit.SECONDS);
     }
+    try (Stream<Path> left = Files.walk(files)) {
+      assertEquals(List.of(files), left.filter(file -> !isOfJvm(file)).toList(), text);
+    }
     assertTrue(!text.contains("attempt"), text);
+  }
+
+  private static boolean isOfJvm(Path file) {
+    return file.toString().contains("hsperfdata");
+  }
+
+  private static void kill(String signal, String target) throws Exception {
+    assertEquals(
+        0, new ProcessBuilder("kill", "-" + signal, "--", target).start().waitFor(), target);
+  }
+
+  @Test
+  void theLauncherGetsTheSignalsOfTheUser() throws Exception {
+    Path launcher =
+        fakeMpirun(
+            "trap 'echo USR1' USR1; trap 'echo USR2; exit 5' USR2; echo started;"
+                + " for i in $(seq 1200); do sleep 0.05; done");
+    Process process = start(List.of(), List.of("--launcher", launcher.toString()), "nothing");
+    for (String[] step : new String[][] {{"started", "USR1"}, {"USR1", "USR2"}}) {
+      while (process.isAlive() && !Files.readString(folder.resolve("out")).contains(step[0])) {
+        Thread.sleep(20);
+      }
+      kill(step[1], Long.toString(process.pid()));
+    }
+    String text = end(process);
+    assertEquals("started\nUSR1\nUSR2\n", text);
+    assertEquals(5, process.exitValue());
   }
 
   /** A scheduler ends all processes of a job, in any order. */
@@ -207,6 +254,17 @@ class RunIT {
     Files.writeString(launcher, "#!/bin/sh\n" + version + "\n" + command + "\n");
     assertTrue(launcher.toFile().setExecutable(true));
     return launcher;
+  }
+
+  @Test
+  void pathsThatTheLocaleCannotEncodeAreNamed() throws Exception {
+    String command = "LC_ALL=C exec \"$0\" run -np 2 -cp \"$(printf '/m\\303\\274ller')\" my.Main";
+    Process process = started(List.of("sh", "-c", command, SCRIPT.toString()));
+    String text = end(process);
+    assertEquals(2, process.exitValue(), text);
+    assertEquals(1, text.lines().count(), text);
+    assertTrue(text.startsWith("gradient-sync run: this locale cannot encode a path: "), text);
+    assertTrue(text.endsWith("; set LC_ALL=C.UTF-8, or another locale that can\n"), text);
   }
 
   @Test

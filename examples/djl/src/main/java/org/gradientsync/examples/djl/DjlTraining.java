@@ -137,7 +137,7 @@ public final class DjlTraining implements Callable<Integer> {
     List<Metric> losses = trainer.getMetrics().getMetric("train_epoch_SoftmaxCrossEntropyLoss");
     List<Metric> tests = trainer.getMetrics().getMetric("validate_epoch_SoftmaxCrossEntropyLoss");
     double accuracy = trainer.getTrainingResult().getValidateEvaluation("Accuracy");
-    System.out.printf("Ranks: %d, reducer %s%n", sync.size(), sync.reducer());
+    System.out.printf(Locale.ROOT, "Ranks: %d, reducer %s%n", sync.size(), sync.reducer());
     for (int i = 0; i < losses.size(); i++) {
       System.out.printf(
           Locale.ROOT,
