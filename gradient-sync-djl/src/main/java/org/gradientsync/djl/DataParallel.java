@@ -16,7 +16,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.stream.LongStream;
 import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes a training with Deep Java Library data-parallel: each rank trains the same model on its own
@@ -65,13 +68,17 @@ import org.gradientsync.ReduceOp;
  * memory, and a warning says why.
  *
  * <p>Its methods are called by DJL, in the thread that trains, and are collective: all ranks train
- * with the same model and listeners and the same number of epochs. They throw what the calls of
- * {@link GradientSync} throw. One instance is for one trainer at a time. A rank is a process: DJL's
- * PyTorch collects gradients for one thread at a time.
+ * with the same model and listeners and the same number of epochs, and freeze the same parameters.
+ * If their parameters differ, all throw a {@link org.gradientsync.MismatchedCallException} that
+ * names one. They throw what the calls of {@link GradientSync} throw. One instance is for one
+ * trainer at a time. A rank is a process: DJL's PyTorch collects gradients for one thread at a
+ * time.
  */
 public final class DataParallel extends TrainingListenerAdapter {
+  private static final Logger log = LoggerFactory.getLogger(DataParallel.class);
+
   private final GradientSync sync;
-  private final double[] step = new double[2];
+  private final double[] step = new double[3];
   private final DoubleBuffer stepBuffer = DoubleBuffer.wrap(step);
   private Replicas replicas;
   private Metrics metrics;
@@ -79,6 +86,9 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /** Whether some rank may still have batches in this epoch. */
   private boolean moreBatches;
+
+  /** Whether some rank trains other parameters than in its last step. */
+  private boolean trainedChanged;
 
   /** Whether this rank has had a batch in this epoch. */
   private boolean training;
@@ -183,7 +193,8 @@ public final class DataParallel extends TrainingListenerAdapter {
     training = true;
     epochHasEnded = false;
     saving.onBatch();
-    replicas.average(meet(data.getBatch().getSize(), true));
+    double factor = meet(data.getBatch().getSize(), true);
+    replicas.average(factor, trainedChanged);
   }
 
   /**
@@ -220,7 +231,8 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /**
    * Gives DJL's gradients memory of their own again, and frees the buckets. Where gradients are
-   * averaged in a GPU's memory, it waits for all ranks.
+   * averaged in a GPU's memory, it waits for all ranks; if that fails, a warning says so, and DJL
+   * closes the trainer nevertheless.
    *
    * @param trainer the trainer that is being closed
    */
@@ -228,13 +240,17 @@ public final class DataParallel extends TrainingListenerAdapter {
   public void onTrainingEnd(Trainer trainer) {
     if (replicas != null) {
       saving.onEnd();
-      replicas.close();
+      Replicas last = replicas;
       replicas = null;
+      try {
+        last.close();
+      } catch (GradientSyncException e) { // rank 0's model is still to be saved
+        log.warn("training ends without the other ranks: rank={}", sync.rank(), e);
+      }
     }
   }
 
-  /** Once in an epoch, before the metrics are read. */
-  /** Several listeners may reset the evaluators at the end of an epoch. */
+  /** Before the metrics are read. Several listeners may reset the evaluators. */
   void endEpochOnce(Trainer trainer) {
     if (!epochHasEnded) {
       endEpoch(trainer);
@@ -257,8 +273,10 @@ public final class DataParallel extends TrainingListenerAdapter {
   private double meet(int rows, boolean mayHaveMore) {
     step[0] = rows;
     step[1] = mayHaveMore ? 1 : 0;
+    step[2] = replicas.haveChanged() ? 1 : 0;
     sync.communicator().allReduce(stepBuffer, ReduceOp.SUM);
     moreBatches = step[1] > 0;
+    trainedChanged = step[2] > 0;
     return rows * sync.size() / step[0];
   }
 
@@ -272,7 +290,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     while (moreBatches) {
       double factor = meet(0, false);
       if (!Double.isNaN(factor)) {
-        replicas.average(factor);
+        replicas.average(factor, trainedChanged);
         trainer.step();
         took = true;
       }
