@@ -5,6 +5,7 @@ import ai.djl.engine.Engine;
 import ai.djl.engine.StandardCapabilities;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.Trainer;
+import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
@@ -114,6 +115,9 @@ public final class DataParallel extends TrainingListenerAdapter {
    * and so on. Batches of b rows, in order, are then together the batches that one rank with b *
    * size rows would have. Not collective.
    *
+   * <p>The arrays of an {@link ArrayDataset} may be on any device, such as DJL's default one: each
+   * batch is moved to the device of the training.
+   *
    * @param sync has the rank
    * @param rows all rows, the same on all ranks; prepared if it is not yet
    * @return a view of them, with the dataset's sampling, transformations and limits
@@ -128,7 +132,8 @@ public final class DataParallel extends TrainingListenerAdapter {
         LongStream.iterate(sync.rank(), row -> row < rows.size(), row -> row + size)
             .boxed()
             .toList();
-    return own.isEmpty() ? rows.subDataset(0, 0) : rows.subDataset(own);
+    RandomAccessDataset part = own.isEmpty() ? rows.subDataset(0, 0) : rows.subDataset(own);
+    return rows instanceof ArrayDataset ? new ArrayPart(part) : part;
   }
 
   /**

@@ -23,6 +23,9 @@ import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
+import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.training.dataset.Batch;
+import ai.djl.training.dataset.Record;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.listener.TrainingListenerAdapter;
@@ -33,6 +36,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -510,6 +514,90 @@ class DataParallelTest {
               }
             });
     assertEquals(List.of(List.of(0L, 3L, 6L), List.of(1L, 4L, 7L), List.of(2L, 5L)), parts);
+  }
+
+  /** DJL's default device may be another GPU than the rank's. */
+  @ParameterizedTest
+  @CsvSource({"cpu, false", "cpu, true", "gpu, false", "gpu, true"})
+  void partsMayBeOnAnotherDevice(String type, boolean random) throws Exception {
+    Device there = Device.of(type, type.equals("cpu") ? -1 : 0);
+    Device rank = Device.gpu(1);
+    LocalRanks.run(
+        2,
+        Training.HOST,
+        sync -> {
+          try (NDManager cpu = NDManager.newBaseManager(Device.cpu())) {
+            NDManager trainer = Elsewhere.manager(cpu, rank);
+            var part = DataParallel.part(sync, new Rows(cpu, there, random));
+            List<Float> found = new ArrayList<>();
+            for (var data : List.of(part, part.subDataset(1, 4))) {
+              for (Batch batch : data.getData(trainer, (ExecutorService) null)) {
+                try (batch) {
+                  assertEquals(rank, batch.getManager().getDevice());
+                  assertEquals(rank, batch.getData().head().getDevice());
+                  assertEquals(rank, batch.getLabels().head().getDevice());
+                  assertEquals(batch.getSize(), batch.getIndices().size());
+                  for (float row : batch.getData().head().toFloatArray()) {
+                    found.add(row);
+                  }
+                }
+              }
+            }
+            List<Float> expected = new ArrayList<>(List.of(0f, 2f, 4f, 6f, 8f, 2f, 4f, 6f));
+            expected.replaceAll(row -> row + sync.rank());
+            if (random) {
+              found.sort(null);
+              expected.sort(null);
+            }
+            assertEquals(expected, found);
+          }
+        });
+  }
+
+  /** Ten rows on a device. Their numbers must be there, too, as PyTorch demands. */
+  private static final class Rows extends ArrayDataset {
+    private final NDManager cpu;
+    private final Device device;
+
+    Rows(NDManager cpu, Device device, boolean random) {
+      super(new Builder(random));
+      this.cpu = cpu;
+      this.device = device;
+      data = new NDArray[] {cpu.arange(10f)};
+    }
+
+    private NDArray there(NDArray array) {
+      return Elsewhere.array(array, device);
+    }
+
+    @Override
+    public Record get(NDManager manager, long index) {
+      return new Record(new NDList(there(cpu.create(index))), null);
+    }
+
+    @Override
+    public Batch getByIndices(NDManager manager, long... indices) {
+      assertEquals(device, manager.getDevice());
+      float[] found = new float[indices.length];
+      for (int i = 0; i < found.length; i++) {
+        found[i] = indices[i];
+      }
+      NDArray array = there(manager.create(found));
+      return new Batch(
+          manager, new NDList(array), new NDList(array), found.length, null, null, -1, -1);
+    }
+
+    /** The options. */
+    private static final class Builder extends BaseBuilder<Builder> {
+      Builder(boolean random) {
+        setSampling(2, random);
+      }
+
+      @Override
+      protected Builder self() {
+        return this;
+      }
+    }
   }
 
   @Test
