@@ -9,6 +9,8 @@ module org.gradientsync {
   exports org.gradientsync;
   exports org.gradientsync.local;
   exports org.gradientsync.spi;
+  exports org.gradientsync.internal.buckets to
+      org.gradientsync.djl;
   exports org.gradientsync.internal.collectives to
       org.gradientsync.cuda,
       org.gradientsync.mpi;

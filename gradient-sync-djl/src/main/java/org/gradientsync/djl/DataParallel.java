@@ -5,6 +5,7 @@ import ai.djl.engine.Engine;
 import ai.djl.engine.StandardCapabilities;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.Trainer;
+import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
@@ -16,7 +17,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.stream.LongStream;
 import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes a training with Deep Java Library data-parallel: each rank trains the same model on its own
@@ -65,13 +69,17 @@ import org.gradientsync.ReduceOp;
  * memory, and a warning says why.
  *
  * <p>Its methods are called by DJL, in the thread that trains, and are collective: all ranks train
- * with the same model and listeners and the same number of epochs. They throw what the calls of
- * {@link GradientSync} throw. One instance is for one trainer at a time. A rank is a process: DJL's
- * PyTorch collects gradients for one thread at a time.
+ * with the same model and listeners and the same number of epochs, and freeze the same parameters.
+ * If their parameters differ, all throw a {@link org.gradientsync.MismatchedCallException} that
+ * names one. They throw what the calls of {@link GradientSync} throw. One instance is for one
+ * trainer at a time. A rank is a process: DJL's PyTorch collects gradients for one thread at a
+ * time.
  */
 public final class DataParallel extends TrainingListenerAdapter {
+  private static final Logger log = LoggerFactory.getLogger(DataParallel.class);
+
   private final GradientSync sync;
-  private final double[] step = new double[2];
+  private final double[] step = new double[3];
   private final DoubleBuffer stepBuffer = DoubleBuffer.wrap(step);
   private Replicas replicas;
   private Metrics metrics;
@@ -79,6 +87,9 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /** Whether some rank may still have batches in this epoch. */
   private boolean moreBatches;
+
+  /** Whether some rank trains other parameters than in its last step. */
+  private boolean trainedChanged;
 
   /** Whether this rank has had a batch in this epoch. */
   private boolean training;
@@ -104,6 +115,9 @@ public final class DataParallel extends TrainingListenerAdapter {
    * and so on. Batches of b rows, in order, are then together the batches that one rank with b *
    * size rows would have. Not collective.
    *
+   * <p>The arrays of an {@link ArrayDataset} may be on any device, such as DJL's default one: each
+   * batch is moved to the device of the training.
+   *
    * @param sync has the rank
    * @param rows all rows, the same on all ranks; prepared if it is not yet
    * @return a view of them, with the dataset's sampling, transformations and limits
@@ -118,7 +132,8 @@ public final class DataParallel extends TrainingListenerAdapter {
         LongStream.iterate(sync.rank(), row -> row < rows.size(), row -> row + size)
             .boxed()
             .toList();
-    return own.isEmpty() ? rows.subDataset(0, 0) : rows.subDataset(own);
+    RandomAccessDataset part = own.isEmpty() ? rows.subDataset(0, 0) : rows.subDataset(own);
+    return rows instanceof ArrayDataset ? new ArrayPart(part) : part;
   }
 
   /**
@@ -183,7 +198,8 @@ public final class DataParallel extends TrainingListenerAdapter {
     training = true;
     epochHasEnded = false;
     saving.onBatch();
-    replicas.average(meet(data.getBatch().getSize(), true));
+    double factor = meet(data.getBatch().getSize(), true);
+    replicas.average(factor, trainedChanged);
   }
 
   /**
@@ -220,7 +236,8 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /**
    * Gives DJL's gradients memory of their own again, and frees the buckets. Where gradients are
-   * averaged in a GPU's memory, it waits for all ranks.
+   * averaged in a GPU's memory, it waits for all ranks; if that fails, a warning says so, and DJL
+   * closes the trainer nevertheless.
    *
    * @param trainer the trainer that is being closed
    */
@@ -228,13 +245,17 @@ public final class DataParallel extends TrainingListenerAdapter {
   public void onTrainingEnd(Trainer trainer) {
     if (replicas != null) {
       saving.onEnd();
-      replicas.close();
+      Replicas last = replicas;
       replicas = null;
+      try {
+        last.close();
+      } catch (GradientSyncException e) { // rank 0's model is still to be saved
+        log.warn("training ends without the other ranks: rank={}", sync.rank(), e);
+      }
     }
   }
 
-  /** Once in an epoch, before the metrics are read. */
-  /** Several listeners may reset the evaluators at the end of an epoch. */
+  /** Before the metrics are read. Several listeners may reset the evaluators. */
   void endEpochOnce(Trainer trainer) {
     if (!epochHasEnded) {
       endEpoch(trainer);
@@ -257,8 +278,10 @@ public final class DataParallel extends TrainingListenerAdapter {
   private double meet(int rows, boolean mayHaveMore) {
     step[0] = rows;
     step[1] = mayHaveMore ? 1 : 0;
+    step[2] = replicas.haveChanged() ? 1 : 0;
     sync.communicator().allReduce(stepBuffer, ReduceOp.SUM);
     moreBatches = step[1] > 0;
+    trainedChanged = step[2] > 0;
     return rows * sync.size() / step[0];
   }
 
@@ -272,7 +295,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     while (moreBatches) {
       double factor = meet(0, false);
       if (!Double.isNaN(factor)) {
-        replicas.average(factor);
+        replicas.average(factor, trainedChanged);
         trainer.step();
         took = true;
       }

@@ -72,8 +72,9 @@ final class GpuArrays {
   }
 
   /** The array's own memory. The caller closes the buffer before the array. */
-  DeviceBuffer wrap(NDArray array) {
-    return gpu.wrap(HostCopy.typeOf(array), address(array), array.size(), stream);
+  DeviceBuffer wrap(String parameter, NDArray array) {
+    return gpu.wrap(
+        HostCopy.gradientTypeOf(parameter, array), address(array), array.size(), stream);
   }
 
   /** Of the first element, on the GPU. The buffer that has it is never read. */

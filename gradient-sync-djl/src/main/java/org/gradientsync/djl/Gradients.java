@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import java.nio.IntBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
@@ -34,11 +34,11 @@ abstract class Gradients implements AutoCloseable {
    * @param arrays DJL's own gradients, into which backward passes add
    */
   static Gradients of(GradientSync sync, List<String> names, List<NDArray> arrays) {
-    Function<NDArray, DeviceBuffer> onGpu = null;
+    BiFunction<String, NDArray, DeviceBuffer> onGpu = null;
     String reason = null;
     Device device = arrays.get(0).getDevice();
     if (!device.isGpu() && !Replicas.onCuda(sync)) {
-      reason = arrays.stream().allMatch(HostGradients::canMove) ? null : "a parameter is too large";
+      reason = HostGradients.whyNotMoved(names, arrays);
     } else if (!device.isGpu() || !Replicas.onCuda(sync)) {
       reason =
           "training is on "
@@ -54,7 +54,7 @@ abstract class Gradients implements AutoCloseable {
       }
     }
     if (areAll(sync, onGpu != null)) {
-      return new GpuGradients(sync, arrays, onGpu);
+      return new GpuGradients(sync, names, arrays, onGpu);
     }
     if (reason != null || onGpu != null) {
       log.warn(
@@ -65,7 +65,7 @@ abstract class Gradients implements AutoCloseable {
     // Both average the same buckets, so each rank can have its own way.
     GradientBuckets buckets = buckets(sync, names, arrays);
     return reason != null || onGpu != null
-        ? new CopiedGradients(sync, arrays, buckets)
+        ? new CopiedGradients(sync, names, arrays, buckets)
         : new HostGradients(sync, arrays, buckets);
   }
 
@@ -78,8 +78,9 @@ abstract class Gradients implements AutoCloseable {
   static GradientBuckets buckets(GradientSync sync, List<String> names, List<NDArray> arrays) {
     List<Parameter> parameters = new ArrayList<>();
     for (int i = 0; i < arrays.size(); i++) {
+      String name = names.get(i);
       NDArray array = arrays.get(i);
-      parameters.add(new Parameter(names.get(i), HostCopy.typeOf(array), array.size()));
+      parameters.add(new Parameter(name, HostCopy.gradientTypeOf(name, array), array.size()));
     }
     // DJL computes all gradients in one call, so there is nothing to overlap with.
     return GradientBuckets.builder(sync, parameters).overlap(false).build();

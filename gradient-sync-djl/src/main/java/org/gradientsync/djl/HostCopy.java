@@ -9,6 +9,9 @@ import org.gradientsync.DataType;
 
 /** Copies between DJL's arrays and this library's buffers, through host memory. */
 final class HostCopy {
+  /** The largest array of bytes that a JVM has. */
+  private static final long MOST_BYTES = Integer.MAX_VALUE - 8;
+
   private HostCopy() {}
 
   /** The library's type for an array's elements, or null. */
@@ -28,8 +31,32 @@ final class HostCopy {
     return array.size() * array.getDataType().getNumOfBytes();
   }
 
-  /** A copy of the elements. */
-  static ByteBuffer read(NDArray source) {
+  /** The library's type for a parameter's gradients. */
+  static DataType gradientTypeOf(String parameter, NDArray gradient) {
+    DataType type = typeOf(gradient);
+    if (type == null) {
+      throw new IllegalStateException(
+          "gradients of this type cannot be averaged: parameter="
+              + parameter
+              + ", type="
+              + gradient.getDataType()
+              + "; freeze the parameter");
+    }
+    return type;
+  }
+
+  /** A copy of the elements of a parameter or its gradient. */
+  static ByteBuffer read(String parameter, NDArray source) {
+    if (sizeInBytes(source) > MOST_BYTES) {
+      throw new IllegalStateException(
+          "parameter is too large to be copied through host memory: parameter="
+              + parameter
+              + ", bytes="
+              + sizeInBytes(source)
+              + ", most="
+              + MOST_BYTES
+              + "; divide it into several parameters");
+    }
     return ByteBuffer.wrap(source.toByteArray()).order(ByteOrder.nativeOrder());
   }
 

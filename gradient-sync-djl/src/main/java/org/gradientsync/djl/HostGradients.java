@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import java.util.List;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.spi.Resources;
 
 /** DJL's gradients, moved into the buckets: nothing is copied in a step. */
 final class HostGradients extends Gradients {
@@ -24,8 +25,20 @@ final class HostGradients extends Gradients {
     }
   }
 
-  static boolean canMove(NDArray gradient) {
-    return HostCopy.sizeInBytes(gradient) <= MOST_BYTES;
+  /** The reason, with the first parameter that is too large; null if all gradients can be moved. */
+  static String whyNotMoved(List<String> names, List<NDArray> gradients) {
+    for (int i = 0; i < gradients.size(); i++) {
+      long bytes = HostCopy.sizeInBytes(gradients.get(i));
+      if (bytes > MOST_BYTES) {
+        return "a gradient is too large for one bucket: parameter="
+            + names.get(i)
+            + ", bytes="
+            + bytes
+            + ", most="
+            + MOST_BYTES;
+      }
+    }
+    return null;
   }
 
   /** From now on PyTorch has the array there. The array is not closed: it holds the memory. */
@@ -45,10 +58,19 @@ final class HostGradients extends Gradients {
   /** The model may be trained again, so its gradients must not lie where nothing is any more. */
   @Override
   public void close() {
-    for (NDArray gradient : arrays) {
+    Resources.closeAll(this::moveBack, buckets);
+  }
+
+  private void moveBack() {
+    for (int i = 0; i < arrays.size(); i++) {
+      NDArray gradient = arrays.get(i);
       int bytes = Math.toIntExact(HostCopy.sizeInBytes(gradient));
-      move(gradient, ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder()));
+      ByteBuffer own = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+      if (buckets.gradient(i).isClosed()) {
+        gradient.set(own); // the sync was closed first, and the memory is gone
+      } else {
+        move(gradient, own);
+      }
     }
-    buckets.close();
   }
 }

@@ -10,6 +10,7 @@ import ai.djl.util.PairList;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -19,6 +20,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.internal.buckets.LayoutCheck;
 
 /**
  * This rank's copy of the model: its parameters begin as rank 0's, and its gradients are averaged.
@@ -26,12 +28,25 @@ import org.gradientsync.ReduceOp;
 final class Replicas implements AutoCloseable {
   private final GradientSync sync;
   private final Trainer trainer;
-  private List<Named> parameters;
+  private List<Named> parameters; // null before the first step
   private List<Integer> trained = List.of();
   private Gradients gradients;
 
   /** A parameter, and its name in the model. */
-  private record Named(String name, Parameter parameter) {}
+  private record Named(String name, Parameter parameter) {
+    /** All that must be the same on all ranks. */
+    String text() {
+      if (!parameter.isInitialized()) {
+        return name + ", not initialized";
+      }
+      NDArray array = parameter.getArray();
+      return name
+          + " "
+          + array.getDataType().name()
+          + array.getShape()
+          + (parameter.requiresGradient() ? ", trained" : ", not trained");
+    }
+  }
 
   Replicas(GradientSync sync, Trainer trainer) {
     this.sync = sync;
@@ -58,61 +73,85 @@ final class Replicas implements AutoCloseable {
       Parameter parameter = named.parameter();
       Initializer initializer = parameter.getInitializer();
       if (parameter.isInitialized()) {
-        broadcast(named.name(), parameter.getArray());
+        broadcast(named, parameter.getArray());
       } else if (initializer != null) {
         parameter.setInitializer(
             (manager, shape, type) -> {
               parameter.setInitializer(initializer);
               NDArray array = initializer.initialize(manager, shape, type);
-              broadcast(named.name(), array);
+              broadcast(named, array);
               return array;
             });
       }
     }
   }
 
-  private void broadcast(String name, NDArray array) {
-    ByteBuffer elements = HostCopy.read(array);
+  private void broadcast(Named named, NDArray array) {
+    ByteBuffer elements = HostCopy.read(named.name(), array);
     DataType type = HostCopy.typeOf(array);
-    if (type == null) { // a small one: flags, counters
-      sync.communicator().broadcast(elements, 0);
-    } else {
-      try (DeviceBuffer buffer = sync.allocate(type, array.size()).named(name)) {
-        buffer.copyFrom(elements);
-        sync.broadcast(buffer, 0);
-        buffer.copyTo(elements);
-      }
+    if (type == null) { // a small one, such as flags: as whole integers
+      type = DataType.INT32;
+      elements = padded(elements, type.sizeInBytes());
     }
-    HostCopy.write(elements, array);
+    try (DeviceBuffer buffer =
+        sync.allocate(type, elements.capacity() / type.sizeInBytes()).named(named.name())) {
+      buffer.copyFrom(elements);
+      sync.broadcast(buffer, 0);
+      buffer.copyTo(elements);
+    }
+    HostCopy.write(elements.limit(Math.toIntExact(HostCopy.sizeInBytes(array))), array);
+  }
+
+  private static ByteBuffer padded(ByteBuffer elements, int unit) {
+    int bytes = (elements.remaining() + unit - 1) / unit * unit;
+    return ByteBuffer.wrap(Arrays.copyOf(elements.array(), bytes)).order(elements.order());
+  }
+
+  /** Whether this rank trains other parameters than in its last step. Not collective. */
+  boolean haveChanged() {
+    return parameters == null || !trainedNow().equals(trained);
+  }
+
+  private List<Integer> trainedNow() {
+    return IntStream.range(0, parameters.size())
+        .filter(i -> parameters.get(i).parameter().requiresGradient())
+        .boxed()
+        .toList();
   }
 
   /**
    * Averages the gradients. Collective.
    *
    * @param factor what this rank's are multiplied with before
+   * @param changed whether {@link #haveChanged} was true on any rank
    */
-  void average(double factor) {
-    if (parameters == null) {
-      parameters = parameters();
-      requireSameStart();
-    }
-    List<Integer> now =
-        IntStream.range(0, parameters.size())
-            .filter(i -> parameters.get(i).parameter().requiresGradient())
-            .boxed()
-            .toList();
-    if (!now.equals(trained)) { // at first, or parameters were frozen or thawed
-      close();
-      trained = now;
-      gradients = now.isEmpty() ? null : Gradients.of(sync, names(), touchGradients());
+  void average(double factor, boolean changed) {
+    if (changed) {
+      chooseTrained();
     }
     if (gradients != null) {
       gradients.average(factor);
     }
   }
 
-  private List<String> names() {
-    return trained.stream().map(i -> parameters.get(i).name()).toList();
+  /** At first, and when parameters were frozen or thawed. */
+  private void chooseTrained() {
+    if (parameters == null) {
+      parameters = parameters();
+    }
+    LayoutCheck.requireSame(
+        sync.communicator(),
+        parameters.stream().map(Named::name).toList(),
+        parameters.stream().map(Named::text).toList());
+    List<Integer> now = trainedNow();
+    requireSameValues(now.stream().filter(i -> !trained.contains(i)).toList());
+    close();
+    trained = now;
+    gradients = now.isEmpty() ? null : Gradients.of(sync, names(now), touchGradients());
+  }
+
+  private List<String> names(List<Integer> some) {
+    return some.stream().map(i -> parameters.get(i).name()).toList();
   }
 
   /**
@@ -136,16 +175,14 @@ final class Replicas implements AutoCloseable {
     return found;
   }
 
-  /** Compares the ranks' parameters before their first update. */
-  private void requireSameStart() {
-    long[] least = new long[parameters.size()];
+  /** Compares the ranks' parameters before their first update. Others may change in between. */
+  private void requireSameValues(List<Integer> some) {
+    long[] least = new long[some.size()];
     for (int i = 0; i < least.length; i++) {
-      Parameter parameter = parameters.get(i).parameter();
-      if (parameter.requiresGradient()) { // others may change in the forward pass
-        CRC32C sum = new CRC32C();
-        sum.update(HostCopy.read(parameter.getArray()));
-        least[i] = sum.getValue();
-      }
+      Named named = parameters.get(some.get(i));
+      CRC32C sum = new CRC32C();
+      sum.update(HostCopy.read(named.name(), named.parameter().getArray()));
+      least[i] = sum.getValue();
     }
     long[] most = least.clone();
     sync.communicator().allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
@@ -154,7 +191,7 @@ final class Replicas implements AutoCloseable {
       if (least[i] != most[i]) {
         throw new IllegalStateException(
             "the ranks have begun with different values of a parameter: parameter="
-                + parameters.get(i).name()
+                + parameters.get(some.get(i)).name()
                 + ", rank="
                 + sync.rank()
                 + "; initialize the model before newTrainer, or do not change it after");
@@ -164,10 +201,11 @@ final class Replicas implements AutoCloseable {
 
   @Override
   public void close() {
-    if (gradients != null) {
-      gradients.close();
-      gradients = null;
-    }
+    Gradients last = gradients;
+    gradients = null;
     trained = List.of();
+    if (last != null) {
+      last.close();
+    }
   }
 }

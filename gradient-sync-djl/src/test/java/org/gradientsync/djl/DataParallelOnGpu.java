@@ -6,6 +6,7 @@ import ai.djl.engine.Engine;
 import ai.djl.engine.StandardCapabilities;
 import ai.djl.ndarray.NDManager;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.gradientsync.djl.Training.Outcome;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -20,6 +21,7 @@ class DataParallelOnGpu {
     assertTrue(
         Engine.getInstance().hasCapability(StandardCapabilities.CUDA), "DJL's PyTorch has no CUDA");
     Training training = new Training();
+    training.options = UnaryOperator.identity();
     List<Outcome> outcomes = training.ranks(2);
     training.batch *= 2;
     DataParallelTest.requireAlike(training.ranks(1).get(0), outcomes);

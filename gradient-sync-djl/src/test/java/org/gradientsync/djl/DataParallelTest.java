@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import ai.djl.Device;
 import ai.djl.Model;
@@ -22,6 +23,9 @@ import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
+import ai.djl.training.dataset.ArrayDataset;
+import ai.djl.training.dataset.Batch;
+import ai.djl.training.dataset.Record;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.listener.TrainingListenerAdapter;
@@ -32,15 +36,22 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
 import java.util.stream.Stream;
+import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.djl.Training.Outcome;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Trainings of several ranks beside those of one. */
@@ -58,7 +69,9 @@ class DataParallelTest {
     List<Outcome> outcomes = training.ranks(RANKS);
     training.batch *= RANKS;
     Outcome djl =
-        LocalRanks.call(1, sync -> training.run(sync, new TrainingListenerAdapter() {})).get(0);
+        LocalRanks.call(
+                1, Training.HOST, sync -> training.run(sync, new TrainingListenerAdapter() {}))
+            .get(0);
     requireAlike(djl, outcomes);
   }
 
@@ -134,6 +147,7 @@ class DataParallelTest {
   void parametersOfAllTypesBeginAsRankZeros(DataType type) {
     LocalRanks.run(
         2,
+        Training.HOST,
         sync -> {
           try (Model model = Model.newInstance("types", Device.cpu())) {
             NDArray counter = model.getNDManager().create(new float[] {1 - sync.rank(), 1});
@@ -158,8 +172,10 @@ class DataParallelTest {
 
   /** Has a parameter, and passes its input on. */
   private static final class Holder extends AbstractBlock {
-    Holder(Parameter parameter) {
-      addParameter(parameter);
+    Holder(Parameter... parameters) {
+      for (Parameter parameter : parameters) {
+        addParameter(parameter);
+      }
     }
 
     @Override
@@ -197,9 +213,7 @@ class DataParallelTest {
   void parametersThatDifferLaterAreRefused() {
     training.onTrainer =
         (sync, trainer) -> {
-          NDArray weight =
-              trainer.getModel().getBlock().getParameters().get(FIRST_WEIGHT).getArray();
-          weight.toByteBuffer(true).putFloat(0, sync.rank());
+          weight(trainer).toByteBuffer(true).putFloat(0, sync.rank());
         };
     GradientSyncException e =
         assertThrows(GradientSyncException.class, () -> training.ranks(RANKS));
@@ -210,11 +224,169 @@ class DataParallelTest {
         text);
   }
 
+  /** From the start, or after the first of 3 epochs. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void aParameterFrozenOnOneRankIsNamed(int epochs) {
+    training.onTrainer = (sync, trainer) -> freeze(trainer, epochs == 0 && sync.rank() == 1);
+    training.listeners = atEndOfEpoch((sync, trainer) -> freeze(trainer, sync.rank() == 1));
+    assertEquals(
+        "the ranks' parameters differ: first=0 (01Linear_weight), rank=0:\n"
+            + "  rank 0: 01Linear_weight FLOAT32(8, 4), trained\n"
+            + "  rank 1: 01Linear_weight FLOAT32(8, 4), not trained\n"
+            + "  rank 2: 01Linear_weight FLOAT32(8, 4), trained",
+        ofRankZero(assertThrows(MismatchedCallException.class, () -> training.ranks(RANKS))));
+  }
+
+  /** The first exception is that of any rank. */
+  private static String ofRankZero(GradientSyncException e) {
+    return e.getMessage().replaceFirst("rank=[0-9]+:", "rank=0:");
+  }
+
+  @Test
+  void parametersThatDifferWhenTheyAreThawedAreRefused() {
+    training.onTrainer =
+        (sync, trainer) -> {
+          freeze(trainer, true);
+          weight(trainer).toByteBuffer(true).putFloat(0, sync.rank());
+        };
+    training.listeners = atEndOfEpoch((sync, trainer) -> freeze(trainer, false));
+    GradientSyncException e =
+        assertThrows(GradientSyncException.class, () -> training.ranks(RANKS));
+    assertTrue(
+        e.getCause()
+            .getMessage()
+            .startsWith("the ranks have begun with different values of a parameter: parameter=01"),
+        e::toString);
+  }
+
+  private static NDArray weight(Trainer trainer) {
+    return trainer.getModel().getBlock().getParameters().get(FIRST_WEIGHT).getArray();
+  }
+
+  /** Models of two ranks that differ, and what each rank's error has. */
+  private static Stream<Arguments> differentModels() {
+    Shape flat = new Shape(6);
+    return Stream.of(
+        arguments(
+            "another shape",
+            List.of(parameter("a", DataType.FLOAT32, new Shape(2, 3))),
+            List.of(parameter("a", DataType.FLOAT32, new Shape(3, 2))),
+            "rank 1: a FLOAT32(3, 2), trained"),
+        arguments(
+            "another type",
+            List.of(parameter("a", DataType.FLOAT32, flat)),
+            List.of(parameter("a", DataType.FLOAT64, flat)),
+            "rank 1: broadcast(FLOAT64[6] \"a\""),
+        arguments(
+            "another order",
+            List.of(parameter("a", DataType.FLOAT32, flat), parameter("b", DataType.FLOAT32, flat)),
+            List.of(parameter("b", DataType.FLOAT32, flat), parameter("a", DataType.FLOAT32, flat)),
+            "rank 1: broadcast(FLOAT32[6] \"b\""),
+        arguments(
+            "other flags",
+            List.of(parameter("a", DataType.BOOLEAN, new Shape(4))),
+            List.of(parameter("a", DataType.BOOLEAN, new Shape(5))),
+            "rank 1: broadcast(INT32[2] \"a\""),
+        arguments(
+            "nothing trained",
+            List.of(parameter("a", DataType.FLOAT32, flat)),
+            List.of(parameter("a", DataType.FLOAT32, flat).andThen(DataParallelTest::frozen)),
+            "rank 1: a FLOAT32(6), not trained"),
+        arguments(
+            "one parameter more",
+            List.of(parameter("a", DataType.FLOAT32, flat)),
+            List.of(parameter("a", DataType.FLOAT32, flat), parameter("b", DataType.FLOAT32, flat)),
+            "broadcast(FLOAT32[6] \"b\""),
+        arguments(
+            "no parameters",
+            List.of(parameter("a", DataType.FLOAT32, flat)),
+            List.of(),
+            "broadcast(FLOAT32[6] \"a\""));
+  }
+
+  private static Function<NDManager, Parameter> parameter(String name, DataType type, Shape shape) {
+    return manager ->
+        Parameter.builder()
+            .setName(name)
+            .setType(Parameter.Type.OTHER)
+            .optRequiresGrad(type != DataType.BOOLEAN)
+            .optArray(manager.zeros(shape, type))
+            .build();
+  }
+
+  private static Parameter frozen(Parameter parameter) {
+    parameter.freeze(true);
+    return parameter;
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource
+  void differentModels(
+      String what,
+      List<Function<NDManager, Parameter>> first,
+      List<Function<NDManager, Parameter>> second,
+      String text) {
+    LocalRanks.run(
+        2,
+        Training.HOST,
+        sync -> {
+          try (Model model = Model.newInstance("model", Device.cpu())) {
+            model.setBlock(holder(model, sync.rank() == 0 ? first : second));
+            try (Trainer trainer = new RankTrainer(model, Training.config(Device.cpu()));
+                Replicas replicas = new Replicas(sync, trainer)) {
+              String found =
+                  assertThrows(
+                          MismatchedCallException.class,
+                          () -> {
+                            replicas.broadcast();
+                            replicas.average(1, replicas.haveChanged());
+                          })
+                      .getMessage();
+              assertTrue(found.contains(text), found);
+            }
+          }
+        });
+  }
+
+  private static Holder holder(Model model, List<Function<NDManager, Parameter>> parameters) {
+    return new Holder(
+        parameters.stream()
+            .map(each -> each.apply(model.getNDManager()))
+            .toArray(Parameter[]::new));
+  }
+
+  @Test
+  void aParameterThatIsTooLargeToCopyIsNamed() {
+    LocalRanks.run(
+        1,
+        Training.HOST,
+        sync -> {
+          try (Model model = Model.newInstance("large", Device.cpu())) {
+            NDArray array = model.getNDManager().create(new float[] {1, 2});
+            model.setBlock(
+                new Holder(
+                    Parameter.builder()
+                        .setName("embedding")
+                        .setType(Parameter.Type.WEIGHT)
+                        .optArray(Elsewhere.sized(array, new Shape(1 << 20, 1 << 9)))
+                        .build()));
+            DefaultTrainingConfig config = Training.config(Device.cpu(), DataParallel.with(sync));
+            assertEquals(
+                "parameter is too large to be copied through host memory:"
+                    + " parameter=embedding, bytes=2147483648, most=2147483639;"
+                    + " divide it into several parameters",
+                assertThrows(IllegalStateException.class, () -> new RankTrainer(model, config))
+                    .getMessage());
+          }
+        });
+  }
+
   @Test
   void frozenParametersStay() {
     training.onTrainer = (sync, trainer) -> freeze(trainer, true);
     List<Outcome> frozen = training.ranks(RANKS);
-    float[] first = LocalRanks.call(1, sync -> untrained()).get(0);
+    float[] first = LocalRanks.call(1, Training.HOST, sync -> untrained()).get(0);
     for (Outcome outcome : frozen) {
       assertArrayEquals(frozen.get(0).weights(), outcome.weights());
       int weights = Training.FEATURES * 8;
@@ -226,22 +398,25 @@ class DataParallelTest {
   @Test
   void parametersMayBeThawed() {
     training.onTrainer = (sync, trainer) -> freeze(trainer, true);
-    training.listeners =
-        (sync, own) -> {
-          List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
-          all.add(own);
-          all.add(
-              new TrainingListenerAdapter() {
-                @Override
-                public void onEpoch(Trainer trainer) {
-                  freeze(trainer, false);
-                }
-              });
-          return all;
-        };
+    training.listeners = atEndOfEpoch((sync, trainer) -> freeze(trainer, false));
     List<Outcome> outcomes = training.ranks(RANKS);
     training.batch *= RANKS;
     requireAlike(training.ranks(1).get(0), outcomes);
+  }
+
+  private static Training.Listeners atEndOfEpoch(BiConsumer<GradientSync, Trainer> action) {
+    return (sync, own) -> {
+      List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
+      all.add(own);
+      all.add(
+          new TrainingListenerAdapter() {
+            @Override
+            public void onEpoch(Trainer trainer) {
+              action.accept(sync, trainer);
+            }
+          });
+      return all;
+    };
   }
 
   private static void freeze(Trainer trainer, boolean freeze) {
@@ -301,6 +476,7 @@ class DataParallelTest {
   private static String refusal(Device... devices) {
     return LocalRanks.call(
             1,
+            Training.HOST,
             sync -> {
               DefaultTrainingConfig config =
                   Training.config(Device.cpu(), DataParallel.with(sync)).optDevices(devices);
@@ -320,6 +496,7 @@ class DataParallelTest {
     List<List<Long>> parts =
         LocalRanks.call(
             RANKS,
+            Training.HOST,
             sync -> {
               try (NDManager data = NDManager.newBaseManager(Device.cpu())) {
                 var all = training.rows(data);
@@ -339,9 +516,93 @@ class DataParallelTest {
     assertEquals(List.of(List.of(0L, 3L, 6L), List.of(1L, 4L, 7L), List.of(2L, 5L)), parts);
   }
 
+  /** DJL's default device may be another GPU than the rank's. */
+  @ParameterizedTest
+  @CsvSource({"cpu, false", "cpu, true", "gpu, false", "gpu, true"})
+  void partsMayBeOnAnotherDevice(String type, boolean random) throws Exception {
+    Device there = Device.of(type, type.equals("cpu") ? -1 : 0);
+    Device rank = Device.gpu(1);
+    LocalRanks.run(
+        2,
+        Training.HOST,
+        sync -> {
+          try (NDManager cpu = NDManager.newBaseManager(Device.cpu())) {
+            NDManager trainer = Elsewhere.manager(cpu, rank);
+            var part = DataParallel.part(sync, new Rows(cpu, there, random));
+            List<Float> found = new ArrayList<>();
+            for (var data : List.of(part, part.subDataset(1, 4))) {
+              for (Batch batch : data.getData(trainer, (ExecutorService) null)) {
+                try (batch) {
+                  assertEquals(rank, batch.getManager().getDevice());
+                  assertEquals(rank, batch.getData().head().getDevice());
+                  assertEquals(rank, batch.getLabels().head().getDevice());
+                  assertEquals(batch.getSize(), batch.getIndices().size());
+                  for (float row : batch.getData().head().toFloatArray()) {
+                    found.add(row);
+                  }
+                }
+              }
+            }
+            List<Float> expected = new ArrayList<>(List.of(0f, 2f, 4f, 6f, 8f, 2f, 4f, 6f));
+            expected.replaceAll(row -> row + sync.rank());
+            if (random) {
+              found.sort(null);
+              expected.sort(null);
+            }
+            assertEquals(expected, found);
+          }
+        });
+  }
+
+  /** Ten rows on a device. Their numbers must be there, too, as PyTorch demands. */
+  private static final class Rows extends ArrayDataset {
+    private final NDManager cpu;
+    private final Device device;
+
+    Rows(NDManager cpu, Device device, boolean random) {
+      super(new Builder(random));
+      this.cpu = cpu;
+      this.device = device;
+      data = new NDArray[] {cpu.arange(10f)};
+    }
+
+    private NDArray there(NDArray array) {
+      return Elsewhere.array(array, device);
+    }
+
+    @Override
+    public Record get(NDManager manager, long index) {
+      return new Record(new NDList(there(cpu.create(index))), null);
+    }
+
+    @Override
+    public Batch getByIndices(NDManager manager, long... indices) {
+      assertEquals(device, manager.getDevice());
+      float[] found = new float[indices.length];
+      for (int i = 0; i < found.length; i++) {
+        found[i] = indices[i];
+      }
+      NDArray array = there(manager.create(found));
+      return new Batch(
+          manager, new NDList(array), new NDList(array), found.length, null, null, -1, -1);
+    }
+
+    /** The options. */
+    private static final class Builder extends BaseBuilder<Builder> {
+      Builder(boolean random) {
+        setSampling(2, random);
+      }
+
+      @Override
+      protected Builder self() {
+        return this;
+      }
+    }
+  }
+
   @Test
   void aRankInHostMemoryTrainsOnTheCpu() {
-    LocalRanks.run(1, sync -> assertEquals(Device.cpu(), DataParallel.device(sync)));
+    LocalRanks.run(1, Training.HOST, sync -> assertEquals(Device.cpu(), DataParallel.device(sync)));
   }
 
   static void requireAlike(Outcome alone, List<Outcome> ranks) {

@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
@@ -11,9 +14,11 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import com.sun.jna.Native;
 import com.sun.jna.Pointer;
-import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.function.BiFunction;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 
@@ -37,6 +42,7 @@ class GradientsTest {
   void arraysHaveMemoryOfTheirOwnInTheEnd() {
     LocalRanks.run(
         1,
+        Training.HOST,
         sync -> {
           try (NDManager manager = NDManager.newBaseManager(Device.cpu());
               NDArray array = manager.create(new float[] {1, 2})) {
@@ -51,6 +57,22 @@ class GradientsTest {
         });
   }
 
+  @Test
+  void arraysHaveMemoryAfterTheSyncWasClosed() {
+    LocalRanks.run(
+        1,
+        Training.HOST,
+        sync -> {
+          try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+              NDArray array = manager.create(new float[] {1, 2})) {
+            Gradients gradients = Gradients.of(sync, List.of("weight"), List.of(array));
+            sync.close();
+            gradients.close();
+            assertArrayEquals(new float[2], array.toFloatArray());
+          }
+        });
+  }
+
   private static long address(NDArray array) {
     return Pointer.nativeValue(Native.getDirectBufferPointer(array.toByteBuffer(true)));
   }
@@ -59,23 +81,72 @@ class GradientsTest {
   void arraysCanBeCopied() {
     averages(
         (sync, arrays) ->
-            new CopiedGradients(sync, arrays, Gradients.buckets(sync, NAMES, arrays)));
+            new CopiedGradients(sync, NAMES, arrays, Gradients.buckets(sync, NAMES, arrays)));
   }
 
   /** As on a GPU, in host memory. */
   @Test
   void arraysCanBeAveragedOneByOne() {
-    averages(
-        (sync, arrays) ->
-            new GpuGradients(
-                sync,
-                arrays,
-                array -> sync.wrap(HostCopy.typeOf(array), array.toByteBuffer(true))));
+    averages((sync, arrays) -> new GpuGradients(sync, NAMES, arrays, wrapping(sync)));
+  }
+
+  private static BiFunction<String, NDArray, DeviceBuffer> wrapping(GradientSync sync) {
+    return (name, array) -> sync.wrap(HostCopy.typeOf(array), array.toByteBuffer(true));
+  }
+
+  @Test
+  void errorsNameParametersThatAreAveragedOneByOne() {
+    LocalRanks.run(
+        2,
+        Training.HOST,
+        sync -> {
+          try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+              NDArray array = manager.zeros(new Shape(20_000 + sync.rank()));
+              Gradients gradients =
+                  new GpuGradients(sync, List.of("weight"), List.of(array), wrapping(sync))) {
+            String text =
+                assertThrows(MismatchedCallException.class, () -> gradients.average(1))
+                    .getMessage();
+            assertTrue(text.contains("rank 1: allReduce(FLOAT32[20001] \"weight\", AVERAGE"), text);
+          }
+        });
+  }
+
+  /** On a GPU, where closing waits for the other ranks. */
+  @Test
+  void aFailureToCloseIsThrown() {
+    LocalRanks.run(
+        2,
+        Training.HOST,
+        sync -> {
+          try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+              NDArray array = manager.zeros(new Shape(2))) {
+            Gradients gradients =
+                new GpuGradients(sync, List.of("weight"), List.of(array), wrapping(sync));
+            assertThrows(
+                MismatchedCallException.class,
+                sync.rank() == 0 ? gradients::close : () -> sync.average(new float[1]));
+          }
+        });
+  }
+
+  @Test
+  void aGradientThatIsTooLargeToMoveIsNamed() {
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+        NDArray array = manager.create(new float[] {1, 2})) {
+      NDArray large = Elsewhere.sized(array, new Shape(1 << 28));
+      assertNull(HostGradients.whyNotMoved(List.of("bias"), List.of(array)));
+      assertEquals(
+          "a gradient is too large for one bucket: parameter=weight, bytes=1073741824,"
+              + " most=1006632960",
+          HostGradients.whyNotMoved(List.of("bias", "weight"), List.of(array, large)));
+    }
   }
 
   private static void averages(Opener opener) {
     LocalRanks.run(
         2,
+        Training.HOST,
         sync -> {
           try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
             NDArray weight = manager.create(new float[] {1, 2, 3, 4}, new Shape(2, 2));
@@ -100,21 +171,15 @@ class GradientsTest {
   void arraysOnAGpuAreCopiedIfTheSyncHasNone() {
     LocalRanks.run(
         2,
+        Training.HOST,
         sync -> {
           try (NDManager manager = NDManager.newBaseManager(Device.cpu());
               NDArray array = manager.create(new float[] {1, 2});
-              Gradients gradients = Gradients.of(sync, List.of("weight"), List.of(onGpu(array)))) {
+              Gradients gradients =
+                  Gradients.of(
+                      sync, List.of("weight"), List.of(Elsewhere.array(array, Device.gpu(0))))) {
             assertInstanceOf(CopiedGradients.class, gradients);
           }
         });
-  }
-
-  private static NDArray onGpu(NDArray array) {
-    return (NDArray)
-        Proxy.newProxyInstance(
-            NDArray.class.getClassLoader(),
-            new Class<?>[] {NDArray.class},
-            (proxy, method, args) ->
-                method.getName().equals("getDevice") ? Device.gpu(0) : method.invoke(array, args));
   }
 }

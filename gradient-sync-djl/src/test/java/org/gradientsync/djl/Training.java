@@ -28,6 +28,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiConsumer;
+import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks;
 
@@ -37,6 +38,10 @@ final class Training {
   static final int CLASSES = 3;
   private static final int HIDDEN = 8;
 
+  /** So that tests are alike on machines with GPUs. */
+  static final UnaryOperator<GradientSync.Builder> HOST = options -> options.device("host");
+
+  UnaryOperator<GradientSync.Builder> options = HOST;
   int rows = 24;
   int batch = 4; // of a rank
   int epochs = 3;
@@ -67,7 +72,7 @@ final class Training {
 
   /** With this library, one outcome for each rank. */
   List<Outcome> ranks(int ranks) {
-    return LocalRanks.call(ranks, this::rank);
+    return LocalRanks.call(ranks, options, this::rank);
   }
 
   Outcome rank(GradientSync sync) throws Exception {

@@ -16,7 +16,6 @@ import org.gradientsync.internal.selection.Answers;
 
 /** Checks that all ranks have the same parameters and options. */
 public final class LayoutCheck {
-  private static final int TYPES = 16; // more than the number of data types
   private static final int MAX_CHARACTERS = 500; // of a parameter's text in errors
 
   private LayoutCheck() {}
@@ -31,15 +30,11 @@ public final class LayoutCheck {
    */
   static void requireSame(
       Communicator communicator, List<Parameter> parameters, List<String> names, long... options) {
+    requireSame(
+        communicator,
+        parameters.stream().map(Parameter::name).toList(),
+        parameters.stream().map(Parameter::toString).toList());
     int size = communicator.size();
-    long[] counts = new long[size];
-    communicator.allGather(
-        LongBuffer.wrap(new long[] {parameters.size()}), LongBuffer.wrap(counts));
-    int common = (int) Arrays.stream(counts).min().getAsLong();
-    int first = firstDifferent(communicator, parameters.subList(0, common));
-    if (first < common || Arrays.stream(counts).max().getAsLong() != common) {
-      refuse(communicator, parameters, first);
-    }
     long[] all = new long[options.length * size];
     communicator.allGather(LongBuffer.wrap(options), LongBuffer.wrap(all));
     for (int i = 0; i < all.length; i++) {
@@ -57,6 +52,24 @@ public final class LayoutCheck {
                 + i / options.length
                 + "; build them alike on all ranks");
       }
+    }
+  }
+
+  /**
+   * Throws on every rank if parameters differ. Collective.
+   *
+   * @param names the parameters' names
+   * @param texts all of each parameter that must be the same, for the error: as many
+   * @throws MismatchedCallException naming the first parameter that differs, with each rank's text
+   */
+  public static void requireSame(
+      Communicator communicator, List<String> names, List<String> texts) {
+    long[] counts = new long[communicator.size()];
+    communicator.allGather(LongBuffer.wrap(new long[] {texts.size()}), LongBuffer.wrap(counts));
+    int common = (int) Arrays.stream(counts).min().getAsLong();
+    int first = firstDifferent(communicator, texts.subList(0, common));
+    if (first < common || Arrays.stream(counts).max().getAsLong() != common) {
+      refuse(communicator, names, texts, first);
     }
   }
 
@@ -80,32 +93,28 @@ public final class LayoutCheck {
     }
   }
 
-  /** The index of the first parameter that differs, or their number; the same on all ranks. */
-  private static int firstDifferent(Communicator communicator, List<Parameter> parameters) {
-    long[] keys = new long[2 * parameters.size()];
-    for (int i = 0; i < parameters.size(); i++) {
-      Parameter parameter = parameters.get(i);
-      keys[2 * i] = parameter.count() * TYPES + parameter.type().ordinal();
-      keys[2 * i + 1] = digest(parameter.name());
-    }
-    long[] least = keys.clone();
+  /** The index of the first text that differs, or their number; the same on all ranks. */
+  private static int firstDifferent(Communicator communicator, List<String> texts) {
+    long[] least = texts.stream().mapToLong(LayoutCheck::digest).toArray();
+    long[] most = least.clone();
     communicator.allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
-    communicator.allReduce(LongBuffer.wrap(keys), ReduceOp.MAX);
-    int first = Arrays.mismatch(least, keys);
-    return first < 0 ? parameters.size() : first / 2;
+    communicator.allReduce(LongBuffer.wrap(most), ReduceOp.MAX);
+    int first = Arrays.mismatch(least, most);
+    return first < 0 ? texts.size() : first;
   }
 
-  private static long digest(String name) {
-    return UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
+  private static long digest(String text) {
+    return UUID.nameUUIDFromBytes(text.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
   }
 
-  private static void refuse(Communicator communicator, List<Parameter> parameters, int index) {
-    boolean has = index < parameters.size();
-    String own = has ? parameters.get(index).toString() : "no such parameter";
+  private static void refuse(
+      Communicator communicator, List<String> names, List<String> texts, int index) {
+    boolean has = index < texts.size();
+    String own = has ? texts.get(index) : "no such parameter";
     StringBuilder text =
         new StringBuilder("the ranks' parameters differ: first=")
             .append(index)
-            .append(has ? " (" + inOneLine(parameters.get(index).name()) + ")" : "")
+            .append(has ? " (" + inOneLine(names.get(index)) + ")" : "")
             .append(", rank=")
             .append(communicator.rank())
             .append(':');
