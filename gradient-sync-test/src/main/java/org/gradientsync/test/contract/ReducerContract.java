@@ -184,6 +184,47 @@ public abstract class ReducerContract {
             });
   }
 
+  /** Registration is a call like the others: all ranks make it, for the same kind of buffer. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void registrationsThatDifferThrowMismatch(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == last;
+              String name = odd ? "bias" : "weight";
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 6);
+                  DeviceBuffer named = sync.allocate(DataType.FLOAT32, 6).named(name)) {
+                DeviceBuffer part = odd ? buffer.slice(0, 5) : buffer;
+                assertMismatch(
+                    () -> sync.register(part),
+                    "rank 0: register(FLOAT32[6])",
+                    "rank " + last + ": register(FLOAT32[5])");
+                assertMismatch(
+                    () -> sync.register(named),
+                    "rank 0: register(FLOAT32[6] \"weight\")",
+                    "rank " + last + ": register(FLOAT32[6] \"bias\")");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.barrier();
+                      } else {
+                        sync.register(buffer);
+                      }
+                    },
+                    "rank 0: register(FLOAT32[6])",
+                    "rank " + last + ": barrier()");
+                sync.register(buffer);
+                sync.average(buffer); // the sync still works
+              }
+            });
+  }
+
   @ParameterizedTest
   @MethodSource("sizes")
   void reducesManyShortLivedSlices(int ranks) {
