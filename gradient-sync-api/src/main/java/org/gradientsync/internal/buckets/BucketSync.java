@@ -21,6 +21,9 @@ public interface BucketSync {
   /** The communicator for the library's own calls, which no interceptor sees. */
   Communicator ownCommunicator();
 
+  /** Meets the other ranks, which must all have discarded the step. Collective. */
+  void meetForDiscard();
+
   /** Returns the number of the next bucket set, from 1; the same on all ranks. */
   int nextBuckets();
 

@@ -38,7 +38,8 @@ public final class Call {
     DEVICE_SCATTER("scatter"),
     DEVICE_ALL_TO_ALL("allToAll"),
     DEVICE_SEND("send"),
-    DEVICE_RECEIVE("receive");
+    DEVICE_RECEIVE("receive"),
+    DISCARD("discard");
 
     private final String text;
 
