@@ -54,7 +54,7 @@ public final class CallMatcher {
   /** As above, for a call on a buffer. */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, null, own, null, null);
+    meet(kind, Call.element(buffer.type()), own.usedCount(), op, root, null, own, null, null);
   }
 
   /**
@@ -65,7 +65,7 @@ public final class CallMatcher {
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
     int element = Call.element(buffer.type());
-    meet(kind, element, buffer.count(), op, Call.NO_ROOT, null, own, null, payload);
+    meet(kind, element, own.usedCount(), op, Call.NO_ROOT, null, own, null, payload);
   }
 
   /** As above, for a collective with an input and an output, either of which may be null. */

@@ -54,7 +54,7 @@ public final class Calls implements DeviceCalls {
         enqueued,
         op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
         Call.element(buffer.type()),
-        buffer.count(),
+        ((AbstractDeviceBuffer) buffer).usedCount(),
         op,
         op == null ? root : Call.NO_ROOT,
         (AbstractDeviceBuffer) buffer);
