@@ -53,7 +53,10 @@ public interface DeviceBuffer extends AutoCloseable {
   /**
    * Names this buffer. Errors and reports of all ranks show the name, and the ranks compare it:
    * calls do not match if the names differ, or if the buffers are views at different offsets in
-   * buffers of the same name. A buffer without a name matches any other.
+   * buffers of the same name. A buffer without a name matches any other. The same holds for both
+   * buffers of a call with an input and an output, but a rank's own block (the input of an
+   * all-gather, the output of a scatter, for example) may be a view at any offset. The reducer
+   * {@code peer} compares names in the first call with a buffer.
    *
    * @param name any text, the same on all ranks, which compare all of it; errors shorten a text of
    *     more than 48 bytes of UTF-8 to its beginning, its end and a hash

@@ -285,7 +285,8 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Turns averaging off for gradient accumulation: until the returned object is closed, {@link
    * #ready} and {@link #finish} start no averages. The backward passes of these steps and of the
    * step after them add to the gradients, and that last step averages the sums. A gradient that was
-   * ready in any of these steps does not count as missing.
+   * ready in any of these steps does not count as missing: what they added up is averaged. To throw
+   * them away instead, call {@link #discard}.
    *
    * @return an object to close before the last of the steps, best with try-with-resources; {@link
    *     #noSync(Runnable)} does without it
@@ -318,6 +319,27 @@ public abstract class GradientBuckets implements AutoCloseable {
       off.close();
     }
   }
+
+  /**
+   * Gives the step up: forgets which gradients were ready since the last {@link #finish} outside of
+   * {@link #noSync}, and sets all gradients to zero. The weights of sharded buckets stay. The next
+   * step starts from scratch, so gradients that are not ready in it are {@link Missing}.
+   *
+   * <p>Within {@link #noSync} it concerns this rank only, and forgets all steps since averaging was
+   * turned off; averaging stays off. Otherwise it is collective: all ranks call it in the same
+   * step, whichever gradients are ready on each, instead of {@link #finish}. Averages may be under
+   * way, so it then takes as long as the averages of a step. If another rank finishes the step, all
+   * ranks throw at that rank's next call.
+   *
+   * <p>All calls of {@link #ready} must have returned before.
+   *
+   * @throws IllegalStateException within {@link #finish}; or, if built with {@link
+   *     Builder#unevenSteps}, outside of {@link #noSync}, because ranks in {@link #join} would use
+   *     the averages
+   * @throws MismatchedCallException if another rank makes another call
+   * @throws GradientSyncException if an average of this step has failed; this breaks the buckets
+   */
+  public abstract void discard();
 
   /**
    * Copies one rank's parameters to all ranks. Collective.

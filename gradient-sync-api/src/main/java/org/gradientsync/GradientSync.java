@@ -109,8 +109,9 @@ public abstract class GradientSync implements AutoCloseable {
    * same bits as {@link #average(DeviceBuffer)} of a buffer with these elements, but a copy to the
    * device and back more. The array has the averages when this method returns. Collective.
    *
-   * <p>The sync keeps the buffers for 16 lengths of arrays until it is closed. Programs with more,
-   * or with gradients on a GPU, allocate buffers of their own.
+   * <p>The sync keeps a buffer for arrays of about the same length (up to a quarter more) until it
+   * is closed: all together at most 6.5 times the longest array of a type. Programs with gradients
+   * on a GPU allocate buffers of their own.
    *
    * @param array as long on all ranks; does not change if this method throws
    * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}

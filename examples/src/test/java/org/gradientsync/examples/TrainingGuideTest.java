@@ -13,6 +13,7 @@ import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -23,6 +24,7 @@ import java.util.function.IntConsumer;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -157,6 +159,56 @@ class TrainingGuideTest {
     sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.SUM);
     float scale = (float) rows * sync.size() / all[0];
     return scale;
+  }
+
+  static void withRows(Model model, GradientBuckets buckets, int batch, int rows, float scale) {
+    model.forward(batch);
+    for (int layer = buckets.size() - 1; layer >= 0; layer--) {
+      if (rows == 0) {
+        buckets.gradient(layer).fillZero();
+      } else {
+        model.backward(layer, buckets.gradient(layer), scale, false);
+      }
+      buckets.ready(layer);
+    }
+  }
+
+  /** Whether a rank has set its flag, asked between two calls of ready. */
+  static boolean flagged(GradientSync sync, GradientBuckets buckets, int layer, boolean flag) {
+    Communicator flags = sync.communicator().duplicate();
+    try (flags) {
+      if (sync.rank() == 0) {
+        buckets.ready(layer); // the other ranks do so later
+      }
+      long[] any = {flag ? 1 : 0};
+      flags.allReduce(LongBuffer.wrap(any), ReduceOp.MAX);
+      if (sync.rank() > 0) {
+        buckets.ready(layer);
+      }
+      return any[0] == 1;
+    }
+  }
+
+  static void twoModels(GradientSync sync, Model model, Model critic, int steps, float rate) {
+    GradientSync critics = sync.split(0, sync.rank()); // all ranks, on the same devices
+    try (critics) {
+      Thread other = new Thread(() -> train(critics, critic, steps, rate));
+      other.start();
+      train(sync, model, steps, rate);
+      other.join();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static void saveSlowly(GradientSync sync, Model model, Path file, int steps) throws IOException {
+    GradientSync patient = GradientSync.builder().timeout(Duration.ofHours(1)).create();
+    try (patient) {
+      if (sync.rank() == 0) {
+        model.save(file, steps);
+      }
+      patient.barrier();
+    }
   }
 
   static void missing(GradientSync sync, Model model, int layer, float rate) {
@@ -776,6 +828,59 @@ class TrainingGuideTest {
               decayed(buckets, decay);
             }
             assertArrayEquals(model.values(), other.values(), 0f);
+          }
+        });
+  }
+
+  @Test
+  void aRankWithoutRowsAddsNothing() {
+    float[] weights =
+        run(
+            2,
+            (sync, model) -> {
+              try (GradientBuckets buckets =
+                  GradientBuckets.builder(sync, model.parameters()).build()) {
+                buckets.broadcast(model.weights(), 0);
+                int rows = sync.rank() == 0 ? 7 : 0;
+                float scale = weight(sync, rows);
+                withRows(model, buckets, sync.rank(), rows, scale);
+                buckets.finish(i -> model.update(i, buckets.gradient(i), RATE));
+              }
+            });
+    assertArrayEquals(expected(1, 1), weights, 0f);
+  }
+
+  @Test
+  void flagsDoNotWaitForAverages() {
+    run(
+        2,
+        (sync, model) -> {
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, model.parameters()).build()) {
+            buckets.broadcast(model.weights(), 0);
+            model.forward(sync.rank());
+            for (int layer = buckets.size() - 1; layer > 0; layer--) {
+              model.backward(layer, buckets.gradient(layer), 1, false);
+              buckets.ready(layer);
+            }
+            model.backward(0, buckets.gradient(0), 1, false);
+            assertTrue(flagged(sync, buckets, 0, sync.rank() == 1)); // ends the only bucket
+            buckets.finish();
+          }
+        });
+  }
+
+  @Test
+  void twoModelsTrainAtTheSameTime(@TempDir Path folder) {
+    run(
+        2,
+        (sync, model) -> {
+          try (MyModel critic = new MyModel(sync)) {
+            twoModels(sync, model, critic, STEPS, RATE);
+            assertArrayEquals(expected(STEPS, 2), model.values(), 0f);
+            assertArrayEquals(expected(STEPS, 2), critic.values(), 0f);
+            saveSlowly(sync, model, folder.resolve("model"), STEPS);
+            assertTrue(Files.exists(folder.resolve("model")));
           }
         });
   }

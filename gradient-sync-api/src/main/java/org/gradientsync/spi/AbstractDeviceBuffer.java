@@ -31,6 +31,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   private final DataType type;
   private final long count;
   private Set<Runnable> closeListeners = Set.of(); // most views have none; guarded by this
+  private long used = -1; // or all elements if negative
   private volatile boolean closed;
   private volatile Unclosed unclosed; // or null
   private volatile BufferName name = BufferName.NONE;
@@ -162,6 +163,38 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     return count;
   }
 
+  /**
+   * Makes the elements from here on padding: copies leave them out, and the ranks compare the
+   * number of the others in each call. Elements beyond those that were used before must be zero;
+   * this sets the others to zero when fewer are used.
+   *
+   * @param elements the number of elements to use, up to {@link #count}
+   */
+  public final void use(long elements) {
+    if (elements < usedCount()) {
+      fillZero();
+    }
+    used = elements;
+  }
+
+  /**
+   * The number of elements that are not padding.
+   *
+   * @return {@link #count}, unless {@link #use} was called
+   */
+  public final long usedCount() {
+    return used < 0 ? count : used;
+  }
+
+  /**
+   * Whether the ranks may use different numbers of elements, which they compare in each call.
+   *
+   * @return true once {@link #use} was called
+   */
+  public final boolean isPadded() {
+    return used >= 0;
+  }
+
   @Override
   public final BackendDevice device() {
     return device;
@@ -270,7 +303,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     long first = offsetInNamed();
     return type
         + "["
-        + count
+        + usedCount()
         + "]"
         + (given.isEmpty() ? "" : " \"" + given + "\"")
         + (first == 0 ? "" : " at offset " + first);
@@ -505,7 +538,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
       throw new IllegalArgumentException(
           "element type does not match: " + role + "=" + HostElement.of(host) + ", buffer=" + this);
     }
-    long expected = bytes ? sizeInBytes() : count;
+    long expected = bytes ? usedCount() * type.sizeInBytes() : usedCount();
     if (host.remaining() != expected) {
       throw new IllegalArgumentException(
           "length does not match: "

@@ -21,12 +21,14 @@ public interface DeviceCalls {
    * Records a collective with an input and an output that has been enqueued.
    *
    * @param collective the collective
-   * @param buffer this rank's input or output
+   * @param in this rank's input, or null if it has none
+   * @param out this rank's output, or null if it has none
    * @param count the number of elements of a block
    * @param op the reduction, or null
    * @param root the root, or {@link RankGroup#NO_RANK}
    */
-  void enqueued(Collective collective, DeviceBuffer buffer, long count, ReduceOp op, int root);
+  void enqueued(
+      Collective collective, DeviceBuffer in, DeviceBuffer out, long count, ReduceOp op, int root);
 
   /**
    * Records that the message for which this rank has met another one has been enqueued. Does not

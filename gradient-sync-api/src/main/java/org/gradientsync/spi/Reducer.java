@@ -79,14 +79,12 @@ public interface Reducer extends AutoCloseable {
   void exchange(List<PeerMessage> messages);
 
   /**
-   * Prepares a buffer in advance; otherwise the first call for it does so. Collective, unless it
-   * does nothing.
+   * Meets the other ranks as for a call ({@link RankGroup#meetForRegistration}), and prepares a
+   * buffer in advance; otherwise the first call for it does so. Collective.
    *
    * @param buffer the same type and count on all ranks
    */
-  default void register(DeviceBuffer buffer) {
-    // most reducers prepare so little that the first call may do it
-  }
+  void register(DeviceBuffer buffer);
 
   /**
    * Prepares calls of {@link #run} with the same arguments in advance; otherwise the first one does

@@ -85,13 +85,17 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
 
   @Override
   protected void upload(Buffer source) {
-    device.staging().upload(source, address, sizeInBytes(), stream.driver());
+    device.staging().upload(source, address, usedBytes(), stream.driver());
   }
 
   @Override
   protected void download(Buffer target) {
     stream.driver().await(); // outside of the staging's lock, which other groups may need meanwhile
-    device.staging().download(address, sizeInBytes(), stream.driver(), target);
+    device.staging().download(address, usedBytes(), stream.driver(), target);
+  }
+
+  private long usedBytes() {
+    return usedCount() * type().sizeInBytes();
   }
 
   @Override

@@ -25,6 +25,9 @@ public interface BucketSync {
   /** Makes calls of {@link #ownCommunicator} as parts of one call of the program. */
   void compose(Call.Kind call, Runnable parts);
 
+  /** Meets the other ranks, which must all have discarded the step. Collective. */
+  void meetForDiscard();
+
   /** Returns the number of the next bucket set, from 1; the same on all ranks. */
   int nextBuckets();
 

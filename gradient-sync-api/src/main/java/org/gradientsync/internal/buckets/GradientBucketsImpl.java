@@ -189,7 +189,7 @@ final class GradientBucketsImpl extends GradientBuckets {
               + ", rank="
               + sync.rank()
               + "; call finish() at the end of each step, noSync() to add several steps up, and"
-              + " close() to give a step up");
+              + " discard() to give a step up");
     }
     readiness.add(parameter);
     set.bucketOf(parameter).missing--;
@@ -419,8 +419,8 @@ final class GradientBucketsImpl extends GradientBuckets {
                 + names
                 + ", rank="
                 + sync.rank()
-                + "; call finish() once in each step, after ready() for each parameter, or build with"
-                + " missing(Missing.ZERO)");
+                + "; call finish() once in each step, after ready() for each parameter, or build"
+                + " with missing(Missing.ZERO)");
       }
       IllegalStateException e =
           new IllegalStateException(
@@ -457,6 +457,60 @@ final class GradientBucketsImpl extends GradientBuckets {
         ended = true;
       }
     };
+  }
+
+  @Override
+  public void discard() {
+    requireUsable();
+    if (finishing) {
+      throw new IllegalStateException(
+          "discard() within finish(): rank=" + sync.rank() + "; call it before or after finish()");
+    }
+    if (noSyncDepth == 0) {
+      discardTogether();
+    }
+    for (Bucket bucket : set.buckets) {
+      bucket.flat.fillZero();
+    }
+    beginStep();
+  }
+
+  /**
+   * Ends the averages of the step. Other ranks may have started more of them than this one, so all
+   * ranks run all. The last rendezvous finds out if another rank has finished the step instead.
+   */
+  private void discardTogether() {
+    if (set.flag != null) {
+      throw new IllegalStateException(
+          "discard() outside of noSync() with uneven steps, where ranks in join() would still use"
+              + " the averages: rank="
+              + sync.rank()
+              + "; make steps that may be discarded within noSync()");
+    }
+    try {
+      if (options.overlap) {
+        startAll();
+        for (Bucket bucket : set.buckets) {
+          await(bucket);
+        }
+      }
+      sync.meetForDiscard();
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
+    }
+  }
+
+  /** Starts the averages that have not started yet, with zeros. */
+  private synchronized void startAll() {
+    for (int i = started; i < set.buckets.length; i++) {
+      set.buckets[i].flat.fillZero();
+    }
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!readiness.isReady(i)) {
+        ready(i);
+      }
+    }
   }
 
   @Override

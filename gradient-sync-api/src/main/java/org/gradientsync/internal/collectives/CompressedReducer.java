@@ -241,11 +241,6 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
   }
 
   @Override
-  public void register(DeviceBuffer buffer) {
-    other.register(buffer);
-  }
-
-  @Override
   public void register(
       Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     if (!compresses(op, in)) {

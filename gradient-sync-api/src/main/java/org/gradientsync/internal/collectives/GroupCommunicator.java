@@ -120,9 +120,14 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public void barrier() {
+    barrier(Call.Kind.BARRIER);
+  }
+
+  /** A barrier of another name. */
+  public void barrier(Call.Kind kind) {
     beforeCall.run();
     synchronized (group) {
-      matcher.meet(Call.Kind.BARRIER, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+      matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
       group.finished();
     }
   }

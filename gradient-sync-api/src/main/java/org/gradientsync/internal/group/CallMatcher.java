@@ -48,13 +48,13 @@ public final class CallMatcher {
    * @throws RankLostException if a rank does not arrive
    */
   public void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, null, null, null);
+    meet(kind, element, count, op, root, null, null, null, null);
   }
 
   /** As above, for a call on a buffer. */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, own, null);
+    meet(kind, Call.element(buffer.type()), own.usedCount(), op, root, null, own, null, null);
   }
 
   /**
@@ -64,7 +64,8 @@ public final class CallMatcher {
    */
   public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
     AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, own, payload);
+    int element = Call.element(buffer.type());
+    meet(kind, element, own.usedCount(), op, Call.NO_ROOT, null, own, null, payload);
   }
 
   /** As above, for a collective with an input and an output, either of which may be null. */
@@ -75,18 +76,10 @@ public final class CallMatcher {
         collective.blockCount(in, out, ranks.size()),
         op,
         collective.hasRoot() ? root : Call.NO_ROOT,
-        (AbstractDeviceBuffer) named(collective, in, out),
+        collective,
         (AbstractDeviceBuffer) in,
+        (AbstractDeviceBuffer) out,
         null);
-  }
-
-  /** The buffer whose name and offset are the same on all ranks; null if there is none. */
-  private static DeviceBuffer named(Collective collective, DeviceBuffer in, DeviceBuffer out) {
-    return switch (collective) {
-      case ALL_GATHER -> out; // the input may be a part of it
-      case REDUCE_SCATTER, REDUCE, ALL_TO_ALL -> in;
-      case GATHER, SCATTER -> null; // the root's may be a part of its other buffer
-    };
   }
 
   private void meet(
@@ -95,15 +88,19 @@ public final class CallMatcher {
       long count,
       ReduceOp op,
       int root,
-      AbstractDeviceBuffer buffer, // or null
-      AbstractDeviceBuffer read, // what other ranks may read in place, or null
+      Collective collective, // or null
+      AbstractDeviceBuffer in, // what other ranks may read in place, or null
+      AbstractDeviceBuffer out, // of a collective, or null
       InlinePayload payload) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     long found = notFinite;
     notFinite = -1;
-    ByteBuffer record = calls.meets(kind, element, count, op, root, buffer);
-    writePlace(record, read, payload);
+    ByteBuffer record = calls.meets(kind, element, count, op, root, in);
+    if (collective != null) {
+      Call.writeNames(record, collective, in, out);
+    }
+    writePlace(record, in, payload);
     Call.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
@@ -111,18 +108,16 @@ public final class CallMatcher {
     rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
-    boolean same = true;
+    boolean same =
+        sameNames(rendezvous, own, Call.INPUT) && sameNames(rendezvous, own, Call.OUTPUT);
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
     // each other, whether or not this rank knows its own.
-    ByteBuffer named = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
         ByteBuffer call = rendezvous.call(peer);
-        same &= Call.same(own, call);
-        same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
-        named = Call.hasName(named) ? named : call;
+        same &= Call.same(own, call) && Call.sameEnqueued(counted, call);
         counted = Call.enqueued(counted) >= 0 ? counted : call;
         finite &= Call.notFinite(call) < 0;
       }
@@ -134,8 +129,21 @@ public final class CallMatcher {
     int rank = ranks.rank();
     int size = ranks.size();
     throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer))
+        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
+  }
+
+  private boolean sameNames(Rendezvous rendezvous, ByteBuffer own, int which) {
+    boolean same = true;
+    ByteBuffer named = own;
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        ByteBuffer call = rendezvous.call(peer);
+        same &= Call.sameName(named, call, which);
+        named = Call.hasName(named, which) ? named : call;
+      }
+    }
+    return same;
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {

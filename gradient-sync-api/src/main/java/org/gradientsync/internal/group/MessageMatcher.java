@@ -105,7 +105,7 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   private static boolean matches(Link link) {
-    return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other);
+    return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other, Call.INPUT);
   }
 
   private Link link(PeerMessage message) {

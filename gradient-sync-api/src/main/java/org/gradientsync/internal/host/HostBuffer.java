@@ -113,13 +113,13 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   @Override
   protected void upload(Buffer source) {
     Buffer typed = typed(source);
-    write(0, typed, typed.position(), (int) count());
+    write(0, typed, typed.position(), typed.remaining());
   }
 
   @Override
   protected void download(Buffer target) {
     Buffer typed = typed(target);
-    read(0, typed, typed.position(), (int) count());
+    read(0, typed, typed.position(), typed.remaining());
   }
 
   @Override

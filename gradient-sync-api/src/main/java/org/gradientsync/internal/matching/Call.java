@@ -44,7 +44,8 @@ public final class Call {
     BUILD_BUCKETS("GradientBuckets.build"),
     REBUILD_BUCKETS("GradientBuckets.rebuild"),
     CLIP("GradientBuckets.clipByGlobalNorm"),
-    IS_FINITE("GradientBuckets.isFinite");
+    IS_FINITE("GradientBuckets.isFinite"),
+    DISCARD("discard");
 
     private final String text;
 
@@ -86,7 +87,7 @@ public final class Call {
   }
 
   /** The size of a call in a message. */
-  public static final int BYTES = 128;
+  public static final int BYTES = 192;
 
   /** The memory id of a buffer that no other rank can map. */
   public static final long NOWHERE = -1;
@@ -96,9 +97,10 @@ public final class Call {
 
   /**
    * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
-   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. The
-   * buffer's name, and its offset in the named buffer, must be the same on all ranks that have
-   * named the buffer. Names are compared by a hash; their text is for error messages.
+   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
+   * names of its input and its output, either of which may be missing. Names, and offsets in named
+   * buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
+   * is for error messages.
    */
   private static final int COMPARED = 32;
 
@@ -112,11 +114,19 @@ public final class Call {
   private static final int MEMORY_OFFSET = 40;
   private static final int ENQUEUED = 48;
   private static final int NOT_FINITE = 56;
-  private static final int NAME_HASH = 64;
-  private static final int NAME_OFFSET = 72;
-  private static final int NAME = 80;
+  private static final int NAMES = 64; // of the input and the output, each with these fields:
+  private static final int NAME_HASH = 0;
+  private static final int NAME_OFFSET = 8;
+  private static final int NAME_TEXT = 16;
 
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
+  private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
+
+  /** The name of the input, or of the only buffer. */
+  public static final int INPUT = 0;
+
+  /** The name of the output. */
+  public static final int OUTPUT = 1;
 
   /** The root of calls that have none. */
   public static final int NO_ROOT = -1;
@@ -206,19 +216,48 @@ public final class Call {
   public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, -1);
-    target.putLong(NAME_HASH, buffer == null ? 0 : buffer.nameHash());
-    target.putLong(NAME_OFFSET, buffer == null ? 0 : buffer.offsetInNamed());
+    writeName(target, INPUT, buffer, true);
+    writeName(target, OUTPUT, null, true);
+  }
+
+  /**
+   * Replaces the names by those of a collective's buffers. A rank's own block has no offset,
+   * because it may be a part of a buffer that all ranks have; and no name if that buffer is the
+   * other one.
+   *
+   * @param in this rank's input, or null
+   * @param out this rank's output, or null
+   */
+  public static void writeNames(
+      ByteBuffer target, Collective collective, AbstractDeviceBuffer in, AbstractDeviceBuffer out) {
+    boolean ownIn = collective == Collective.ALL_GATHER || collective == Collective.GATHER;
+    boolean ownOut = collective == Collective.REDUCE_SCATTER || collective == Collective.SCATTER;
+    boolean oneName =
+        in != null && out != null && in.nameHash() == out.nameHash() && in.overlaps(out);
+    writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
+    writeName(target, OUTPUT, !ownIn && oneName ? null : out, !ownOut);
+  }
+
+  private static void writeName(
+      ByteBuffer target, int which, AbstractDeviceBuffer buffer, boolean hasOffset) {
+    int at = name(which);
+    target.putLong(at + NAME_HASH, buffer == null ? 0 : buffer.nameHash());
+    target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
     if (buffer != null) {
-      target.put(NAME, buffer.nameBytes(), 0, NAME_BYTES);
+      target.put(at + NAME_TEXT, buffer.nameBytes(), 0, NAME_BYTES);
       return;
     }
-    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
+    for (int i = at + NAME_TEXT; i < at + NAME_FIELDS; i += 8) {
       target.putLong(i, 0);
     }
   }
 
-  private static String name(ByteBuffer call) {
-    return ShortText.get(call, NAME, NAME_BYTES);
+  private static int name(int which) {
+    return NAMES + which * NAME_FIELDS;
+  }
+
+  private static String text(ByteBuffer call, int which) {
+    return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
   }
 
   public static long notFinite(ByteBuffer call) {
@@ -260,17 +299,26 @@ public final class Call {
     return true;
   }
 
-  /** Whether the call is about a buffer that its rank has named. */
-  public static boolean hasName(ByteBuffer call) {
-    return call.getLong(NAME_HASH) != 0;
+  /**
+   * Whether the rank has named its buffer.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean hasName(ByteBuffer call, int which) {
+    return call.getLong(name(which) + NAME_HASH) != 0;
   }
 
-  /** Whether two ranks mean the same part of the same buffer, if both have named it. */
-  public static boolean sameName(ByteBuffer a, ByteBuffer b) {
-    return !hasName(a)
-        || !hasName(b)
-        || a.getLong(NAME_HASH) == b.getLong(NAME_HASH)
-            && a.getLong(NAME_OFFSET) == b.getLong(NAME_OFFSET);
+  /**
+   * Whether two ranks mean the same part of the same buffer, if both have named it.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
+    int at = name(which);
+    return !hasName(a, which)
+        || !hasName(b, which)
+        || a.getLong(at + NAME_HASH) == b.getLong(at + NAME_HASH)
+            && a.getLong(at + NAME_OFFSET) == b.getLong(at + NAME_OFFSET);
   }
 
   /** The kind of a call, or null if it is invalid. */
@@ -283,7 +331,7 @@ public final class Call {
   static boolean mayBeginStep(ByteBuffer call) {
     Kind kind = kind(call);
     return (kind == Kind.ALL_REDUCE || kind == Kind.DEVICE_REDUCE_SCATTER)
-        && FIRST_BUCKET.matcher(name(call)).lookingAt();
+        && FIRST_BUCKET.matcher(text(call, INPUT)).lookingAt();
   }
 
   /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
@@ -293,9 +341,9 @@ public final class Call {
       return true;
     }
     return switch (kind) {
-      case ALL_REDUCE, REBUILD_BUCKETS, CLIP, IS_FINITE -> false;
+      case ALL_REDUCE, REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
       case REGISTER, DEVICE_REDUCE_SCATTER, DEVICE_ALL_GATHER ->
-          !ANY_BUCKET.matcher(name(call)).lookingAt();
+          !ANY_BUCKET.matcher(text(call, INPUT)).lookingAt();
       default -> true;
     };
   }
@@ -324,13 +372,8 @@ public final class Call {
     } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
       text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
     }
-    String name = name(call);
-    if (!name.isEmpty()) {
-      text.append(" \"").append(name).append('"');
-    }
-    if (call.getLong(NAME_OFFSET) != 0) {
-      text.append(" at offset ").append(call.getLong(NAME_OFFSET));
-    }
+    appendName(text, call, INPUT, " ");
+    appendName(text, call, OUTPUT, " to ");
     int op = call.getInt(OP);
     if (op >= 0 && op < OPS.length) {
       text.append(", ").append(OPS[op]);
@@ -345,5 +388,16 @@ public final class Call {
     text.append(')');
     long sequence = call.getLong(SEQUENCE);
     return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
+  }
+
+  private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {
+    String name = text(call, which);
+    if (!name.isEmpty()) {
+      text.append(before).append('"').append(name).append('"');
+    }
+    long offset = call.getLong(name(which) + NAME_OFFSET);
+    if (offset != 0) {
+      text.append(" at offset ").append(offset);
+    }
   }
 }

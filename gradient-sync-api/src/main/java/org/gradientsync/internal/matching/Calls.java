@@ -54,7 +54,7 @@ public final class Calls implements DeviceCalls {
         enqueued,
         op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
         Call.element(buffer.type()),
-        buffer.count(),
+        ((AbstractDeviceBuffer) buffer).usedCount(),
         op,
         op == null ? root : Call.NO_ROOT,
         (AbstractDeviceBuffer) buffer);
@@ -63,18 +63,20 @@ public final class Calls implements DeviceCalls {
 
   @Override
   public void enqueued(
-      Collective collective, DeviceBuffer buffer, long count, ReduceOp op, int root) {
+      Collective collective, DeviceBuffer in, DeviceBuffer out, long count, ReduceOp op, int root) {
     if (enqueued >= 0) {
       enqueued++;
     }
-    begin(
-        enqueued,
-        Call.Kind.of(collective),
-        Call.element(buffer.type()),
-        count,
-        op,
-        collective.hasRoot() ? root : Call.NO_ROOT,
-        (AbstractDeviceBuffer) buffer);
+    ByteBuffer call =
+        begin(
+            enqueued,
+            Call.Kind.of(collective),
+            Call.element((in != null ? in : out).type()),
+            count,
+            op,
+            collective.hasRoot() ? root : Call.NO_ROOT,
+            null);
+    Call.writeNames(call, collective, (AbstractDeviceBuffer) in, (AbstractDeviceBuffer) out);
     log.enqueued();
   }
 

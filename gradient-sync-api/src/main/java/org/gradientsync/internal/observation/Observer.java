@@ -13,6 +13,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.Synchronization;
 import org.gradientsync.internal.ranks.Amounts;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -171,7 +172,8 @@ public final class Observer implements AutoCloseable {
   public synchronized Observation begin(
       DeviceBuffer buffer, Stream stream, ReduceOp op, int bucket) {
     calls++;
-    bytes += buffer.sizeInBytes();
+    long size = ((AbstractDeviceBuffer) buffer).usedCount() * buffer.type().sizeInBytes();
+    bytes += size;
     if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isRecorded())) {
       return null;
     }
@@ -183,7 +185,7 @@ public final class Observer implements AutoCloseable {
     observation.bucket = bucket;
     observation.op = op;
     observation.type = buffer.type();
-    observation.size = buffer.sizeInBytes();
+    observation.size = size;
     observation.overlapped = false;
     observation.complete = false;
     pending.add(observation);

@@ -661,6 +661,11 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   }
 
   @Override
+  public void meetForDiscard() {
+    communicator.barrier(Call.Kind.DISCARD);
+  }
+
+  @Override
   public int nextBuckets() {
     synchronized (group) {
       return ++bucketsBuilt;

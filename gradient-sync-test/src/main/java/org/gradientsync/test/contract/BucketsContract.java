@@ -620,6 +620,126 @@ public abstract class BucketsContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
+  void discardForgetsWhatNoSyncHasAddedUp(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          for (Missing missing : Missing.values()) {
+            for (boolean uneven : new boolean[] {false, true}) {
+              GradientBuckets.Builder builder =
+                  small(sync, FLOATS).overlap(overlap).missing(missing);
+              try (GradientBuckets buckets = (uneven ? builder.unevenSteps() : builder).build()) {
+                try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+                  for (int i = 0; i < FLOATS.size(); i++) {
+                    write(sync, buckets, FLOATS, i, 4);
+                    buckets.ready(i);
+                  }
+                  if (sync.rank() == 0) {
+                    buckets.finish();
+                  }
+                  buckets.discard();
+                  assertZeros(buckets);
+                }
+                if (missing == Missing.REFUSE) {
+                  assertContains(
+                      assertThrows(IllegalStateException.class, buckets::finish),
+                      "no gradient is ready");
+                  write(sync, buckets, FLOATS, 0, 5);
+                  buckets.ready(0);
+                }
+                for (int i = 1; i < FLOATS.size(); i++) {
+                  write(sync, buckets, FLOATS, i, 5);
+                  buckets.ready(i);
+                }
+                buckets.finish();
+                for (int i = 1; i < FLOATS.size(); i++) {
+                  assertAverage(sync, buckets, FLOATS, i, 5);
+                }
+                if (missing == Missing.ZERO) {
+                  assertZero(buckets.gradient(0));
+                }
+              }
+            }
+          }
+        });
+  }
+
+  /** The ranks have come to different places of the step, so some have started more averages. */
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void discardGivesAStepUp(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync, FLOATS).overlap(overlap).build()) {
+            for (int step = 0; step < 4; step++) {
+              int ready = step == 0 ? FLOATS.size() : Math.floorMod(sync.rank() * 3 + step, 5);
+              for (int i = FLOATS.size() - 1; i >= FLOATS.size() - ready; i--) {
+                write(sync, buckets, FLOATS, i, 9 + step);
+                buckets.ready(i);
+              }
+              buckets.discard();
+              assertZeros(buckets);
+              for (int i = FLOATS.size() - 1; i >= 0; i--) {
+                write(sync, buckets, FLOATS, i, step);
+                buckets.ready(i);
+              }
+              buckets.finish();
+              assertAverages(sync, buckets, FLOATS, step);
+            }
+          }
+          try (GradientBuckets uneven = small(sync, FLOATS).unevenSteps().build()) {
+            assertContains(
+                assertThrows(IllegalStateException.class, uneven::discard), "within noSync()");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void discardOnOneRankOnlyIsDetected(int ranks, boolean overlap) {
+    if (ranks == 1) {
+      return;
+    }
+    run(
+        ranks,
+        sync -> {
+          boolean odd = sync.rank() == ranks - 1;
+          try (GradientBuckets buckets = small(sync, FLOATS).overlap(overlap).build()) {
+            for (int i = FLOATS.size() - 1; i >= 0; i--) {
+              write(sync, buckets, FLOATS, i, 0);
+              buckets.ready(i);
+            }
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class,
+                    () -> {
+                      if (odd) {
+                        buckets.finish();
+                        sync.barrier();
+                      } else {
+                        buckets.discard();
+                      }
+                    });
+            if (overlap) { // otherwise the GPU of one rank waits for the hosts of the others
+              assertContains(e, "rank 0: discard()");
+            }
+          }
+        });
+  }
+
+  private static void assertZeros(GradientBuckets buckets) {
+    for (int i = 0; i < buckets.size(); i++) {
+      assertZero(buckets.gradient(i));
+    }
+  }
+
+  private static void assertZero(DeviceBuffer gradient) {
+    assertBits(Numbers.memory(gradient.type(), (int) gradient.count()), gradient, "zero");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
   void finishNamesMissingGradients(int ranks, boolean overlap) {
     run(
         ranks,

@@ -368,6 +368,81 @@ public abstract class CollectivesContract {
             });
   }
 
+  /** Everything else is the same, so only the name of one of the two buffers differs. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalRanks")
+  void otherNamesOfEitherBufferThrowMismatch(int ranks) {
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              String name = sync.rank() == last ? "bias" : "weight";
+              boolean root = sync.rank() == 0;
+              try (DeviceBuffer part = sync.allocate(type, 5).named(name);
+                  DeviceBuffer plain = sync.allocate(type, 5);
+                  DeviceBuffer whole = sync.allocate(type, ranks * 5L).named("whole");
+                  DeviceBuffer named = sync.allocate(type, ranks * 5L).named(name)) {
+                mismatch(
+                    () -> sync.allGather(part, whole),
+                    "rank 0: allGather(FLOAT32[5] \"weight\" to \"whole\")",
+                    "rank " + last + ": allGather(FLOAT32[5] \"bias\" to \"whole\")");
+                mismatch(
+                    () -> sync.allGather(plain, named),
+                    "rank 0: allGather(FLOAT32[5] to \"weight\")",
+                    "rank " + last + ": allGather(FLOAT32[5] to \"bias\")");
+                mismatch(
+                    () -> sync.reduceScatter(whole, part, ReduceOp.SUM),
+                    "rank 0: reduceScatter(FLOAT32[5] \"whole\" to \"weight\", SUM)",
+                    "rank " + last + ": reduceScatter(FLOAT32[5] \"whole\" to \"bias\", SUM)");
+                mismatch(
+                    () -> sync.allToAll(whole, named),
+                    "rank 0: allToAll(FLOAT32[5] \"whole\" to \"weight\")",
+                    "rank " + last + ": allToAll(FLOAT32[5] \"whole\" to \"bias\")");
+                mismatch(
+                    () -> sync.gather(part, root ? whole : null, 0),
+                    "rank 0: gather(FLOAT32[5] \"weight\" to \"whole\", root=0)",
+                    "rank " + last + ": gather(FLOAT32[5] \"bias\", root=0)");
+                mismatch(
+                    () -> sync.scatter(root ? whole : null, part, 0),
+                    "rank 0: scatter(FLOAT32[5] \"whole\" to \"weight\", root=0)",
+                    "rank " + last + ": scatter(FLOAT32[5] to \"bias\", root=0)");
+                mismatch(
+                    () -> sync.grouped(() -> sync.allGather(part, whole)),
+                    "allGather(FLOAT32[5] \"weight\" to \"whole\")");
+              }
+            });
+  }
+
+  /** A block is a part of a buffer, at another place on each rank. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void blocksOfNamedBuffersMatch(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              boolean root = sync.rank() == 0;
+              try (DeviceBuffer whole = sync.allocate(type, ranks * 5L).named("whole");
+                  DeviceBuffer other = sync.allocate(type, ranks * 5L).named("other");
+                  DeviceBuffer own = sync.allocate(type, 5).named("part")) {
+                DeviceBuffer block = whole.slice(sync.rank() * 5L, 5);
+                DeviceBuffer inPlaceOnRoot = root ? block : own;
+                sync.allGather(block, whole);
+                sync.allGather(block, other);
+                sync.allGather(inPlaceOnRoot, whole);
+                sync.reduceScatter(whole, block, ReduceOp.SUM);
+                sync.reduceScatter(other, block, ReduceOp.SUM);
+                sync.reduceScatter(whole, inPlaceOnRoot, ReduceOp.SUM);
+                sync.gather(inPlaceOnRoot, root ? whole : null, 0);
+                sync.scatter(root ? whole : null, inPlaceOnRoot, 0);
+                sync.reduce(whole, ReduceOp.SUM, 0);
+              }
+            });
+  }
+
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalRanks")
   void messagesOfOtherCountsThrowOnBothRanks(int ranks) {

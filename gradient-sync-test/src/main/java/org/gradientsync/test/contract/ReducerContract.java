@@ -132,7 +132,7 @@ public abstract class ReducerContract {
             b -> b.requireFinite(true),
             sync -> {
               for (int round = 0; round < 2; round++) {
-                for (int length = 0; length < 20; length++) { // more than are kept
+                for (int length = 0; length < 20; length++) {
                   float[] floats = new float[length];
                   double[] doubles = new double[length];
                   Arrays.fill(floats, sync.rank() + length + round);
@@ -154,6 +154,39 @@ public abstract class ReducerContract {
               assertThrows(NullPointerException.class, () -> sync.average((float[]) null));
               sync.close();
               assertThrows(IllegalStateException.class, () -> sync.average(bad));
+            });
+  }
+
+  /** Arrays of about the same length share a buffer. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void arraysOfOtherLengthsDoNotMatch(int ranks) {
+    runner()
+        .run(
+            ranks,
+            b -> b.requireFinite(true),
+            sync -> {
+              float[] bad = new float[3_000];
+              bad[2_999] = Float.NaN;
+              assertThrows(NotFiniteException.class, () -> sync.average(bad));
+              for (int length = 2_999; length > 2_990; length--) { // without what was in it before
+                float[] array = new float[length];
+                Arrays.fill(array, sync.rank() + length);
+                sync.average(array);
+                for (float element : array) {
+                  assertEquals((ranks - 1) / 2f + length, element);
+                }
+                boolean odd = sync.rank() == ranks - 1;
+                double[] other = new double[odd ? length : 2_999];
+                if (ranks > 1 && length < 2_999) {
+                  assertMismatch(
+                      () -> sync.average(other),
+                      "rank 0: allReduce(FLOAT64[2999], AVERAGE)",
+                      "rank " + (ranks - 1) + ": allReduce(FLOAT64[" + length + "], AVERAGE)");
+                } else {
+                  sync.average(other);
+                }
+              }
             });
   }
 
@@ -181,6 +214,47 @@ public abstract class ReducerContract {
                     ReduceOp.AVERAGE);
               }
               assertThrows(NullPointerException.class, () -> sync.register(null));
+            });
+  }
+
+  /** Registration is a call like the others: all ranks make it, for the same kind of buffer. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void registrationsThatDifferThrowMismatch(int ranks) {
+    if (ranks == 1) {
+      return;
+    }
+    int last = ranks - 1;
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == last;
+              String name = odd ? "bias" : "weight";
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 6);
+                  DeviceBuffer named = sync.allocate(DataType.FLOAT32, 6).named(name)) {
+                DeviceBuffer part = odd ? buffer.slice(0, 5) : buffer;
+                assertMismatch(
+                    () -> sync.register(part),
+                    "rank 0: register(FLOAT32[6])",
+                    "rank " + last + ": register(FLOAT32[5])");
+                assertMismatch(
+                    () -> sync.register(named),
+                    "rank 0: register(FLOAT32[6] \"weight\")",
+                    "rank " + last + ": register(FLOAT32[6] \"bias\")");
+                assertMismatch(
+                    () -> {
+                      if (odd) {
+                        sync.barrier();
+                      } else {
+                        sync.register(buffer);
+                      }
+                    },
+                    "rank 0: register(FLOAT32[6])",
+                    "rank " + last + ": barrier()");
+                sync.register(buffer);
+                sync.average(buffer); // the sync still works
+              }
             });
   }
 
@@ -682,6 +756,30 @@ public abstract class ReducerContract {
                 // allocate a little.
                 assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
               }
+            });
+  }
+
+  /** Arrays of many lengths take no new buffers, which a reducer would have to prepare. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void allocatesLittleForArraysOfManyLengths(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              com.sun.management.ThreadMXBean threads =
+                  (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+              long allocated = 0;
+              for (int round = 0; round < 8; round++) {
+                long before = threads.getCurrentThreadAllocatedBytes();
+                for (int length = 1_000; length < 1_100; length++) {
+                  sync.average(new float[length]);
+                }
+                allocated = threads.getCurrentThreadAllocatedBytes() - before;
+              }
+              long arrays = 100 * 1_054 * Float.BYTES;
+              assertTrue(
+                  allocated < arrays + 100 * 500, "bytes allocated in 100 averages: " + allocated);
             });
   }
 

@@ -384,6 +384,33 @@ public abstract class ShardedContract {
 
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
+  void aStepThatIsDiscardedChangesNothing(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync).sharded().overlap(overlap).build()) {
+            for (int step = 1; step < 4; step++) {
+              for (int i = MODEL.size() - 1; i > sync.rank() + step; i--) {
+                fill(buckets.gradient(i), 100);
+                buckets.ready(i);
+              }
+              buckets.discard();
+              for (int i = MODEL.size() - 1; i >= 0; i--) {
+                double[] expected = new double[(int) MODEL.get(i).count()];
+                assertArrayEquals(expected, read(buckets.gradient(i)), "gradient " + i);
+                Arrays.fill(expected, step - 1);
+                assertArrayEquals(expected, read(buckets.weight(i)), "weight " + i);
+                fill(buckets.gradient(i), step);
+                buckets.ready(i);
+              }
+              buckets.finish((gradient, weight, k) -> write(weight, read(gradient)));
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
   void anUpdateThatIsLeftOutChangesNothing(int ranks, boolean overlap) {
     run(
         ranks,

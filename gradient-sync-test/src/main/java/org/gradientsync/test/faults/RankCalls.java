@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.test.faults.Fault.Kind;
 import org.gradientsync.test.faults.Fault.Verdict;
@@ -55,7 +56,7 @@ final class RankCalls implements CallInterceptor {
     if (buffer.count() == 0) {
       throw nothingLess(buffer);
     }
-    return buffer.slice(0, buffer.count() - 1);
+    return buffer.slice(0, ((AbstractDeviceBuffer) buffer).usedCount() - 1);
   }
 
   static IllegalStateException nothingLess(Object buffer) {

@@ -112,6 +112,19 @@ final class NcclReducer implements Reducer {
   }
 
   @Override
+  public void register(DeviceBuffer buffer) {
+    synchronized (group) {
+      try {
+        begin((CudaBuffer) buffer);
+        group.meetForRegistration(buffer); // NCCL needs no preparation
+        group.finished();
+      } catch (DeviceException | RankLostException e) {
+        throw broken(e);
+      }
+    }
+  }
+
+  @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     CudaBuffer own = (CudaBuffer) (out != null ? out : in);
     synchronized (group) {

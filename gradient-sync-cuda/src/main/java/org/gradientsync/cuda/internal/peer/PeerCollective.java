@@ -3,11 +3,9 @@ package org.gradientsync.cuda.internal.peer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.function.Consumer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.internal.matching.Call;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Collective;
 
 /**
@@ -95,17 +93,17 @@ final class PeerCollective implements AutoCloseable {
 
   /** The call as the hosts' rendezvous describes it. */
   static String describe(
-      Collective collective, DeviceBuffer buffer, long count, ReduceOp op, int root) {
+      Collective collective, CudaBuffer in, CudaBuffer out, long count, ReduceOp op, int root) {
     ByteBuffer call = ByteBuffer.allocate(Call.BYTES).order(ByteOrder.nativeOrder());
     Call.write(
         call,
         0,
         Call.Kind.of(collective),
-        Call.element(buffer.type()),
+        Call.element((in != null ? in : out).type()),
         count,
         op,
         collective.hasRoot() ? root : Call.NO_ROOT);
-    Call.writeOwn(call, 0, (AbstractDeviceBuffer) buffer);
+    Call.writeNames(call, collective, in, out);
     return Call.describe(call);
   }
 

@@ -155,14 +155,14 @@ final class PeerReducer implements Reducer, DeviceWatch {
       check();
       group.requireUsable();
       PeerRegistration registration = registrations.get(own);
-      if (registration == null) {
+      if (registration == null || own.isPadded()) { // kernels do not compare what is padding
         requireNoCapture(own, REGISTER);
         group.meetForAllReduce(own, op);
         group.finished();
         if (nothingToDo(own)) {
           return;
         }
-        registration = register(own);
+        registration = registration == null ? register(own) : registration;
       }
       enqueue(registration, plan(registration, op), own, op, RankGroup.NO_RANK);
     }
@@ -563,8 +563,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       Resources.closeAllAfter(e, () -> release(call));
       throw e;
     }
-    names.addCollective(
-        lastNumber, PeerCollective.describe(collective, in != null ? in : out, count, op, root));
+    names.addCollective(lastNumber, PeerCollective.describe(collective, in, out, count, op, root));
     return call;
   }
 
@@ -682,7 +681,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   private void count(PeerCollective call) {
-    group.deviceCalls().enqueued(call.collective, call.ordering(), call.count, call.op, call.root);
+    group
+        .deviceCalls()
+        .enqueued(call.collective, call.in, call.out, call.count, call.op, call.root);
     progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 

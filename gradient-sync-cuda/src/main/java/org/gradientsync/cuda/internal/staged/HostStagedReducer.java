@@ -93,6 +93,14 @@ final class HostStagedReducer implements Reducer {
   }
 
   @Override
+  public void register(DeviceBuffer buffer) {
+    synchronized (group) {
+      group.meetForRegistration(buffer); // the first call prepares so little that it may do it
+      group.finished();
+    }
+  }
+
+  @Override
   public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
     synchronized (group) {
       group.meetFor(collective, in, out, op, root);
