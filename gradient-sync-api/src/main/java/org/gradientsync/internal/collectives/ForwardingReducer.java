@@ -51,4 +51,9 @@ abstract class ForwardingReducer<R extends Reducer> implements Reducer {
   public void exchange(List<PeerMessage> messages) {
     other.exchange(messages);
   }
+
+  @Override
+  public void check(boolean together) {
+    other.check(together);
+  }
 }

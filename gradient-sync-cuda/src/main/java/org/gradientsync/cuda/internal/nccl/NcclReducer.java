@@ -259,6 +259,11 @@ final class NcclReducer implements Reducer {
   }
 
   @Override
+  public void check(boolean together) {
+    check.run();
+  }
+
+  @Override
   public List<String> state() {
     return List.of(
         "",
@@ -284,6 +289,7 @@ final class NcclReducer implements Reducer {
           gpu::makeCurrent,
           progress::await,
           progress::settle,
+          check::run, // what the program has not seen
           watchdog,
           comm == null ? null : comm::close,
           progress);
