@@ -37,7 +37,8 @@ import java.util.function.ObjIntConsumer;
  * #ready}. If {@link #ready} or {@link #finish} throws because an average failed, every further
  * call throws: close the buckets. Whether the sync remains usable depends on the exception, as for
  * {@link GradientSync#average}: after a {@link NotFiniteException}, for example, new buckets can be
- * built.
+ * built. With a reducer that does not block the host, {@link #finish} throws that exception after
+ * the step is complete, and the buckets remain usable.
  *
  * <p>The scheme (buckets in reverse order of the parameters, a small first bucket, an order rebuilt
  * once) follows Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel

@@ -138,9 +138,9 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * <p>If the reducer does not block the host ({@code peer}), a failure on the device is thrown
    * when the host next waits for the device, for example in {@link DeviceBuffer#copyTo}, or by the
-   * next call, which then does nothing. Such a failure breaks the sync, even if it is a call that
-   * does not match. With such a reducer, the ranks must always reduce the same buffers together:
-   * those with which they made their first call.
+   * next call, which then does nothing, or by {@link #close()}. Such a failure breaks the sync,
+   * even if it is a call that does not match. With such a reducer, the ranks must always reduce the
+   * same buffers together: those with which they made their first call.
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same {@linkplain
    *     DeviceBuffer#named name} if it has one, on all ranks
@@ -489,6 +489,9 @@ public abstract class GradientSync implements AutoCloseable {
    * Releases everything but the memory of buffers, which become unusable; the caller still closes
    * them. Not collective, but it first waits until the work enqueued on the device is done or has
    * timed out. A second call does nothing.
+   *
+   * @throws GradientSyncException after everything is released, if a call has failed on the device
+   *     and the program has not seen that: no call and no wait has thrown it
    */
   @Override
   public abstract void close();
@@ -574,7 +577,10 @@ public abstract class GradientSync implements AutoCloseable {
      * <p>With reducers that block the host, every rank throws a {@link NotFiniteException} that
      * names the ranks, the buffer and an index, and no buffer is changed. With {@code peer} the GPU
      * checks while it reduces, and the host does not wait: every rank throws the exception when its
-     * host next waits for the results, which contain the values that are not finite. {@code
+     * host next waits for the results, which contain the values that are not finite. If the program
+     * does not wait through this library, all ranks throw in the same later call: the first one on
+     * device memory, or {@link GradientBuckets#finish()}, that no rank has begun when one of them
+     * sees the report; and {@link GradientSync#close()} throws what no call has. {@code
      * docs/performance.md} lists the costs.
      *
      * <p>{@link GradientSync#reduceScatter} and {@link GradientSync#reduce} check in the same way

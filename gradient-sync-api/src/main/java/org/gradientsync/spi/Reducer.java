@@ -134,6 +134,20 @@ public interface Reducer extends AutoCloseable {
   }
 
   /**
+   * Throws what the device has reported about earlier calls and the program has not seen. All calls
+   * of this reducer do so themselves; the library calls this in its other calls. Neither waits nor
+   * allocates if there is nothing to throw. Any thread may call it.
+   *
+   * @param together whether all ranks make this call, at the same place among the calls of this
+   *     reducer. Only then may it throw a failure after which the sync remains usable, because such
+   *     failures must end the same call on all ranks
+   * @throws org.gradientsync.GradientSyncException if an earlier call has failed on the device
+   */
+  default void check(boolean together) {
+    // reducers that block the host throw in the call itself
+  }
+
+  /**
    * Describes this reducer for reports. Called by any thread, possibly while a call is running.
    *
    * @return lines of text
@@ -142,7 +156,12 @@ public interface Reducer extends AutoCloseable {
     return List.of();
   }
 
-  /** Waits for the work enqueued on the device, then releases everything. */
+  /**
+   * Waits for the work enqueued on the device, then releases everything.
+   *
+   * @throws org.gradientsync.GradientSyncException after that, if a call has failed on the device
+   *     and the program has not seen it
+   */
   @Override
   void close();
 }

@@ -169,7 +169,12 @@ public final class FakeGpu {
 
   /** Returns the memory of the last report, which is the last one that was page-locked. */
   public ByteBuffer report() {
-    return locked.get(locked.size() - 1);
+    return pageLocked(0);
+  }
+
+  /** Returns memory that was page-locked: 0 for the last one, 1 for the one before. */
+  public ByteBuffer pageLocked(int fromLast) {
+    return locked.get(locked.size() - 1 - fromLast);
   }
 
   private synchronized long allocate(long bytes) {

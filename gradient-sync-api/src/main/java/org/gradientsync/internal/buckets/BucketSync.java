@@ -43,6 +43,13 @@ public interface BucketSync {
   /** Throws if a listener of the sync makes this call. */
   void requireNoListener();
 
+  /**
+   * Throws what the device has reported about earlier calls and the program has not seen.
+   *
+   * @param together whether all ranks make this call, at the same place among their averages
+   */
+  void check(boolean together);
+
   /** Prepares a buffer for averages. Collective. */
   void prepare(DeviceBuffer buffer);
 

@@ -178,6 +178,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   public synchronized void ready(int parameter) {
     requireUsable();
     requireParameter(parameter);
+    checkDevice();
     if (noSyncDepth > 0) {
       readiness.keep(parameter);
       return;
@@ -195,6 +196,18 @@ final class GradientBucketsImpl extends GradientBuckets {
     set.bucketOf(parameter).missing--;
     if (options.overlap) {
       startFull();
+    }
+  }
+
+  /**
+   * Throws if an earlier average has failed on the device. Ranks call it in orders of their own.
+   */
+  private void checkDevice() {
+    try {
+      sync.check(false);
+    } catch (RuntimeException | Error e) {
+      broken = e;
+      throw e;
     }
   }
 
@@ -282,6 +295,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
+    sync.check(true); // on all ranks after the same averages, which are complete
   }
 
   @Override
@@ -355,6 +369,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   /** Starts the remaining averages. Returns false if there are none, because of noSync(). */
   private synchronized boolean endStep() {
     requireUsable();
+    checkDevice();
     if (finishing) {
       throw new IllegalStateException(
           "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");

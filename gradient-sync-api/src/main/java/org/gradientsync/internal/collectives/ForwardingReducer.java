@@ -56,4 +56,9 @@ abstract class ForwardingReducer<R extends Reducer> implements Reducer {
   public void register(DeviceBuffer buffer) {
     other.register(buffer);
   }
+
+  @Override
+  public void check(boolean together) {
+    other.check(together);
+  }
 }

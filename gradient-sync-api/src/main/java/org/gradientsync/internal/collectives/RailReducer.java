@@ -252,6 +252,19 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
   }
 
   @Override
+  public void check(boolean together) {
+    try {
+      node.check(together);
+      rail.check(together);
+    } catch (RuntimeException | Error e) {
+      synchronized (group) {
+        throw broken(e);
+      }
+    }
+    super.check(together);
+  }
+
+  @Override
   public List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");

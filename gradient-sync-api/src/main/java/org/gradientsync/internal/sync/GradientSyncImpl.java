@@ -678,6 +678,11 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   }
 
   @Override
+  public void check(boolean together) {
+    reducer.check(together);
+  }
+
+  @Override
   public CommunicationThread communicationThread() {
     synchronized (group) {
       requireOpen();

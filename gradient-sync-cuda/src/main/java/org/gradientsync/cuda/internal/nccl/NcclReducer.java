@@ -272,6 +272,11 @@ final class NcclReducer implements Reducer {
   }
 
   @Override
+  public void check(boolean together) {
+    check.run();
+  }
+
+  @Override
   public List<String> state() {
     return List.of(
         "",
@@ -297,6 +302,7 @@ final class NcclReducer implements Reducer {
           gpu::makeCurrent,
           progress::await,
           progress::settle,
+          check::run, // what the program has not seen
           watchdog,
           comm == null ? null : comm::close,
           progress);

@@ -37,8 +37,13 @@ final class PeerProgress {
   private static final int TEXT = FOUND + FOUND_BYTES;
   private static final int TEXT_BYTES = 256;
 
+  // What the ranks agree on in PeerFinite.
+  private static final int BEGUN = TEXT + TEXT_BYTES;
+  private static final int STOP_FOR = BEGUN + Long.BYTES;
+  private static final int STOP_AT = STOP_FOR + Long.BYTES;
+
   /** The bytes of a page up to the end of this part, including the first word. */
-  static final int BYTES = TEXT + TEXT_BYTES;
+  static final int BYTES = STOP_AT + Long.BYTES;
 
   private final NodeMemory memory;
   private final int rank;
@@ -129,5 +134,51 @@ final class PeerProgress {
    */
   long done() {
     return (long) WORD.getAcquire(memory.of(rank), DONE);
+  }
+
+  /**
+   * Publishes that this rank begins a call that all ranks make. Whatever another rank announced
+   * before it could see this, the caller sees afterwards.
+   *
+   * @param call the number of such calls, including this one
+   */
+  void begins(long call) {
+    WORD.setOpaque(memory.of(rank), BEGUN, call);
+    VarHandle.fullFence();
+  }
+
+  /** The last such call that a rank has begun. */
+  long begun(int peer) {
+    return (long) WORD.getOpaque(memory.of(peer), BEGUN);
+  }
+
+  /**
+   * Announces that this rank is about to {@link #stopAt choose} a call. Whoever begins a call
+   * without having seen this has published that before the caller reads {@link #begun}.
+   *
+   * @param found the call, as the GPUs count them, whose finding all ranks are to throw
+   */
+  void willStop(long found) {
+    ByteBuffer own = memory.of(rank);
+    WORD.setOpaque(own, STOP_AT, 0L);
+    WORD.setRelease(own, STOP_FOR, found);
+    VarHandle.fullFence();
+  }
+
+  /** Publishes the call, as {@link #begins} counts them, in which all ranks throw. */
+  void stopAt(long call) {
+    WORD.setRelease(memory.of(rank), STOP_AT, call);
+  }
+
+  /**
+   * The finding for which a rank has chosen a call last, or is choosing one; 0 if there is none.
+   */
+  long stopFor(int peer) {
+    return (long) WORD.getAcquire(memory.of(peer), STOP_FOR);
+  }
+
+  /** The call that a rank has chosen, or 0 while it is choosing. */
+  long stopAt(int peer) {
+    return (long) WORD.getAcquire(memory.of(peer), STOP_AT);
   }
 }

@@ -33,8 +33,6 @@ import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The reducer for GPUs of one node that are joined by NVLink. Each GPU runs one kernel, and the
@@ -50,7 +48,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private static final String NO_MESSAGES = "send and receive outside of graphs";
 
   private static final AtomicLong CREATED = new AtomicLong();
-  private static final Logger log = LoggerFactory.getLogger(PeerReducer.class);
 
   private final RankGroup group;
   private final CudaDevice device;
@@ -574,6 +571,16 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
+  /**
+   * Begins a call that all ranks make, and throws what the GPUs have found in earlier ones: on all
+   * ranks in the same call.
+   */
+  private void begin() {
+    if (finite != null && finite.begins()) {
+      throw finite.take(names, this::awaitCalls);
+    }
+  }
+
   /** Enqueues a collective. Allocates nothing, unless the stream is being captured. */
   private void enqueue(PeerCollective call) {
     GpuStream stream = DriverAccess.stream(call.ordering().stream());
@@ -586,6 +593,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       addReplay(stream, new Captured(call));
       return;
     }
+    begin();
     count(call);
     order.follow(stream);
     copyInput(call);
@@ -618,6 +626,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       addReplay(stream, new Captured(buffer, op, root));
       return;
     }
+    begin();
     count(buffer, op, root);
     order.follow(stream);
     plan.enqueue(handle);
@@ -656,6 +665,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       PeerReducer.this.check();
       group.requireUsable();
+      begin();
     }
 
     @Override
@@ -717,8 +727,24 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
     check();
     settle();
-    if (finite != null) {
-      finite.check(group, names);
+    if (finite != null && finite.hasFound()) {
+      synchronized (group) {
+        if (finite.hasFound()) { // otherwise another thread has thrown it meanwhile
+          finite.announce(); // to ranks that have not waited for these calls
+          throw finite.take(names, this::awaitCalls);
+        }
+      }
+    }
+  }
+
+  @Override
+  public void check(boolean together) {
+    check();
+    if (together) {
+      synchronized (group) {
+        group.requireUsable();
+        begin();
+      }
     }
   }
 
@@ -789,8 +815,20 @@ final class PeerReducer implements Reducer, DeviceWatch {
       depart.enqueue(stream);
       gpu.api().awaitStream(stream);
     }
-    if (report.failure() != PeerReport.NONE && !reported) {
-      log.warn("rank {} closes after a failed call that nobody has been told of", group.rank());
+  }
+
+  /**
+   * Throws what has failed on the device and the program has not seen, as it makes no other call.
+   *
+   * @param broken whether the program has seen why the kernels had to stop
+   */
+  private void throwUnseen(boolean broken) {
+    Resources.closeAll(this::throwFound, broken ? null : this::check);
+  }
+
+  private void throwFound() {
+    if (finite != null && finite.hasFound()) {
+      throw finite.take(names, () -> {});
     }
   }
 
@@ -800,12 +838,14 @@ final class PeerReducer implements Reducer, DeviceWatch {
       closing = true;
       gpu.waits().unwatch(this);
       watchdog.close();
-      if (group.isBroken()) {
+      boolean broken = group.isBroken();
+      if (broken) {
         report.stop(); // no other rank will join
       }
       Resources.closeAll(
           this::awaitCalls,
           this::depart,
+          () -> throwUnseen(broken),
           registrations,
           collectives,
           oneSided,

@@ -88,7 +88,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       String reason = "";
       try {
         report = new PeerReport(gpu);
-        finite = context.finite() ? new PeerFinite(gpu, progress, group.size()) : null;
+        finite = context.finite() ? new PeerFinite(group, gpu, progress) : null;
         long timeout = nanos(group);
         planner =
             new PeerPlanner(

@@ -422,6 +422,24 @@ class NcclReducerTest {
   }
 
   @Test
+  void closeThrowsAFailureThatNoCallHasThrown() {
+    NcclRanks.run(
+        2,
+        rank -> {
+          Reducer reducer = rank.create();
+          rank.nccl().calls.clear();
+          rank.hang();
+          try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            rank.nccl().failure = 6;
+            awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
+            RankLostException e = assertThrows(RankLostException.class, reducer::close);
+            assertTrue(e.getMessage().startsWith("nccl has stopped: "), e::getMessage);
+          }
+        });
+  }
+
+  @Test
   void closeWaitsAndFreesTheCommunicator() throws InterruptedException {
     NcclRanks.run(
         2,

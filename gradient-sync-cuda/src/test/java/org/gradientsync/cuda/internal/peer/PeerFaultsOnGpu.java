@@ -6,19 +6,25 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.GpuRunner;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -203,6 +209,94 @@ class PeerFaultsOnGpu {
                   || e.getMessage().contains("gave up"),
               e.getMessage());
           other.join();
+        });
+  }
+
+  /** What a rank does whose kernel has failed, and which has not waited through the library. */
+  private interface Next {
+    void call(GradientSync sync, GradientBuckets buckets, CudaBuffer known);
+  }
+
+  /**
+   * Lets a kernel fail: the last rank makes another call than the others, or none. Then the GPU is
+   * awaited as a framework does that has a stream of its own.
+   */
+  private <E extends GradientSyncException> void withoutWaits(
+      int ranks, boolean mismatch, Class<E> expected, Next next) {
+    runner.run(
+        ranks,
+        b -> b,
+        outer -> {
+          GradientSync sync =
+              GradientSync.builder()
+                  .device("cuda")
+                  .reducer(PeerReducer.NAME)
+                  .timeout(Duration.ofSeconds(mismatch ? 600 : 2))
+                  .create();
+          List<Parameter> model =
+              List.of(
+                  new Parameter("a", DataType.FLOAT32, 10),
+                  new Parameter("b", DataType.FLOAT32, 10));
+          GradientBuckets buckets = GradientBuckets.builder(sync, model).build();
+          CudaBuffer known = (CudaBuffer) sync.allocate(DataType.FLOAT32, COUNT);
+          sync.register(known);
+          boolean last = sync.rank() == ranks - 1;
+          if (!last || mismatch) {
+            sync.allReduce(known, last ? ReduceOp.MAX : ReduceOp.SUM);
+            DriverAccess.gpu(known.stream().device())
+                .api()
+                .awaitStream(DriverAccess.stream(known.stream()).handle());
+            assertThrows(expected, () -> next.call(sync, buckets, known));
+          }
+          outer.barrier();
+          buckets.close();
+          sync.close(); // throws nothing that has been thrown before
+          known.close();
+        });
+  }
+
+  static Stream<Arguments> sizesAndFailures() {
+    return sizes()
+        .boxed()
+        .flatMap(
+            n ->
+                Stream.of(
+                    Arguments.of(n, true, MismatchedCallException.class),
+                    Arguments.of(n, false, RankLostException.class)));
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizesAndFailures")
+  <E extends GradientSyncException> void theNextAverageThrows(
+      int ranks, boolean mismatch, Class<E> expected) {
+    withoutWaits(ranks, mismatch, expected, (sync, buckets, known) -> sync.average(known));
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizesAndFailures")
+  <E extends GradientSyncException> void readyThrowsAlthoughItStartsNoAverage(
+      int ranks, boolean mismatch, Class<E> expected) {
+    withoutWaits(ranks, mismatch, expected, (sync, buckets, known) -> buckets.ready(1));
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizesAndFailures")
+  <E extends GradientSyncException> void finishThrows(
+      int ranks, boolean mismatch, Class<E> expected) {
+    withoutWaits(ranks, mismatch, expected, (sync, buckets, known) -> buckets.finish());
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizesAndFailures")
+  <E extends GradientSyncException> void closeThrowsIfThereIsNoOtherCall(
+      int ranks, boolean mismatch, Class<E> expected) {
+    withoutWaits(
+        ranks,
+        mismatch,
+        expected,
+        (sync, buckets, known) -> {
+          buckets.close();
+          sync.close();
         });
   }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;
@@ -21,9 +22,12 @@ import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.test.contract.Numbers;
@@ -249,5 +253,124 @@ class PeerFiniteOnGpu {
             }
           }
         });
+  }
+
+  /** A step of a program that never waits through the library. */
+  private interface Step {
+    void run(CudaBuffer gradient);
+  }
+
+  /** Waits for the GPU as a framework does that has a stream of its own. */
+  private static void awaitPastTheLibrary(CudaStream stream) {
+    Gpu gpu = DriverAccess.gpu(stream.device());
+    gpu.makeCurrent();
+    gpu.api().awaitStream(DriverAccess.stream(stream).handle());
+  }
+
+  /**
+   * Runs steps on a wrapped stream, with a NaN on rank 1, until they throw.
+   *
+   * @return the number of steps before
+   */
+  private static int stepsBeforeNotFinite(GradientSync sync, Step step) {
+    CudaDevice device = (CudaDevice) sync.device();
+    int bad = sync.rank() == 1 ? 7 : -1;
+    try (CudaStream own = device.createStream()) {
+      long handle = DriverAccess.gpu(device).api().handleOf(DriverAccess.stream(own).handle());
+      try (CudaStream wrapped = device.wrapStream(handle);
+          CudaBuffer gradient = device.allocate(DataType.FLOAT32, 1_000, wrapped)) {
+        gradient.copyFrom(values(DataType.FLOAT32, 1_000, bad));
+        sync.register(gradient);
+        int[] steps = {0};
+        NotFiniteException e =
+            assertThrows(
+                NotFiniteException.class,
+                () -> {
+                  for (; steps[0] < 10_000; steps[0]++) {
+                    step.run(gradient);
+                  }
+                });
+        assertTrue(e.getMessage().contains("\n  rank 1: FLOAT32[1000], index="), e::getMessage);
+        // The calls of all ranks still match.
+        gradient.copyFrom(values(DataType.FLOAT32, 1_000, -1));
+        sync.allReduce(gradient, ReduceOp.MAX);
+        float[] largest = new float[1_000];
+        gradient.copyTo(largest);
+        assertEquals(-Float.MAX_VALUE, largest[7]);
+        return steps[0];
+      }
+    }
+  }
+
+  @Test
+  void aLoopThatNeverWaitsThroughTheLibraryEndsInTheNextCall() {
+    run(
+        b -> b,
+        sync -> {
+          int steps =
+              stepsBeforeNotFinite(
+                  sync,
+                  gradient -> {
+                    sync.average(gradient);
+                    awaitPastTheLibrary(gradient.stream());
+                  });
+          assertEquals(1, steps);
+        });
+  }
+
+  @Test
+  void aLoopThatNeverWaitsEndsInTheSameCallOnAllRanks() {
+    run(
+        b -> b,
+        sync -> {
+          int steps = stepsBeforeNotFinite(sync, sync::average);
+          int[] counts = {steps, -steps};
+          sync.communicator().allReduce(IntBuffer.wrap(counts), ReduceOp.MIN);
+          assertEquals(counts[0], -counts[1]);
+        });
+  }
+
+  @Test
+  void bucketsWithoutWaitsEndInReadyOrFinish() {
+    run(
+        b -> b,
+        sync -> {
+          List<Parameter> model = List.of(new Parameter(MODEL, DataType.FLOAT32, COUNT));
+          try (GradientBuckets buckets = GradientBuckets.builder(sync, model).build()) {
+            int bad = sync.rank() == 1 ? 7 : -1;
+            buckets.gradient(0).copyFrom(values(DataType.FLOAT32, COUNT, bad));
+            CudaStream compute = ((CudaBuffer) buckets.gradient(0)).stream();
+            NotFiniteException e =
+                assertThrows(
+                    NotFiniteException.class,
+                    () -> {
+                      for (int step = 0; step < 3; step++) {
+                        buckets.ready(0);
+                        buckets.finish();
+                        awaitPastTheLibrary(compute);
+                      }
+                    });
+            assertTrue(e.getMessage().contains("\n  rank 1: "), e::getMessage);
+            sync.barrier();
+          }
+        });
+  }
+
+  @Test
+  void closeThrowsWhatTheLastCallHasFound() {
+    NotFiniteException e =
+        assertThrows(
+            NotFiniteException.class,
+            () ->
+                run(
+                    b -> b,
+                    sync -> {
+                      DeviceBuffer gradient = sync.allocate(DataType.FLOAT32, 1_000);
+                      int bad = sync.rank() == 1 ? 7 : -1;
+                      gradient.copyFrom(values(DataType.FLOAT32, 1_000, bad));
+                      sync.average(gradient);
+                      sync.barrier(); // so that no rank's end hides the other's exception
+                    }));
+    assertTrue(e.getMessage().endsWith(":\n  rank 1: FLOAT32[1000], index=7"), e::getMessage);
   }
 }

@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.peer;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -277,8 +277,8 @@ class PeerLayoutTest {
               (AbstractDeviceBuffer) sync.allocate(DataType.FLOAT32, 9).named("w");
           buffer.elementsNamed(element -> element % 2 == 0 ? "layer[" + element + "]" : "");
           names.add(7, buffer);
-          try (PeerFinite finite = new PeerFinite(device, progress, 2)) {
-            finite.check(group, names); // nothing has been found yet
+          try (PeerFinite finite = new PeerFinite(group, device, progress)) {
+            assertFalse(finite.hasFound()); // nothing has been found yet
             sync.barrier();
             ByteBuffer found = progress.found();
             long index = (1L << 42) + 5;
@@ -294,17 +294,17 @@ class PeerLayoutTest {
             }
             put(found, fields.get(2), 0, 10);
             sync.barrier();
-            finite.check(group, names); // the other rank is ahead of this rank's GPU
+            assertFalse(finite.hasFound()); // the other rank is ahead of this rank's GPU
             for (int call = 11; call < 14; call++) {
               put(found, fields.get(2), 0, call);
-              NotFiniteException e =
-                  assertThrows(NotFiniteException.class, () -> finite.check(group, names));
+              assertTrue(finite.hasFound());
+              NotFiniteException e = finite.take(names, () -> {});
               long at = index + call - 1;
               String line = "\n  rank 0: FLOAT32[9] \"w\", index=" + at;
               line += at % 2 == 0 ? " (layer[" + at + "])" : "";
               assertEquals(
                   "gradients are not finite, rank=" + sync.rank() + ":" + line, e.getMessage());
-              finite.check(group, names); // reported only once
+              assertFalse(finite.hasFound()); // reported only once
             }
             sync.barrier();
           }

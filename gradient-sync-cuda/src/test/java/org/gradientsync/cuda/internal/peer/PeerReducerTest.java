@@ -21,6 +21,7 @@ import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
 import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -33,6 +34,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
@@ -43,6 +45,8 @@ import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
+import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -105,6 +109,27 @@ class PeerReducerTest {
     report.putLong(CALL, call);
     report.putLong(WAITED, 2_500_000_000L);
     report.putLong(FAILURE, failure);
+  }
+
+  /** Settings with which the kernels look for NaN and infinities. */
+  private static final String[] FINITE = {"dev.peer.tuning", "off", "finite", "true"};
+
+  /** Writes as a rank's GPU does that it has found an element of the buffer in a call. */
+  private static void find(Rank rank, long call, long index) {
+    ByteBuffer found = rank.gpu().pageLocked(0);
+    int place = (int) (call % PeerProgress.FINDINGS) * Long.BYTES;
+    found.putLong(place, 1L << 43 | index + 1);
+    found.putLong(PeerProgress.FINDINGS * Long.BYTES + place, call);
+  }
+
+  /** Writes as a rank's GPU does that it has completed a call. */
+  private static void complete(Rank rank, long call) {
+    rank.gpu().pageLocked(0).putLong(2 * PeerProgress.FINDINGS * Long.BYTES, call);
+  }
+
+  private static void assertNotFinite(Executable call) {
+    NotFiniteException e = assertThrows(NotFiniteException.class, call);
+    assertTrue(e.getMessage().endsWith(":\n  rank 1: FLOAT32[100], index=7"), e::getMessage);
   }
 
   private static int graphs(Rank rank) {
@@ -231,6 +256,149 @@ class PeerReducerTest {
               e.getMessage().contains("on the GPU in broadcast(FLOAT32[100]), registration=1"),
               e.getMessage());
         });
+  }
+
+  @Test
+  void whatIsNotFiniteIsThrownByTheNextCall() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          CudaBuffer all = rank.device().allocate(DataType.FLOAT32, 200);
+          List<Executable> calls =
+              List.of(
+                  () -> reducer.allReduce(buffer, ReduceOp.SUM),
+                  () -> reducer.broadcast(buffer, 1),
+                  () -> reducer.run(Collective.ALL_GATHER, buffer, all, null, RankGroup.NO_RANK),
+                  () -> reducer.check(true));
+          for (int call = 1; call <= calls.size(); call++) {
+            reducer.allReduce(buffer, ReduceOp.SUM);
+            if (rank.rank() == 1) {
+              find(rank, call, 7);
+            }
+            complete(rank, call);
+            rank.everybody().barrier();
+            reducer.check(false); // a call that is not at the same place on all ranks
+            rank.gpu().launched.clear();
+            assertNotFinite(calls.get(call - 1));
+            assertEquals(0, graphs(rank));
+            buffer.stream().await(); // it has been thrown
+          }
+          all.close();
+        },
+        FINITE);
+  }
+
+  /** Otherwise a rank would make a call that another one never makes. */
+  @Test
+  void whatIsNotFiniteIsThrownByTheSameCallOnAllRanks() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          boolean ahead = rank.rank() == 0;
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          if (ahead) {
+            reducer.allReduce(buffer, ReduceOp.SUM);
+          } else {
+            find(rank, 1, 7);
+            complete(rank, 1); // which rank 0's GPU has not
+          }
+          rank.everybody().barrier();
+          if (!ahead) {
+            reducer.allReduce(buffer, ReduceOp.SUM); // as rank 0 has made it
+            assertNotFinite(() -> reducer.allReduce(buffer, ReduceOp.SUM));
+          }
+          rank.everybody().barrier();
+          if (ahead) {
+            assertNotFinite(() -> reducer.allReduce(buffer, ReduceOp.SUM));
+          }
+          assertEquals(2, graphs(rank));
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          assertEquals(3, graphs(rank));
+        },
+        FINITE);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void ranksThatSeeDifferentThingsThrowInTheSameCall(int ranks) {
+    run(
+        ranks,
+        (rank, reducer, buffer) -> {
+          for (int round = 1; round <= 50; round++) {
+            rank.everybody().barrier();
+            int calls = 0;
+            try {
+              while (calls < 100_000) {
+                // In the end, every second rank has seen it at a time of its own.
+                if (calls == (round + 3 * rank.rank()) % 8 && rank.rank() % 2 == 1) {
+                  find(rank, round, 7);
+                  complete(rank, round);
+                }
+                reducer.allReduce(buffer, ReduceOp.SUM);
+                calls++;
+              }
+              throw new AssertionError("nothing is thrown, round=" + round);
+            } catch (NotFiniteException e) {
+              int[] counts = {calls, -calls};
+              rank.everybody().allReduce(IntBuffer.wrap(counts), ReduceOp.MIN);
+              assertEquals(counts[0], -counts[1]);
+            }
+            rank.gpu().launched.clear();
+            clearInvocations(rank.gpu().api);
+          }
+        },
+        FINITE);
+  }
+
+  @Test
+  void closeThrowsWhatIsNotFiniteIfNoCallHas() {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          reducer.allReduce(buffer, ReduceOp.SUM);
+          if (rank.rank() == 1) {
+            find(rank, 1, 7);
+          }
+          complete(rank, 1);
+          rank.everybody().barrier();
+          assertNotFinite(reducer::close);
+        },
+        true,
+        FINITE);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {PeerReport.MISMATCH, PeerReport.TIMED_OUT, STOPPED})
+  void closeThrowsAFailureThatNoCallHasThrown(long failure) {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(1, ReduceOp.SUM)};
+          report(rank, failure, 9, new long[] {9, 9}, tags);
+          GradientSyncException e = assertThrows(GradientSyncException.class, reducer::close);
+          boolean mismatch = failure == PeerReport.MISMATCH;
+          assertEquals(mismatch, e instanceof MismatchedCallException, e::toString);
+          assertTrue(e.getMessage().contains("FLOAT32[100]"), e::getMessage);
+          rank.everybody().barrier();
+        },
+        true);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {PeerReport.MISMATCH, PeerReport.TIMED_OUT, STOPPED})
+  void closeDoesNotThrowAFailureAgain(long failure) {
+    run(
+        2,
+        (rank, reducer, buffer) -> {
+          int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(1, ReduceOp.SUM)};
+          report(rank, failure, 9, new long[] {9, 9}, tags);
+          assertThrows(GradientSyncException.class, () -> reducer.check(false));
+          reducer.check(false);
+          assertThrows(RankLostException.class, () -> reducer.check(true));
+          reducer.close();
+          rank.everybody().barrier();
+        },
+        true);
   }
 
   @Test
