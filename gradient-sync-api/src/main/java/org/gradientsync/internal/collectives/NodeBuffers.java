@@ -111,8 +111,7 @@ final class NodeBuffers {
   private Mapping mapping(DataType type, int peer, long id) {
     Mapping mapping =
         mappings.computeIfAbsent(
-            new Place(peer, id),
-            place -> new Mapping(device.map(type, node.owner(peer), id)));
+            new Place(peer, id), place -> new Mapping(device.map(type, node.owner(peer), id)));
     mapping.users++;
     return mapping;
   }

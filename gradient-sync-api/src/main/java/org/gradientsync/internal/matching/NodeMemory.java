@@ -90,8 +90,7 @@ public final class NodeMemory {
       long peersId = found.get(at + 3);
       if (peer != communicator.rank() && peersId >= 0) {
         try {
-          memory[peer] =
-              SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
+          memory[peer] = SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
         } catch (UncheckedIOException e) {
           failure = e.toString();
           mapped[0] = 0;

@@ -169,16 +169,13 @@ class HostBufferTest {
       values[count - 1] = 3;
       buffer.copyFrom(values);
       HostDevice other = new HostDevice();
-      HostBuffer mapped =
-          other.map(DataType.INT32, files.owner(), buffer.memoryId());
+      HostBuffer mapped = other.map(DataType.INT32, files.owner(), buffer.memoryId());
       int[] seen = new int[count];
       mapped.copyTo(seen);
       assertEquals(3, seen[count - 1]);
       long id = buffer.memoryId();
       buffer.close();
-      assertThrows(
-          UncheckedIOException.class,
-          () -> other.map(DataType.INT32, files.owner(), id));
+      assertThrows(UncheckedIOException.class, () -> other.map(DataType.INT32, files.owner(), id));
     }
   }
 }

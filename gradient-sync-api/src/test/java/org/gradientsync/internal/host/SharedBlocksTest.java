@@ -38,7 +38,8 @@ class SharedBlocksTest {
   }
 
   private long filesLeft() throws IOException {
-    String own = "-" + files.owner().process() + "-" + Long.toHexString(files.owner().secret()) + "-";
+    String own =
+        "-" + files.owner().process() + "-" + Long.toHexString(files.owner().secret()) + "-";
     try (Stream<Path> all = Files.list(Path.of("/dev/shm"))) {
       return all.filter(file -> file.toString().contains(own)).count();
     }
@@ -69,8 +70,7 @@ class SharedBlocksTest {
       int[] expected = values((int) buffer.count(), i);
       assertArrayEquals(expected, read(buffer));
       if (i % 997 == 0) {
-        try (HostBuffer mapped =
-            peer.map(DataType.FLOAT64, files.owner(), buffer.memoryId())) {
+        try (HostBuffer mapped = peer.map(DataType.FLOAT64, files.owner(), buffer.memoryId())) {
           assertArrayEquals(
               expected,
               read(
@@ -113,8 +113,7 @@ class SharedBlocksTest {
     HostBuffer first = allocate(DataType.INT32, 16);
     first.copyFrom(values(16, 7));
     HostBuffer second = allocate(DataType.INT32, 16);
-    HostBuffer mapped =
-        new HostDevice().map(DataType.INT32, files.owner(), first.memoryId());
+    HostBuffer mapped = new HostDevice().map(DataType.INT32, files.owner(), first.memoryId());
     long offset = first.memoryOffset();
     files.keep();
     first.close();

@@ -46,8 +46,7 @@ class SharedFilesTest {
 
   private void isRefused(String reason) {
     UncheckedIOException writable =
-        assertThrows(
-            UncheckedIOException.class, () -> SharedFiles.openWritable(owner, 0, BYTES));
+        assertThrows(UncheckedIOException.class, () -> SharedFiles.openWritable(owner, 0, BYTES));
     assertTrue(writable.getMessage().contains(reason), writable::toString);
     assertTrue(writable.getMessage().contains("file=" + planted), writable::toString);
   }
@@ -55,8 +54,7 @@ class SharedFilesTest {
   private void isRefusedAsABuffer(String reason) {
     UncheckedIOException buffer =
         assertThrows(
-            UncheckedIOException.class,
-            () -> new HostDevice().map(DataType.FLOAT32, owner, 0));
+            UncheckedIOException.class, () -> new HostDevice().map(DataType.FLOAT32, owner, 0));
     assertTrue(buffer.getMessage().contains(reason), buffer::toString);
   }
 
@@ -66,8 +64,7 @@ class SharedFilesTest {
     SharedFiles.Writable writable = files.createWritable(BYTES);
     Path path = SharedFiles.path(files.owner(), writable.id());
     assertEquals("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
-    ByteBuffer mapped =
-        SharedFiles.openWritable(files.owner(), writable.id(), BYTES);
+    ByteBuffer mapped = SharedFiles.openWritable(files.owner(), writable.id(), BYTES);
     writable.memory().putInt(8, 7);
     assertEquals(7, mapped.getInt(8));
     files.release(writable.id());

@@ -29,8 +29,7 @@ class RankPlaceTest {
   void thisProcessIsAliveAndALaterOneOfItsNumberIsAnother() {
     RankPlace own = RankPlace.own("h");
     assertTrue(own.isAlive());
-    assertFalse(
-        new RankPlace("h", own.process(), own.started() + 1, own.namespace(), 0).isAlive());
+    assertFalse(new RankPlace("h", own.process(), own.started() + 1, own.namespace(), 0).isAlive());
   }
 
   @Test
@@ -49,7 +48,9 @@ class RankPlaceTest {
   private static void requireNodes(String expected, String ofMpi, long... memory) {
     int[] reported = Arrays.stream(ofMpi.split(" ")).mapToInt(Integer::parseInt).toArray();
     RankPlace[] places =
-        Arrays.stream(memory).mapToObj(m -> new RankPlace("h", 1, 1, 1, m)).toArray(RankPlace[]::new);
+        Arrays.stream(memory)
+            .mapToObj(m -> new RankPlace("h", 1, 1, 1, m))
+            .toArray(RankPlace[]::new);
     int[] nodes = RankPlace.nodes(reported, places);
     assertEquals(
         expected, Arrays.stream(nodes).mapToObj(String::valueOf).collect(Collectors.joining(" ")));
@@ -59,8 +60,7 @@ class RankPlaceTest {
   @Test
   void aProcessOfAnotherNamespaceCannotBeSeen() {
     RankPlace own = RankPlace.own("h");
-    assertFalse(
-        new RankPlace("h", own.process(), own.started(), own.namespace() + 1, 0).isAlive());
+    assertFalse(new RankPlace("h", own.process(), own.started(), own.namespace() + 1, 0).isAlive());
   }
 
   @Test
