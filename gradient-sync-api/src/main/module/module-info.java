@@ -31,6 +31,7 @@ module org.gradientsync {
   uses org.gradientsync.spi.Launcher;
   uses org.gradientsync.spi.DeviceProvider;
   uses org.gradientsync.spi.ReducerProvider;
+  uses org.gradientsync.spi.SyncProvider;
 
   provides org.gradientsync.spi.DeviceProvider with
       org.gradientsync.internal.host.HostDeviceProvider;
@@ -38,4 +39,6 @@ module org.gradientsync {
       org.gradientsync.internal.local.LocalReducerProvider,
       org.gradientsync.internal.collectives.SharedMemoryReducerProvider,
       org.gradientsync.internal.collectives.TwoLevelReducerProvider;
+  provides org.gradientsync.spi.SyncProvider with
+      org.gradientsync.internal.sync.CoreSyncProvider;
 }
