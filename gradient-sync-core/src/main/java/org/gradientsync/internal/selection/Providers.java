@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
 public final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final Set<Class<?>> WARNED = ConcurrentHashMap.newKeySet(); // in this process
-  private static final String HERE = "gradient-sync-api";
+  private static final String HERE = "gradient-sync-core";
   private static final Map<String, String> DEVICES =
       Map.of("host", HERE, "cuda", "gradient-sync-cuda");
   private static final Map<String, String> REDUCERS =

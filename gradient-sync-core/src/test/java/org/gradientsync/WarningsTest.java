@@ -255,7 +255,7 @@ class WarningsTest {
           output,
           "META-INF/services/org.gradientsync.spi.ReducerProvider does not name what",
           "no such reducer: reducer=local, rank=",
-          "; it is in gradient-sync-api, which is not on the class path, or whose META-INF/services");
+          "; it is in gradient-sync-core, which is not on the class path, or whose META-INF/services");
     } finally {
       System.setProperty("java.class.path", path);
     }
