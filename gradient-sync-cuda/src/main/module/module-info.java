@@ -3,7 +3,7 @@ module org.gradientsync.cuda {
   requires com.sun.jna;
   requires jcublas;
   requires jcuda;
-  requires org.gradientsync;
+  requires org.gradientsync.core;
   requires org.slf4j;
   requires org.tukaani.xz;
 

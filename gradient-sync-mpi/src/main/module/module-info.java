@@ -3,7 +3,7 @@
  */
 module org.gradientsync.mpi {
   requires com.sun.jna;
-  requires org.gradientsync;
+  requires org.gradientsync.core;
   requires org.slf4j;
   requires static org.jnrproject.jffi; // JNA does its work where it is missing
 

@@ -1,3 +1,3 @@
 module sample {
-  requires org.gradientsync;
+  requires org.gradientsync.core;
 }

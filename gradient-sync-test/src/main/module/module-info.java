@@ -3,7 +3,7 @@
  * backends.
  */
 module org.gradientsync.test {
-  requires transitive org.gradientsync;
+  requires transitive org.gradientsync.core;
   requires transitive org.junit.jupiter.api;
   requires transitive org.junit.jupiter.params;
   requires java.management;

@@ -8,7 +8,9 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.ServiceLoader;
 import java.util.function.Consumer;
+import org.gradientsync.spi.SyncProvider;
 
 /**
  * Averages gradients over ranks: the entry point for training code.
@@ -37,8 +39,6 @@ import java.util.function.Consumer;
  * waits for a running call.
  */
 public abstract class GradientSync implements AutoCloseable {
-  private static final String IMPLEMENTATION = "org.gradientsync.internal.sync.SyncBuilder";
-
   /** For the library, which has the only implementation. */
   protected GradientSync() {}
 
@@ -60,14 +60,25 @@ public abstract class GradientSync implements AutoCloseable {
    * Creates a builder, for choosing settings in code.
    *
    * @return a new builder
+   * @throws UnavailableException if {@code gradient-sync-core}, or another {@link SyncProvider}, is
+   *     neither on the class path nor on the module path
    */
   public static Builder builder() {
-    try { // by name, so that this package does not depend on its implementation
-      return (Builder) Class.forName(IMPLEMENTATION).getDeclaredConstructor().newInstance();
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(
-          "gradient-sync-api is incomplete: class=" + IMPLEMENTATION + "; use the whole jar", e);
-    }
+    return provider().builder();
+  }
+
+  /** The engine that this class's own loader finds, or else the thread's context class loader. */
+  private static SyncProvider provider() {
+    return ServiceLoader.load(SyncProvider.class, GradientSync.class.getClassLoader())
+        .findFirst()
+        .or(() -> ServiceLoader.load(SyncProvider.class).findFirst())
+        .orElseThrow(
+            () ->
+                new UnavailableException(
+                    "no engine was found: service="
+                        + SyncProvider.class.getName()
+                        + "; add org.gradientsync:gradient-sync-core to the class path or module"
+                        + " path, and if jars were merged into one, merge their META-INF/services"));
   }
 
   /**

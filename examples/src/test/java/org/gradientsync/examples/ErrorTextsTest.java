@@ -36,6 +36,7 @@ class ErrorTextsTest {
   private static final List<String> SOURCES =
       List.of(
           "gradient-sync-api/src/main/java",
+          "gradient-sync-core/src/main/java",
           "gradient-sync-cuda/src/main/java",
           "gradient-sync-mpi/src/main/java",
           "gradient-sync-djl/src/main/java",

@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.Set;
 import javax.tools.ToolProvider;
 import org.gradientsync.GradientSync;
+import org.gradientsync.local.LocalRanks;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.faults.Faults;
 import org.junit.jupiter.api.Assumptions;
@@ -32,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.slf4j.Logger;
 
-/** Tests a program that is a module and only requires org.gradientsync. */
+/** Tests a program that is a module and only requires org.gradientsync.core. */
 @Timeout(300)
 class ModularProgramIT {
   private static final Path SOURCES = Path.of("src/test/modular");
@@ -52,7 +53,7 @@ class ModularProgramIT {
                 null,
                 errors,
                 "--module-path",
-                modulePath(GradientSync.class, Logger.class),
+                modulePath(GradientSync.class, LocalRanks.class, Logger.class),
                 "-d",
                 classes.toString(),
                 SOURCES.resolve("module-info.java").toString(),
@@ -62,7 +63,7 @@ class ModularProgramIT {
 
   @Test
   void runsWithThreads() throws Exception {
-    List<String> command = java(List.of(), GradientSync.class, Logger.class);
+    List<String> command = java(List.of(), GradientSync.class, LocalRanks.class, Logger.class);
     command.add("3");
     Mpirun.Result result = Mpirun.execute(command, Map.of(), Mpirun.SECONDS);
     assertEquals(0, result.exitCode(), result.output());
@@ -84,6 +85,7 @@ class ModularProgramIT {
                 "--add-modules",
                 "org.gradientsync.mpi"),
             GradientSync.class,
+            LocalRanks.class,
             Logger.class,
             MpiLauncher.class,
             NativeLibrary.class));

@@ -253,11 +253,11 @@ class WarningsTest {
       String output = outputOf(1, Map.of(), Program.class, "-Dgradientsync.reducer=local");
       assertContains(
           output,
-          "gradient-sync-api is on the class path, but META-INF/services/"
+          "gradient-sync-core is on the class path, but META-INF/services/"
               + "org.gradientsync.spi.ReducerProvider does not name its classes",
           "ServicesResourceTransformer",
           "no such reducer: reducer=local, rank=",
-          "; it is in gradient-sync-api, which is not on the class path, or whose META-INF/services");
+          "; it is in gradient-sync-core, which is not on the class path, or whose META-INF/services");
     } finally {
       System.setProperty("java.class.path", path);
     }

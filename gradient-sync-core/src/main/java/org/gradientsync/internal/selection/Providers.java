@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 public final class Providers {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet(); // in this process
-  private static final String HERE = "gradient-sync-api";
+  private static final String HERE = "gradient-sync-core";
   private static final String ADVICE =
       "when jars are merged into one, merge their files in META-INF/services, too: Maven's shade"
           + " plugin does with ServicesResourceTransformer, Gradle's shadow plugin with"

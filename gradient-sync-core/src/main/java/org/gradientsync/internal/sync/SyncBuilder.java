@@ -11,14 +11,11 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 
-/** Builds syncs. {@link GradientSync#builder} finds this class by its name. */
+/** Builds syncs. */
 public final class SyncBuilder extends GradientSync.Builder implements CallInterceptor.Installer {
   private final Map<String, String> chosen = new LinkedHashMap<>();
   private ProcessGroup world;
   private Function<GradientSync, CallInterceptor> interceptor;
-
-  /** For {@link GradientSync#builder}. */
-  public SyncBuilder() {}
 
   /** Casts a builder to the only implementation. */
   public static SyncBuilder of(GradientSync.Builder builder) {

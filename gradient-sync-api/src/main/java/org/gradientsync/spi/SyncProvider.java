@@ -1,0 +1,16 @@
+package org.gradientsync.spi;
+
+import org.gradientsync.GradientSync;
+
+/**
+ * The engine behind {@link GradientSync}, found with {@link java.util.ServiceLoader}. {@code
+ * gradient-sync-core} has the library's own.
+ */
+public interface SyncProvider {
+  /**
+   * Creates a builder for {@link GradientSync#builder}. Any thread may call it.
+   *
+   * @return a new builder with default settings
+   */
+  GradientSync.Builder builder();
+}
