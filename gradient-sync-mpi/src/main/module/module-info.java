@@ -5,7 +5,6 @@ module org.gradientsync.mpi {
   requires com.sun.jna;
   requires org.gradientsync.core;
   requires org.slf4j;
-  requires static org.jnrproject.jffi; // JNA does its work where it is missing
 
   exports org.gradientsync.mpi;
 

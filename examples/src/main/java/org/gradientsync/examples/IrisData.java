@@ -9,7 +9,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.random.RandomGenerator;
-import org.gradientsync.UnavailableException;
 
 /**
  * Fisher's irises: 150 flowers of three kinds, with four measurements each. Training uses them in
@@ -24,80 +23,27 @@ final class IrisData implements MlpData {
   static final int TESTING = 30;
 
   private static final int MEASUREMENTS = 4;
-  private static final int MOST_CENTIMETRES = 1000;
-  private static final String RESOURCE = "/iris.dat"; // from deeplearning4j-core
 
   private final double[][] flowers = new double[TRAINING + TESTING][];
   private final int[] kinds = new int[TRAINING + TESTING];
 
   IrisData(long seed) {
-    this(seed, lines());
-  }
-
-  /**
-   * Parses lines of text: four measurements and a kind each, separated by commas.
-   *
-   * @throws UnavailableException if the lines are not in this format
-   */
-  IrisData(long seed, List<String> lines) {
-    if (lines.size() != TRAINING + TESTING) {
-      throw unexpected("rows=" + lines.size());
-    }
+    List<String> lines = lines();
     int[] order = order(MlpData.random(seed, Purpose.ORDER, 0));
     for (int i = 0; i < order.length; i++) {
-      double[] numbers = numbers(lines.get(order[i]));
-      kinds[i] = (int) numbers[MEASUREMENTS];
-      flowers[i] = numbers;
+      String[] texts = lines.get(order[i]).split(",");
+      flowers[i] = Arrays.stream(texts).mapToDouble(Double::parseDouble).toArray();
+      kinds[i] = (int) flowers[i][MEASUREMENTS];
       flowers[i][MEASUREMENTS] = 1;
     }
     standardize();
   }
 
-  private static double[] numbers(String line) {
-    String[] texts = line.split(",", -1);
-    if (texts.length != MEASUREMENTS + 1) {
-      throw unexpected("row=" + line);
-    }
-    double[] numbers = new double[texts.length];
-    try {
-      for (int i = 0; i < numbers.length; i++) {
-        numbers[i] = Double.parseDouble(texts[i]);
-      }
-    } catch (NumberFormatException e) {
-      throw unexpected("row=" + line);
-    }
-    for (int m = 0; m < MEASUREMENTS; m++) {
-      if (!(Math.abs(numbers[m]) < MOST_CENTIMETRES)) {
-        throw unexpected("row=" + line);
-      }
-    }
-    double kind = numbers[MEASUREMENTS];
-    if (kind != Math.floor(kind) || !(kind >= 0 && kind < KINDS)) {
-      throw unexpected("row=" + line);
-    }
-    return numbers;
-  }
-
-  private static UnavailableException unexpected(String what) {
-    return new UnavailableException(
-        "data is not what was expected: resource="
-            + RESOURCE
-            + ", "
-            + what
-            + "; use the deeplearning4j-core that the build asks for");
-  }
-
   private static List<String> lines() {
-    try (InputStream in = IrisData.class.getResourceAsStream(RESOURCE)) {
-      if (in == null) {
-        throw new UnavailableException(
-            "data is missing: resource="
-                + RESOURCE
-                + "; put deeplearning4j-core on the class path");
-      }
+    try (InputStream in = IrisData.class.getResourceAsStream("iris.csv")) {
       return new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))
           .lines()
-          .filter(line -> !line.isBlank())
+          .filter(line -> !line.startsWith("#"))
           .toList();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
@@ -125,7 +71,7 @@ final class IrisData implements MlpData {
               .average()
               .orElseThrow();
       for (double[] flower : flowers) {
-        flower[m] = variance > 0 ? (flower[m] - mean) / Math.sqrt(variance) : 0;
+        flower[m] = (flower[m] - mean) / Math.sqrt(variance);
       }
     }
   }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -200,7 +201,7 @@ class MpirunIT {
     run.prints("# Reducer: shared", "# Reducer: mpi", "# Out of bounds values : 0 OK");
     run.printsLike("# Skipped: reducer local is not available, rank=0: local: .*");
     assertEquals(2 * 3, AllReducePerfTest.rows(run).size(), run::toString);
-    Json.assertJson(Files.readString(folder.resolve("r.json")));
+    JSON.std.mapFrom(Files.readString(folder.resolve("r.json")));
   }
 
   @Test

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -26,11 +27,7 @@ import org.knowm.xchart.XYSeries;
 /** Tests what train-mlp reports about the times within its steps. */
 @Timeout(120)
 class TimelineTest {
-  private static final Pattern EVENT =
-      Pattern.compile(
-          "\\{\"name\": \"([a-z]+)(?: (?:layer|bucket)(\\d+))?\", \"cat\": \"([a-z]+)\","
-              + " \"ph\": \"X\", \"ts\": ([0-9.E]+), \"dur\": ([0-9.E-]+), \"pid\": (\\d+),"
-              + " \"tid\": (\\d+), \"args\": \\{\"step\": (\\d+)(, \"bytes\": [^}]*)?}}");
+  private static final Pattern NAME = Pattern.compile("([a-z]+)(?: (?:layer|bucket)(\\d+))?");
   private static final int LAYERS = 3;
 
   @TempDir Path folder;
@@ -40,26 +37,28 @@ class TimelineTest {
       String name, int number, double start, double end, int rank, int row, int step) {}
 
   private static List<Shown> read(Path file) throws IOException {
-    String text = Files.readString(file);
-    Json.assertJson(text);
     List<Shown> events = new ArrayList<>();
-    Matcher event = EVENT.matcher(text);
-    while (event.find()) {
-      String number = event.group(2);
-      double start = Double.parseDouble(event.group(4));
+    for (Object each : (List<?>) JSON.std.mapFrom(Files.readString(file)).get("traceEvents")) {
+      Map<?, ?> event = (Map<?, ?>) each;
+      if (!event.get("ph").equals("X")) {
+        continue;
+      }
+      Map<?, ?> details = (Map<?, ?>) event.get("args");
+      Matcher name = NAME.matcher((String) event.get("name"));
+      assertTrue(name.matches(), event::toString);
+      double start = (double) event.get("ts");
       events.add(
           new Shown(
-              event.group(1),
-              number == null ? 0 : Integer.parseInt(number),
+              name.group(1),
+              name.group(2) == null ? 0 : Integer.parseInt(name.group(2)),
               start,
-              start + Double.parseDouble(event.group(5)),
-              Integer.parseInt(event.group(6)),
-              Integer.parseInt(event.group(7)),
-              Integer.parseInt(event.group(8))));
-      assertEquals(event.group(1), event.group(3));
-      assertEquals(event.group(1).equals("average"), event.group(9) != null, text);
+              start + (double) event.get("dur"),
+              (int) event.get("pid"),
+              (int) event.get("tid"),
+              (int) details.get("step")));
+      assertEquals(name.group(1), event.get("cat"));
+      assertEquals(name.group(1).equals("average"), details.containsKey("bytes"));
     }
-    assertEquals(events.size(), text.split("\"ph\": \"X\"", -1).length - 1, text);
     return events;
   }
 
@@ -206,17 +205,11 @@ class TimelineTest {
             "Averaging: [0-9.]+ (us|ms|s) in a step, [0-9.]+ (us|ms|s) of it exposed \\("
                 + (overlap ? "[0-9.]+" : "100\\.0")
                 + "%\\), mean over the ranks");
-    String text = Files.readString(json);
-    double averaging = member(text, "averagingMillisecondsPerStep");
-    double exposed = member(text, "exposedMillisecondsPerStep");
-    assertTrue(averaging > 0 && exposed >= 0 && exposed <= averaging, text);
-    assertEquals(exposed / averaging, member(text, "exposedShare"), 1e-9);
-  }
-
-  private static double member(String json, String name) {
-    Matcher value = Pattern.compile("\"" + name + "\": ([-+0-9.E]+)[,}]").matcher(json);
-    assertTrue(value.find(), json);
-    return Double.parseDouble(value.group(1));
+    Map<String, Object> results = JSON.std.mapFrom(Files.readString(json));
+    double averaging = (double) results.get("averagingMillisecondsPerStep");
+    double exposed = (double) results.get("exposedMillisecondsPerStep");
+    assertTrue(averaging > 0 && exposed >= 0 && exposed <= averaging, results::toString);
+    assertEquals(exposed / averaging, (double) results.get("exposedShare"), 1e-9);
   }
 
   @Test

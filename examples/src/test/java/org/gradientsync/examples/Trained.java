@@ -1,16 +1,14 @@
 package org.gradientsync.examples;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.Map;
 
 /**
  * The JSON output of a run of {@link TrainMlp}.
@@ -32,17 +30,13 @@ record Trained(String digest, List<Double> losses) {
   }
 
   static Trained read(Path json) throws IOException {
-    String text = Files.readString(json);
-    Json.assertJson(text);
-    Matcher digests = Pattern.compile("\"digests\": \\[([^]]*)]").matcher(text);
-    assertTrue(digests.find(), text);
-    List<String> all = List.of(digests.group(1).split(", "));
-    assertEquals(1, new HashSet<>(all).size(), text);
+    Map<String, Object> results = JSON.std.mapFrom(Files.readString(json));
+    List<?> digests = ((List<?>) results.get("digests")).stream().distinct().toList();
+    assertEquals(1, digests.size(), results::toString);
     List<Double> losses = new ArrayList<>();
-    Matcher loss = Pattern.compile("\\[(\\d+), ([-+0-9.E]+)]").matcher(text);
-    while (loss.find()) {
-      losses.add(Double.parseDouble(loss.group(2)));
+    for (Object stepAndLoss : (List<?>) results.get("losses")) {
+      losses.add((Double) ((List<?>) stepAndLoss).get(1));
     }
-    return new Trained(all.get(0), losses);
+    return new Trained(digests.get(0).toString(), losses);
   }
 }

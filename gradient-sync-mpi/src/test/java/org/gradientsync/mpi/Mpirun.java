@@ -157,21 +157,13 @@ final class Mpirun {
 
   /** The JVM options for a class path that has everything but mpi.jar. */
   static List<String> withoutMpiJar() {
-    return without("mpi-java");
-  }
-
-  /** The JVM options for a class path that has everything but some jars. */
-  static List<String> without(String... jars) {
     String path = System.getProperty("java.class.path");
-    for (String jar : jars) {
-      String without =
-          Arrays.stream(path.split(File.pathSeparator))
-              .filter(e -> !e.contains(jar))
-              .collect(Collectors.joining(File.pathSeparator));
-      assertTrue(!path.equals(without), path);
-      path = without;
-    }
-    return List.of("-cp", path);
+    String without =
+        Arrays.stream(path.split(File.pathSeparator))
+            .filter(e -> !e.contains("mpi-java"))
+            .collect(Collectors.joining(File.pathSeparator));
+    assertTrue(!path.equals(without), path);
+    return List.of("-cp", without);
   }
 
   /** Runs a class without mpirun. */

@@ -3,11 +3,11 @@ package org.gradientsync.tools.doctor;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
-import org.gradientsync.examples.Json;
 import org.gradientsync.examples.Run;
 import org.gradientsync.examples.Script;
 import org.junit.jupiter.api.Assumptions;
@@ -51,7 +51,7 @@ class DoctorIT {
   @Test
   void aloneAsJson() throws Exception {
     Run run = Script.alone(DOCTOR).run(folder, "--json");
-    Json.assertJson(run.out());
+    JSON.std.mapFrom(run.out());
     assertTrue(run.out().contains("\"Reducer\": {\"launcher\": \"local\""), run::toString);
     assertEquals(run.code() == 0, run.out().contains("\"problems\": []"), run::toString);
   }

@@ -7,16 +7,13 @@ import java.lang.reflect.Array;
 
 /**
  * The two functions that every message calls: through {@code java.lang.foreign} where the JDK has
- * it and the user allows native access, otherwise through jffi, because their calls take a fraction
- * of JNA's time. The former by reflection, because this is compiled for Java 17.
+ * it and the user allows native access, because its calls take a fraction of JNA's time, otherwise
+ * through JNA. The former by reflection, because this is compiled for Java 17.
  */
 final class RequestCalls {
-  /** The first JDK that warns of each module that loads a library. */
-  private static final int WARNS = 24;
-
   private static volatile NativeLibrary library; // set before the first request is made
 
-  /** Constants, so that the JIT compiler inlines the calls; null where only JNA is left. */
+  /** Constants, so that the JIT compiler inlines the calls; null where JNA calls. */
   private static final class Handles {
     static final MethodHandle START = find(library, "MPI_Start", 1);
     static final MethodHandle TEST = find(library, "MPI_Test", 3);
@@ -61,27 +58,17 @@ final class RequestCalls {
   /**
    * A handle of a function that takes numbers of 64 bits and returns one of 32.
    *
-   * @return null if JNA alone can call it
+   * @return null if {@code java.lang.foreign} cannot be used
    */
   static MethodHandle find(NativeLibrary from, String name, int arguments) {
     long address = Pointer.nativeValue(from.getFunction(name));
     try {
-      if (isNativeAccessEnabled()) {
-        return foreign(address, arguments);
-      }
-      return Runtime.version().feature() < WARNS ? JffiCalls.find(address, arguments) : null;
-    } catch (ReflectiveOperationException | LinkageError e) {
-      return null; // a preview of java.lang.foreign, or another version of jffi
-    }
-  }
-
-  /** Where it is false, or missing, the JVM lacks {@code java.lang.foreign}, warns, or throws. */
-  private static boolean isNativeAccessEnabled() throws ReflectiveOperationException {
-    try {
       Module own = RequestCalls.class.getModule();
-      return (boolean) Module.class.getMethod("isNativeAccessEnabled").invoke(own);
-    } catch (NoSuchMethodException e) {
-      return false;
+      // Where it is not enabled, the JVM would warn, or throw.
+      boolean enabled = (boolean) Module.class.getMethod("isNativeAccessEnabled").invoke(own);
+      return enabled ? foreign(address, arguments) : null;
+    } catch (ReflectiveOperationException e) {
+      return null; // no java.lang.foreign, or a preview of it
     }
   }
 

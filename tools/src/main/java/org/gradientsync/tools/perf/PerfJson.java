@@ -1,13 +1,21 @@
 package org.gradientsync.tools.perf;
 
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.util.JsonGeneratorDelegate;
+import com.fasterxml.jackson.core.util.MinimalPrettyPrinter;
+import com.fasterxml.jackson.jr.ob.JSON;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 
 /** Formats results as JSON. */
 public final class PerfJson {
+  private static final JSON JSON_WITH_NULL = JSON.std.with(JSON.Feature.WRITE_NULL_PROPERTIES);
+
   private PerfJson() {}
 
   /**
@@ -36,8 +44,13 @@ public final class PerfJson {
    * @return the object's text, ending with a newline
    */
   public static String of(Map<String, Object> all) {
-    StringBuilder text = new StringBuilder();
-    append(text, all);
+    StringWriter text = new StringWriter();
+    try (JsonGenerator json = JSON_WITH_NULL.getStreamingFactory().createGenerator(text)) {
+      json.setPrettyPrinter(new Lines());
+      JSON_WITH_NULL.write(all, new FiniteNumbers(json));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
     return text.append('\n').toString();
   }
 
@@ -72,45 +85,47 @@ public final class PerfJson {
     return members;
   }
 
-  private static void append(StringBuilder text, Object value) {
-    if (value instanceof Map<?, ?> members) {
-      text.append('{');
-      String before = "";
-      for (Map.Entry<?, ?> member : members.entrySet()) {
-        text.append(before);
-        append(text, member.getKey());
-        text.append(": ");
-        append(text, member.getValue());
-        before = ", ";
+  /** Writes null for infinity, which JSON lacks, and which a time too short for the clock gives. */
+  private static final class FiniteNumbers extends JsonGeneratorDelegate {
+    FiniteNumbers(JsonGenerator json) {
+      super(json);
+    }
+
+    @Override
+    public void writeNumber(double number) throws IOException {
+      if (Double.isFinite(number)) {
+        super.writeNumber(number);
+      } else {
+        writeNull();
       }
-      text.append('}');
-    } else if (value instanceof List<?> list) {
-      text.append('[');
-      String before = "";
-      for (Object element : list) {
-        text.append(before).append(element instanceof Map ? "\n  " : "");
-        append(text, element);
-        before = ", ";
-      }
-      text.append(']');
-    } else if (value instanceof String string) {
-      text.append('"');
-      string.codePoints().forEach(c -> appendCharacter(text, c));
-      text.append('"');
-    } else if (value instanceof Double number && !Double.isFinite(number)) {
-      text.append("null"); // JSON has no infinity, which a time too short for the clock gives
-    } else {
-      text.append(value); // a number, true, false or null
     }
   }
 
-  private static void appendCharacter(StringBuilder text, int c) {
-    if (c == '"' || c == '\\') {
-      text.append('\\').append((char) c);
-    } else if (c < ' ') {
-      text.append(String.format(Locale.ROOT, "\\u%04x", c));
-    } else {
-      text.appendCodePoint(c);
+  /** Writes each object of a list on a line of its own. */
+  private static final class Lines extends MinimalPrettyPrinter {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public void writeStartObject(JsonGenerator json) throws IOException {
+      if (json.getOutputContext().getParent().inArray()) {
+        json.writeRaw("\n  ");
+      }
+      super.writeStartObject(json);
+    }
+
+    @Override
+    public void writeObjectFieldValueSeparator(JsonGenerator json) throws IOException {
+      json.writeRaw(": ");
+    }
+
+    @Override
+    public void writeObjectEntrySeparator(JsonGenerator json) throws IOException {
+      json.writeRaw(", ");
+    }
+
+    @Override
+    public void writeArrayValueSeparator(JsonGenerator json) throws IOException {
+      json.writeRaw(", ");
     }
   }
 }

@@ -1,5 +1,9 @@
 package org.gradientsync.tools.perf;
 
+import com.fasterxml.jackson.core.JsonParseException;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -8,7 +12,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.tools.program.JsonReader;
 
 /** Reads what {@code examples/compare/collectives.py} measured. */
 final class Rivals {
@@ -33,7 +36,7 @@ final class Rivals {
   }
 
   static List<PerfResult> parse(String text) throws IOException {
-    Map<?, ?> document = object(JsonReader.read(text));
+    Map<?, ?> document = object(json(text));
     // Files from before there was a choice are of all-reduces.
     Object name = document.containsKey("collective") ? document.get("collective") : "all-reduce";
     PerfCollective collective =
@@ -48,6 +51,21 @@ final class Rivals {
       results.add(result(collective, ranks, object(element)));
     }
     return results;
+  }
+
+  private static Object json(String text) throws IOException {
+    try (JsonParser parser = JSON.std.createParser(text)) {
+      try {
+        Object value = JSON.std.anyFrom(parser);
+        if (parser.nextToken() == null) {
+          return value;
+        }
+        throw new JsonParseException(parser, "more than one value");
+      } catch (JsonProcessingException e) {
+        long position = parser.currentLocation().getCharOffset();
+        throw new IOException("it is not JSON: character=" + position);
+      }
+    }
   }
 
   private static PerfResult result(PerfCollective collective, int ranks, Map<?, ?> members)
@@ -76,8 +94,10 @@ final class Rivals {
   }
 
   private static double positive(Map<?, ?> members, String name, double most) throws IOException {
-    if (members.get(name) instanceof Double number && number > 0 && number <= most) {
-      return number;
+    if (members.get(name) instanceof Number number
+        && number.doubleValue() > 0
+        && number.doubleValue() <= most) {
+      return number.doubleValue();
     }
     throw new IOException("not a positive number: " + name + "=" + members.get(name));
   }

@@ -1,6 +1,7 @@
 package org.gradientsync.tools.links;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Instant;
 import java.util.List;
@@ -36,6 +37,12 @@ class LinkReportTest {
     List<String> lines = report(50, 49).lines();
     assertEquals(
         "No link is slow: each reaches 80 % of its kind's median.", lines.get(lines.size() - 1));
+  }
+
+  @Test
+  void theJsonHasNullForInfinity() {
+    String json = report(Double.POSITIVE_INFINITY, 10).json(Instant.EPOCH);
+    assertTrue(json.contains("\"to\": \"GPU 0\", \"value\": null, "), json);
   }
 
   @Test
