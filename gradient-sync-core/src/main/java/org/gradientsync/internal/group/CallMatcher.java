@@ -1,15 +1,14 @@
 package org.gradientsync.internal.group;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.matching.Arrivals;
 import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.matching.CallTable;
 import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.matching.InlinePayload;
@@ -17,7 +16,8 @@ import org.gradientsync.internal.matching.Rendezvous;
 import org.gradientsync.internal.matching.WaitPhase;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 
 /**
@@ -44,66 +44,33 @@ public final class CallMatcher {
    * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
    * same call.
    *
+   * @param payload this rank's contributions, sent at the same time, or null
    * @throws MismatchedCallException on every rank if the calls differ
    * @throws RankLostException if a rank does not arrive
    */
-  public void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, null, null, null);
+  void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, call);
+    meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
   }
 
-  /** As above, for a call on a buffer. */
-  public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
-    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, root, own, own, null);
+  /** As above, for a call on host memory. */
+  public void meet(Origin origin, Kind kind, int element, long count, int root) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, kind, element, count, null, root);
+    meet(rendezvous, record, null, null);
   }
 
   /**
-   * As above, for an all-reduce.
-   *
-   * @param payload this rank's contributions, sent at the same time, or null
+   * @param in what other ranks may read in place, or null
    */
-  public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
-    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), buffer.count(), op, Call.NO_ROOT, own, own, payload);
-  }
-
-  /** As above, for a collective with an input and an output, either of which may be null. */
-  void meet(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    meet(
-        Call.Kind.of(collective),
-        Call.element((in != null ? in : out).type()),
-        collective.blockCount(in, out, ranks.size()),
-        op,
-        collective.hasRoot() ? root : Call.NO_ROOT,
-        (AbstractDeviceBuffer) named(collective, in, out),
-        (AbstractDeviceBuffer) in,
-        null);
-  }
-
-  /** The buffer whose name and offset are the same on all ranks; null if there is none. */
-  private static DeviceBuffer named(Collective collective, DeviceBuffer in, DeviceBuffer out) {
-    return switch (collective) {
-      case ALL_GATHER -> out; // the input may be a part of it
-      case REDUCE_SCATTER, REDUCE, ALL_TO_ALL -> in;
-      case GATHER, SCATTER -> null; // the root's may be a part of its other buffer
-    };
-  }
-
   private void meet(
-      Call.Kind kind,
-      int element,
-      long count,
-      ReduceOp op,
-      int root,
-      AbstractDeviceBuffer buffer, // or null
-      AbstractDeviceBuffer read, // what other ranks may read in place, or null
-      InlinePayload payload) {
-    state.requireUsable();
-    Rendezvous rendezvous = arrivals.beginRendezvous();
+      Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in, InlinePayload payload) {
     long found = notFinite;
     notFinite = -1;
-    ByteBuffer record = calls.meets(kind, element, count, op, root, buffer);
-    writePlace(record, read, payload);
+    writePlace(record, in, payload);
     Call.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
@@ -111,18 +78,16 @@ public final class CallMatcher {
     rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
-    boolean same = true;
+    boolean same =
+        sameNames(rendezvous, own, Call.INPUT) && sameNames(rendezvous, own, Call.OUTPUT);
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
     // each other, whether or not this rank knows its own.
-    ByteBuffer named = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
         ByteBuffer call = rendezvous.call(peer);
-        same &= Call.same(own, call);
-        same &= Call.sameName(named, call) && Call.sameEnqueued(counted, call);
-        named = Call.hasName(named) ? named : call;
+        same &= Call.same(own, call) && Call.sameEnqueued(counted, call);
         counted = Call.enqueued(counted) >= 0 ? counted : call;
         finite &= Call.notFinite(call) < 0;
       }
@@ -134,8 +99,21 @@ public final class CallMatcher {
     int rank = ranks.rank();
     int size = ranks.size();
     throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer))
+        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
+  }
+
+  private boolean sameNames(Rendezvous rendezvous, ByteBuffer own, int which) {
+    boolean same = true;
+    ByteBuffer named = own;
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        ByteBuffer call = rendezvous.call(peer);
+        same &= Call.sameName(named, call, which);
+        named = Call.hasName(named, which) ? named : call;
+      }
+    }
+    return same;
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
@@ -170,7 +148,7 @@ public final class CallMatcher {
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
    */
   public void beginPair(
-      Call.Kind kind, int element, long count, int destination, int source, int tag) {
+      Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
     calls.pairs(kind, element, count, tag);
   }

@@ -2,11 +2,14 @@ package org.gradientsync.internal.matching;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.ranks.ShortText;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.HostElement;
 
 /**
@@ -14,68 +17,48 @@ import org.gradientsync.spi.HostElement;
  * bytes in native byte order. Two calls are compared by comparing memory.
  */
 public final class Call {
-  /** What kind of call it is. */
-  public enum Kind {
-    ALL_REDUCE("allReduce"),
-    BROADCAST("broadcast"),
+  /** Which method of the API a call comes from. Calls of two origins never match. */
+  public enum Origin {
+    /** A call of a sync on device buffers, and a barrier. */
+    SYNC(""),
+
+    /** A call of a communicator on host memory. */
+    COMMUNICATOR("communicator."),
+
+    /** {@link org.gradientsync.GradientSync#register}, whatever it prepares. */
     REGISTER("register"),
-    BARRIER("barrier"),
-    HOST_BROADCAST("communicator.broadcast"),
-    ALL_GATHER("communicator.allGather"),
-    REDUCE_SCATTER("communicator.reduceScatter"),
-    HOST_ALL_REDUCE("communicator.allReduce"),
-    GATHER("communicator.gather"),
-    SCATTER("communicator.scatter"),
+
+    /** {@link org.gradientsync.GradientSync#create}. */
     CREATE("GradientSync.create"),
-    SPLIT("communicator.split"),
+
+    /** {@link org.gradientsync.GradientSync#split}. */
     SYNC_SPLIT("split"),
-    SEND("communicator.send"),
-    RECEIVE("communicator.receive"),
-    DEVICE_ALL_GATHER("allGather"),
-    DEVICE_REDUCE_SCATTER("reduceScatter"),
-    DEVICE_REDUCE("reduce"),
-    DEVICE_GATHER("gather"),
-    DEVICE_SCATTER("scatter"),
-    DEVICE_ALL_TO_ALL("allToAll"),
-    DEVICE_SEND("send"),
-    DEVICE_RECEIVE("receive");
+
+    /** {@link org.gradientsync.Communicator#split}. */
+    COMMUNICATOR_SPLIT("communicator.split");
 
     private final String text;
 
-    Kind(String text) {
+    Origin(String text) {
       this.text = text;
     }
 
-    /** The kind of a collective on device memory. */
-    public static Kind of(Collective collective) {
-      return switch (collective) {
-        case ALL_GATHER -> DEVICE_ALL_GATHER;
-        case REDUCE_SCATTER -> DEVICE_REDUCE_SCATTER;
-        case REDUCE -> DEVICE_REDUCE;
-        case GATHER -> DEVICE_GATHER;
-        case SCATTER -> DEVICE_SCATTER;
-        case ALL_TO_ALL -> DEVICE_ALL_TO_ALL;
-      };
-    }
-
-    /** The call's name in errors. */
-    public String text() {
-      return text;
+    /** The name of the method in errors. */
+    private String text(Kind kind) {
+      return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
     }
 
     /** What the root field of a call means. */
-    private String rootText() {
-      return switch (this) {
-        case SEND, RECEIVE -> ", tag=";
-        case DEVICE_SEND -> ", to=";
-        case DEVICE_RECEIVE -> ", from=";
-        default -> ", root=";
-      };
+    private String rootText(Kind kind) {
+      if (!kind.isMessage()) {
+        return ", root=";
+      }
+      return this == COMMUNICATOR ? ", tag=" : kind == Kind.SEND ? ", to=" : ", from=";
     }
   }
 
   /** The size of a call in a message. */
-  public static final int BYTES = 128;
+  public static final int BYTES = 192;
 
   /** The memory id of a buffer that no other rank can map. */
   public static final long NOWHERE = -1;
@@ -85,9 +68,10 @@ public final class Call {
 
   /**
    * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
-   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. The
-   * buffer's name, and its offset in the named buffer, must be the same on all ranks that have
-   * named the buffer. Names are compared by a hash; their text is for error messages.
+   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
+   * names of its input and its output, either of which may be missing. Names, and offsets in named
+   * buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
+   * is for error messages.
    */
   private static final int COMPARED = 32;
 
@@ -101,21 +85,31 @@ public final class Call {
   private static final int MEMORY_OFFSET = 40;
   private static final int ENQUEUED = 48;
   private static final int NOT_FINITE = 56;
-  private static final int NAME_HASH = 64;
-  private static final int NAME_OFFSET = 72;
-  private static final int NAME = 80;
+  private static final int NAMES = 64; // of the input and the output, each with these fields:
+  private static final int NAME_HASH = 0;
+  private static final int NAME_OFFSET = 8;
+  private static final int NAME_TEXT = 16;
 
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
+  private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
+
+  /** The name of the input, or of the only buffer. */
+  public static final int INPUT = 0;
+
+  /** The name of the output. */
+  public static final int OUTPUT = 1;
 
   /** The root of calls that have none. */
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();
+  private static final Origin[] ORIGINS = Origin.values();
   private static final ReduceOp[] OPS = ReduceOp.values();
   private static final DataType[] TYPES = DataType.values();
   private static final HostElement[] ELEMENTS = HostElement.values();
   private static final int NONE = -1;
   private static final int FIRST_ELEMENT = 100;
+  private static final int KIND_BITS = 8; // below the origin
 
   private Call() {}
 
@@ -130,8 +124,15 @@ public final class Call {
   }
 
   public static void write(
-      ByteBuffer target, long sequence, Kind kind, int element, long count, ReduceOp op, int root) {
-    target.putInt(KIND, kind.ordinal());
+      ByteBuffer target,
+      long sequence,
+      Origin origin,
+      Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root) {
+    target.putInt(KIND, origin.ordinal() << KIND_BITS | kind.ordinal());
     target.putInt(ELEMENT, element);
     target.putLong(COUNT, count);
     target.putInt(OP, op == null ? NONE : op.ordinal());
@@ -178,24 +179,58 @@ public final class Call {
    *
    * @param enqueued the number of calls that this rank has enqueued on its device without a
    *     rendezvous on the host, or a negative number if unknown
-   * @param buffer its name is added; may be null
+   * @param call the names of its buffers are added; null for a call on host memory
    */
-  public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {
+  public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, -1);
-    target.putLong(NAME_HASH, buffer == null ? 0 : buffer.nameHash());
-    target.putLong(NAME_OFFSET, buffer == null ? 0 : buffer.offsetInNamed());
+    if (call == null) {
+      writeName(target, INPUT, null, true);
+      writeName(target, OUTPUT, null, true);
+    } else if (call.kind().isMessage()) {
+      writeName(target, INPUT, (AbstractDeviceBuffer) call.buffer(), true);
+      writeName(target, OUTPUT, null, true);
+    } else {
+      writeNames(target, call.kind(), call.in(), call.out());
+    }
+  }
+
+  /**
+   * Adds the names of a collective's buffers. A rank's own block has no offset, because it may be a
+   * part of a buffer that all ranks have; and no name if that buffer is the other one.
+   */
+  private static void writeNames(
+      ByteBuffer target, Kind kind, DeviceBuffer input, DeviceBuffer output) {
+    AbstractDeviceBuffer in = (AbstractDeviceBuffer) input;
+    AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
+    boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
+    boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
+    boolean oneName =
+        in != null && out != null && in.nameHash() == out.nameHash() && in.overlaps(out);
+    writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
+    writeName(target, OUTPUT, !ownIn && oneName ? null : out, !ownOut);
+  }
+
+  private static void writeName(
+      ByteBuffer target, int which, AbstractDeviceBuffer buffer, boolean hasOffset) {
+    int at = name(which);
+    target.putLong(at + NAME_HASH, buffer == null ? 0 : buffer.nameHash());
+    target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
     if (buffer != null) {
-      target.put(NAME, buffer.nameBytes(), 0, NAME_BYTES);
+      target.put(at + NAME_TEXT, buffer.nameBytes(), 0, NAME_BYTES);
       return;
     }
-    for (int i = NAME; i < NAME + NAME_BYTES; i += 8) {
+    for (int i = at + NAME_TEXT; i < at + NAME_FIELDS; i += 8) {
       target.putLong(i, 0);
     }
   }
 
-  private static String name(ByteBuffer call) {
-    return ShortText.get(call, NAME, NAME_BYTES);
+  private static int name(int which) {
+    return NAMES + which * NAME_FIELDS;
+  }
+
+  private static String text(ByteBuffer call, int which) {
+    return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
   }
 
   public static long notFinite(ByteBuffer call) {
@@ -237,30 +272,54 @@ public final class Call {
     return true;
   }
 
-  /** Whether the call is about a buffer that its rank has named. */
-  public static boolean hasName(ByteBuffer call) {
-    return call.getLong(NAME_HASH) != 0;
+  /**
+   * Whether the rank has named its buffer.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean hasName(ByteBuffer call, int which) {
+    return call.getLong(name(which) + NAME_HASH) != 0;
   }
 
-  /** Whether two ranks mean the same part of the same buffer, if both have named it. */
-  public static boolean sameName(ByteBuffer a, ByteBuffer b) {
-    return !hasName(a)
-        || !hasName(b)
-        || a.getLong(NAME_HASH) == b.getLong(NAME_HASH)
-            && a.getLong(NAME_OFFSET) == b.getLong(NAME_OFFSET);
+  /**
+   * Whether two ranks mean the same part of the same buffer, if both have named it.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
+    int at = name(which);
+    return !hasName(a, which)
+        || !hasName(b, which)
+        || a.getLong(at + NAME_HASH) == b.getLong(at + NAME_HASH)
+            && a.getLong(at + NAME_OFFSET) == b.getLong(at + NAME_OFFSET);
   }
 
   /** The kind of a call, or null if it is invalid. */
-  static Kind kind(ByteBuffer call) {
-    int kind = call.getInt(KIND);
-    return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
+  private static Kind kind(ByteBuffer call) {
+    int kind = call.getInt(KIND) & (1 << KIND_BITS) - 1;
+    return kind < KINDS.length ? KINDS[kind] : null;
+  }
+
+  /** The origin of a call, or null if it is invalid. */
+  private static Origin origin(ByteBuffer call) {
+    int origin = call.getInt(KIND) >>> KIND_BITS;
+    return origin < ORIGINS.length ? ORIGINS[origin] : null;
+  }
+
+  /** Whether kind and origin are known. */
+  static boolean isValid(ByteBuffer call) {
+    return kind(call) != null && origin(call) != null;
+  }
+
+  /** Whether a call of a sync has this kind. */
+  static boolean isOfSync(ByteBuffer call, Kind kind) {
+    return origin(call) == Origin.SYNC && kind(call) == kind;
   }
 
   /** Whether the call averages a bucket of gradients, by its buffer's name. */
   static boolean isOfBucket(ByteBuffer call) {
-    Kind kind = kind(call);
-    return (kind == Kind.ALL_REDUCE || kind == Kind.DEVICE_REDUCE_SCATTER)
-        && name(call).startsWith("bucket");
+    return (isOfSync(call, Kind.ALL_REDUCE) || isOfSync(call, Kind.REDUCE_SCATTER))
+        && text(call, INPUT).startsWith("bucket");
   }
 
   private static long count(ByteBuffer call) {
@@ -271,35 +330,52 @@ public final class Call {
     return call.getInt(ELEMENT);
   }
 
+  /** As below, for a call that has no number. */
+  public static String describe(CollectiveCall call, int ranks) {
+    ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
+    int element = element(call.buffer().type());
+    long count = call.blockCount(ranks);
+    write(record, 0, Origin.SYNC, call.kind(), element, count, call.op(), call.root());
+    writeOwn(record, 0, call);
+    return describe(record);
+  }
+
   /** A call as users see it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
   public static String describe(ByteBuffer call) {
-    Kind kind = kind(call);
-    if (kind == null) {
+    if (!isValid(call)) {
       return "an unknown call (another version of this library?)";
     }
-    StringBuilder text = new StringBuilder(kind.text).append('(');
+    Kind kind = kind(call);
+    Origin origin = origin(call);
+    StringBuilder text = new StringBuilder(origin.text(kind)).append('(');
     int element = element(call);
     if (element >= 0 && element < TYPES.length) {
       text.append(TYPES[element]).append('[').append(count(call)).append(']');
     } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
       text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
     }
-    String name = name(call);
-    if (!name.isEmpty()) {
-      text.append(" \"").append(name).append('"');
-    }
-    if (call.getLong(NAME_OFFSET) != 0) {
-      text.append(" at offset ").append(call.getLong(NAME_OFFSET));
-    }
+    appendName(text, call, INPUT, " ");
+    appendName(text, call, OUTPUT, " to ");
     int op = call.getInt(OP);
     if (op >= 0 && op < OPS.length) {
       text.append(", ").append(OPS[op]);
     }
     if (call.getInt(ROOT) != NO_ROOT) {
-      text.append(kind.rootText()).append(call.getInt(ROOT));
+      text.append(origin.rootText(kind)).append(call.getInt(ROOT));
     }
     text.append(')');
     long sequence = call.getLong(SEQUENCE);
     return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
+  }
+
+  private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {
+    String name = text(call, which);
+    if (!name.isEmpty()) {
+      text.append(before).append('"').append(name).append('"');
+    }
+    long offset = call.getLong(name(which) + NAME_OFFSET);
+    if (offset != 0) {
+      text.append(" at offset ").append(offset);
+    }
   }
 }

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.internal.ranks.RankRanges;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 
@@ -70,7 +71,7 @@ public final class CallTable {
     for (int peer = 0; peer < size; peer++) {
       boolean bucket = Call.isOfBucket(rendezvous.call(peer));
       buckets |= bucket;
-      others |= !bucket && Call.kind(rendezvous.call(peer)) != Call.Kind.ALL_REDUCE;
+      others |= !bucket && !Call.isOfSync(rendezvous.call(peer), Kind.ALL_REDUCE);
     }
     return buckets && others;
   }

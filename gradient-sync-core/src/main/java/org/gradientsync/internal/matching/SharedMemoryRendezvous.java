@@ -32,11 +32,12 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int COUNTERS = 6;
   private static final int LINE = Counter.LINE;
   private static final int CALLS = COUNTERS * LINE;
-
-  private static final int PAYLOADS = CALLS + 2 * LINE;
+  private static final int CALL_LINES = (Call.BYTES + LINE - 1) / LINE * LINE;
 
   /** The number of slots between which a rank alternates. */
   public static final int SLOTS = 2;
+
+  private static final int PAYLOADS = CALLS + SLOTS * CALL_LINES;
 
   /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
   public static final int PAYLOAD_BYTES = 4096;
@@ -72,7 +73,10 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     for (int peer = 0; peer < size; peer++) {
       for (int i = 0; i < SLOTS; i++) {
         calls[peer][i] =
-            memory.of(peer).slice(CALLS + i * LINE, Call.BYTES).order(ByteOrder.nativeOrder());
+            memory
+                .of(peer)
+                .slice(CALLS + i * CALL_LINES, Call.BYTES)
+                .order(ByteOrder.nativeOrder());
         payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
