@@ -2,7 +2,6 @@ package org.gradientsync.spi;
 
 import java.util.function.Function;
 import org.gradientsync.Communicator;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 
 /**
@@ -13,14 +12,15 @@ import org.gradientsync.GradientSync;
  */
 public interface CallInterceptor {
   /**
-   * Called before {@code allReduce}, {@code average}, {@code broadcast} and {@code register}, and
-   * before the average of each bucket. Runs on the thread that makes the call, after all earlier
-   * calls have ended, and with no lock held.
+   * Called before each call on device buffers, before {@code register}, and before the average of
+   * each bucket. Runs on the thread that makes the call, after all earlier calls have ended, and
+   * with no lock held.
    *
-   * @param buffer the call's buffer; the first one if there are several
-   * @return the buffer for the call: the same one or a slice of it, or null to skip the call
+   * @param call the program's call; of several broadcasts the first
+   * @param ranks the number of ranks of the sync
+   * @return the call to make: this one, another one on this device, or null to skip it
    */
-  DeviceBuffer beforeCall(DeviceBuffer buffer);
+  CollectiveCall beforeCall(CollectiveCall call, int ranks);
 
   /** Called before {@code copyFrom} and {@code copyTo} of any buffer of the sync's device. */
   void beforeCopy();

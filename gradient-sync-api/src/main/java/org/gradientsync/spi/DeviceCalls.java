@@ -1,8 +1,5 @@
 package org.gradientsync.spi;
 
-import org.gradientsync.DeviceBuffer;
-import org.gradientsync.ReduceOp;
-
 /**
  * The record of calls that a device runs without a rendezvous of the hosts. Callers hold the
  * group's monitor, except for methods that any thread may call.
@@ -11,24 +8,9 @@ public interface DeviceCalls {
   /**
    * Records a call that has been enqueued.
    *
-   * @param buffer the call's buffer
-   * @param op the reduction, or null for a broadcast
-   * @param root the rank that has the data of a broadcast
+   * @param call a collective; the caller may change it after this method returns
    */
-  void enqueued(DeviceBuffer buffer, ReduceOp op, int root);
-
-  /**
-   * Records a collective with an input and an output that has been enqueued.
-   *
-   * @param collective the collective
-   * @param in this rank's input, or null if it has none
-   * @param out this rank's output, or null if it has none
-   * @param count the number of elements of a block
-   * @param op the reduction, or null
-   * @param root the root, or {@link RankGroup#NO_RANK}
-   */
-  void enqueued(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, long count, ReduceOp op, int root);
+  void enqueued(CollectiveCall call);
 
   /**
    * Records that the message for which this rank has met another one has been enqueued. Does not

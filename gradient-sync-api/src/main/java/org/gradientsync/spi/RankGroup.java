@@ -1,12 +1,11 @@
 package org.gradientsync.spi;
 
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 
 /**
  * A sync's group of ranks as a {@link Reducer} sees it: the ranks' identities, the rendezvous
@@ -94,67 +93,49 @@ public interface RankGroup {
   String whyGivenUp(int peer);
 
   /**
-   * Meets the other ranks for an all-reduce.
+   * Runs a call from its rendezvous to its end: meets the other ranks, runs the body, and records
+   * that the call has ended. Takes the monitor itself. A body that throws leaves other ranks
+   * waiting, so whatever it throws breaks the group.
    *
-   * @param buffer the buffer to reduce
-   * @param op the reduction
+   * @param call this rank's call
+   * @param body moves and reduces the elements after the rendezvous; create it once, because this
+   *     method allocates nothing
+   * @throws MismatchedCallException on every rank if the ranks' calls differ; the body does not run
+   * @throws RankLostException if a rank does not join, or the body throws
+   */
+  void run(CollectiveCall call, Consumer<CollectiveCall> body);
+
+  /**
+   * Exchanges several messages, which the ranks may list in any order. Messages are divided into
+   * rounds that have at most one message to and one from each rank. Ranks meet for each round, and
+   * the body then moves the messages that match. Takes the monitor itself. A body that throws
+   * breaks the group.
+   *
+   * @param messages sends and receives; those of two ranks in one direction match in their order
+   * @param body moves the messages of one round at the same time; create it once
+   * @throws MismatchedCallException on both ranks of a message whose type or count differ, after
+   *     all other messages were exchanged
+   * @throws RankLostException if a rank does not join, or the body throws
+   */
+  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body);
+
+  /**
+   * Meets the other ranks of a call: all, or the peer of a message. {@link #run} does so, too.
+   *
+   * @param call this rank's call
+   * @throws MismatchedCallException on every rank concerned if the ranks' calls differ
+   * @throws RankLostException if a rank does not join
+   */
+  void meet(CollectiveCall call);
+
+  /**
+   * Meets the other ranks to prepare a call.
+   *
+   * @param call the call that will be made
    * @throws MismatchedCallException on every rank if the ranks' calls differ
    * @throws RankLostException if a rank does not join
    */
-  void meetForAllReduce(DeviceBuffer buffer, ReduceOp op);
-
-  /**
-   * Meets the other ranks for a broadcast.
-   *
-   * @param buffer the buffer to send or receive
-   * @param root the rank that has the data
-   * @throws MismatchedCallException on every rank if the ranks' calls differ
-   * @throws RankLostException if a rank does not join
-   */
-  void meetForBroadcast(DeviceBuffer buffer, int root);
-
-  /**
-   * Meets the other ranks for a registration.
-   *
-   * @param buffer the buffer to register
-   * @throws MismatchedCallException on every rank if the ranks' calls differ
-   * @throws RankLostException if a rank does not join
-   */
-  void meetForRegistration(DeviceBuffer buffer);
-
-  /**
-   * Meets the other ranks for a collective with an input and an output.
-   *
-   * @param collective the collective
-   * @param in this rank's input, or null if it has none
-   * @param out this rank's output, or null if it has none
-   * @param op the reduction, or null
-   * @param root the root, or {@link #NO_RANK}
-   * @throws MismatchedCallException on every rank if the ranks' calls differ
-   * @throws RankLostException if a rank does not join
-   */
-  void meetFor(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root);
-
-  /**
-   * Meets one other rank for a message to it or from it.
-   *
-   * @param buffer the elements to send or to receive
-   * @param peer the other rank
-   * @param sends whether this rank sends
-   * @throws MismatchedCallException on both ranks if type or count differ
-   * @throws RankLostException if the other rank does not join
-   */
-  void meetForMessage(DeviceBuffer buffer, int peer, boolean sends);
-
-  /**
-   * Meets several other ranks at the same time, each for one message in one direction at most. The
-   * two ranks of a message find alike whether it matches.
-   *
-   * @param messages the messages, in any order; those that do not match are removed
-   * @return the exception to throw once the other messages have been exchanged, or null
-   * @throws RankLostException if a rank does not join
-   */
-  MismatchedCallException meetForMessages(List<PeerMessage> messages);
+  void meetToPrepare(CollectiveCall call);
 
   /** Records that the last call has ended on this rank. */
   void finished();

@@ -1,17 +1,13 @@
 package org.gradientsync.spi;
 
 import java.util.List;
-import org.gradientsync.DeviceBuffer;
-import org.gradientsync.ReduceOp;
 
 /**
  * A method to reduce buffers over the ranks. A reducer belongs to one sync, which calls it from one
  * thread at a time, with open buffers of its device and operations that are defined for them.
  *
- * <p>The first call for a buffer does all work that is necessary once per buffer layout
- * (allocation, registration, exchange of addresses) and keeps the result. Later calls allocate
- * nothing. If the ranks' calls differ, every rank throws a {@link
- * org.gradientsync.MismatchedCallException} before any data is touched.
+ * <p>The first call does all work that is necessary once for its buffers (allocation, registration,
+ * exchange of addresses) and keeps the result. Later calls allocate nothing.
  */
 public interface Reducer extends AutoCloseable {
   /**
@@ -22,51 +18,28 @@ public interface Reducer extends AutoCloseable {
   String name();
 
   /**
-   * Reduces in place. Ordered on the buffer's stream. Collective.
+   * Runs a call, of which the library has checked types, counts and overlap. Ordered on the stream
+   * of {@link CollectiveCall#buffer}. All ranks make the same call; a message is a call of its two
+   * ranks.
    *
-   * @param buffer the same type and count on all ranks
-   * @param op the same on all ranks
+   * @param call every kind but {@code BARRIER}; the caller may change it after this method returns
+   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' calls differ,
+   *     before any data is touched
+   * @throws org.gradientsync.RankLostException if a rank does not join
    */
-  void allReduce(DeviceBuffer buffer, ReduceOp op);
+  void run(CollectiveCall call);
 
   /**
-   * Copies the root's elements to all ranks. Ordered on the buffer's stream. Collective.
+   * Prepares calls with these buffers in advance; otherwise the first one does so. An all-reduce is
+   * prepared for every operation. Reads and writes no elements. Collective: the ranks meet and
+   * compare the call, whatever there is to prepare.
    *
-   * @param buffer the same type and count on all ranks
-   * @param root the rank that has the data, the same on all ranks
+   * @param call a collective that all ranks have an input for, and no message; the caller may
+   *     change it after this method returns
+   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' calls differ
+   * @throws org.gradientsync.RankLostException if a rank does not join
    */
-  void broadcast(DeviceBuffer buffer, int root);
-
-  /**
-   * Runs a collective with an input and an output, of which the library has checked types, counts
-   * and overlap. Ordered on the output's stream, or on the input's if there is no output; the
-   * library orders the other one's stream with it. Collective.
-   *
-   * @param collective the same on all ranks
-   * @param in this rank's input, or null if it has none
-   * @param out this rank's output, or null if it has none
-   * @param op the same on all ranks; null if nothing is reduced
-   * @param root the same on all ranks; {@link RankGroup#NO_RANK} if there is none
-   */
-  void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root);
-
-  /**
-   * Sends elements to another rank, which makes the matching {@link #receive}. Ordered on the
-   * buffer's stream.
-   *
-   * @param buffer the same type and count as the receiver's
-   * @param peer another rank
-   */
-  void send(DeviceBuffer buffer, int peer);
-
-  /**
-   * Receives elements from another rank, which makes the matching {@link #send}. Ordered on the
-   * buffer's stream.
-   *
-   * @param buffer the same type and count as the sender's
-   * @param peer another rank
-   */
-  void receive(DeviceBuffer buffer, int peer);
+  void prepare(CollectiveCall call);
 
   /**
    * Sends and receives several messages at the same time, so that the ranks may list them in any
@@ -76,30 +49,7 @@ public interface Reducer extends AutoCloseable {
    * @throws org.gradientsync.MismatchedCallException on both ranks of a message whose type or count
    *     differ, after all other messages were exchanged
    */
-  void exchange(List<PeerMessage> messages);
-
-  /**
-   * Meets the other ranks as for a call ({@link RankGroup#meetForRegistration}), and prepares a
-   * buffer in advance; otherwise the first call for it does so. Collective.
-   *
-   * @param buffer the same type and count on all ranks
-   */
-  void register(DeviceBuffer buffer);
-
-  /**
-   * Prepares calls of {@link #run} with the same arguments in advance; otherwise the first one does
-   * so. Reads and writes no elements. Collective, unless it does nothing.
-   *
-   * @param collective the same on all ranks; one that all ranks have an input for
-   * @param in this rank's input
-   * @param out this rank's output, or null if it has none
-   * @param op the same on all ranks; null if nothing is reduced
-   * @param root the same on all ranks; {@link RankGroup#NO_RANK} if there is none
-   */
-  default void register(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    // most reducers prepare so little that the first call may do it
-  }
+  void exchange(List<CollectiveCall> messages);
 
   /**
    * Whether calls block the host until the other ranks have joined. Reducers that do not block only

@@ -6,6 +6,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -51,7 +52,7 @@ final class CudaAwareTrial implements AutoCloseable {
     String failure =
         failureOf(
             () -> {
-              reducer.allReduce(buffer, ReduceOp.MAX);
+              reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX));
               buffer.copyTo(values);
             });
     boolean right = true;

@@ -5,7 +5,7 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 
 /**
  * What the ranks find out about the averages of a step, with the same result on all of them. Ranks
@@ -50,7 +50,7 @@ final class AverageChecks {
     long[] found = {here ? 0 : 1};
     sync.awaitTurn();
     sync.compose(
-        Call.Kind.IS_FINITE,
+        Origin.IS_FINITE,
         () -> sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX));
     return found[0] == 0;
   }
@@ -88,7 +88,7 @@ final class AverageChecks {
     sync.awaitTurn();
     DoubleBuffer sum = DoubleBuffer.wrap(new double[] {own});
     sync.compose(
-        Call.Kind.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
+        Origin.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
     double total = 0;
     for (double part : all) {
       total += part;

@@ -4,9 +4,11 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
@@ -44,6 +46,7 @@ public final class Bucket implements AutoCloseable {
   /** The observation of this step's average, or null. */
   Observer.Observation observation;
 
+  private final CollectiveCall reduction; // not used if the gradients are sharded
   private final Resources resources = new Resources();
 
   /**
@@ -64,6 +67,7 @@ public final class Bucket implements AutoCloseable {
       resources.add(memory); // closing it closes the views, too
       flat = device.on(compute, memory);
       averaged = device.on(communication, memory);
+      reduction = CollectiveCall.allReduce(averaged, ReduceOp.AVERAGE);
       ready = resources.add(device.createEvent(false));
       done = resources.add(device.createEvent(false));
       ready.record(device.stream()); // the allocation has enqueued the zeros there
@@ -84,9 +88,9 @@ public final class Bucket implements AutoCloseable {
   /** Prepares the calls of a step. Collective. */
   void prepare(BucketSync sync) {
     if (shard == null) {
-      sync.prepare(averaged);
+      sync.prepare(reduction);
     } else {
-      shard.prepare(sync, averaged);
+      shard.prepare(sync);
     }
   }
 
@@ -97,9 +101,9 @@ public final class Bucket implements AutoCloseable {
     }
     if (averaged.count() > 0) { // true on all ranks or on none
       if (shard == null) {
-        sync.averageInOrder(averaged);
+        sync.runInOrder(reduction);
       } else {
-        shard.reduce(sync, averaged);
+        shard.reduce(sync);
       }
     }
     if (observation != null) {

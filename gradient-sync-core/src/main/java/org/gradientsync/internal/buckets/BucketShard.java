@@ -4,9 +4,13 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
@@ -30,8 +34,8 @@ final class BucketShard implements AutoCloseable {
   /** The ticket of the gather from the communication thread. */
   long ticket;
 
-  private final DeviceBuffer reduced; // this rank's gradients, of the communication stream
-  private final DeviceBuffer updated; // this rank's weights, of the communication stream
+  private final CollectiveCall reduction; // leaves this rank its block of the gradients
+  private final CollectiveCall weightGather; // of all ranks' blocks
   private final Stream compute;
   private final Event afterUpdate; // recorded on the compute stream
   private final Event afterGather; // recorded on the communication stream
@@ -63,8 +67,16 @@ final class BucketShard implements AutoCloseable {
       own =
           new GradientBuckets.Shard(
               gradients.slice(first, count), weights.slice(first, count), pieces);
-      reduced = averaged.slice(first, count);
-      updated = gathered.slice(first, count);
+      reduction =
+          new CollectiveCall(
+              Kind.REDUCE_SCATTER,
+              averaged,
+              averaged.slice(first, count),
+              ReduceOp.AVERAGE,
+              RankGroup.NO_RANK);
+      weightGather =
+          new CollectiveCall(
+              Kind.ALL_GATHER, gathered.slice(first, count), gathered, null, RankGroup.NO_RANK);
       afterUpdate = resources.add(device.createEvent(false));
       afterGather = resources.add(device.createEvent(false));
       afterUpdate.record(device.stream()); // the allocation has enqueued the zeros there
@@ -78,14 +90,14 @@ final class BucketShard implements AutoCloseable {
   }
 
   /** Prepares the calls of a step. Collective. */
-  void prepare(BucketSync sync, DeviceBuffer averaged) {
-    sync.prepareShard(averaged, reduced);
-    sync.prepareGather(updated, gathered);
+  void prepare(BucketSync sync) {
+    sync.prepare(reduction);
+    sync.prepare(weightGather);
   }
 
   /** Averages the gradients; this rank gets its block of them. On the communication stream. */
-  void reduce(BucketSync sync, DeviceBuffer averaged) {
-    sync.averageShardInOrder(averaged, reduced);
+  void reduce(BucketSync sync) {
+    sync.runInOrder(reduction);
   }
 
   /** Marks that the update of this rank's weights is enqueued on the compute stream. */
@@ -96,7 +108,7 @@ final class BucketShard implements AutoCloseable {
   private void gather(BucketSync sync, Stream communication) {
     communication.waitFor(afterUpdate);
     if (gathered.count() > 0) { // true on all ranks or on none
-      sync.gatherInOrder(updated, gathered);
+      sync.runInOrder(weightGather);
     }
     afterGather.record(communication);
   }

@@ -3,9 +3,10 @@ package org.gradientsync.internal.buckets;
 import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 
 /** The sync as its buckets see it. */
 public interface BucketSync {
@@ -23,7 +24,7 @@ public interface BucketSync {
   Communicator ownCommunicator();
 
   /** Makes calls of {@link #ownCommunicator} as parts of one call of the program. */
-  void compose(Call.Kind call, Runnable parts);
+  void compose(Origin call, Runnable parts);
 
   /** Meets the other ranks, which must all have discarded the step. Collective. */
   void meetForDiscard();
@@ -50,23 +51,11 @@ public interface BucketSync {
    */
   void check(boolean together);
 
-  /** Prepares a buffer for averages. Collective. */
-  void prepare(DeviceBuffer buffer);
+  /** Prepares a call, without an interceptor. Collective. */
+  void prepare(CollectiveCall call);
 
-  /** Prepares averages of a buffer that leave this rank its block. Collective. */
-  void prepareShard(DeviceBuffer in, DeviceBuffer shard);
-
-  /** Prepares gathers of all ranks' blocks. Collective. */
-  void prepareGather(DeviceBuffer shard, DeviceBuffer out);
-
-  /** Averages at once: the caller keeps the order of calls. */
-  void averageInOrder(DeviceBuffer buffer);
-
-  /** Averages a buffer and leaves this rank its block, at once: the caller keeps the order. */
-  void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard);
-
-  /** Gathers all ranks' blocks at once: the caller keeps the order of calls. */
-  void gatherInOrder(DeviceBuffer shard, DeviceBuffer out);
+  /** Makes a call at once: the caller keeps the order of calls. */
+  void runInOrder(CollectiveCall call);
 
   /** Gathers all ranks' blocks on one rank; the others give null for them. Collective. */
   void gather(DeviceBuffer in, DeviceBuffer out, int root);

@@ -14,7 +14,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -56,7 +56,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     readiness = new Readiness(parameters.size());
     sync.awaitTurn();
     sync.compose(
-        Call.Kind.BUILD_BUCKETS,
+        Origin.BUILD_BUCKETS,
         () ->
             LayoutCheck.requireSame(
                 sync.ownCommunicator(),
@@ -80,7 +80,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
-      layOut(Call.Kind.BUILD_BUCKETS);
+      layOut(Origin.BUILD_BUCKETS);
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -100,7 +100,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   /**
    * @param call the program's
    */
-  private void layOut(Call.Kind call) {
+  private void layOut(Origin call) {
     BucketLayout layout = layout();
     int most = options.sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
     if (layout.buckets.size() > most) {
@@ -585,14 +585,14 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
     sync.awaitTurn();
     sync.compose(
-        Call.Kind.REBUILD_BUCKETS,
+        Origin.REBUILD_BUCKETS,
         () -> sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0));
     if (layout().isSameAs(set.layout)) {
       return false;
     }
     try {
       set.close();
-      layOut(Call.Kind.REBUILD_BUCKETS);
+      layOut(Origin.REBUILD_BUCKETS);
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;

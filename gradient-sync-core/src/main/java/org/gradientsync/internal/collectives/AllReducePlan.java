@@ -9,6 +9,7 @@ import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 
 /**
@@ -27,7 +28,7 @@ import org.gradientsync.spi.Message;
  * <p>Contributions are added in rank order, not in order of arrival. That makes the bits
  * repeatable, and it is why this is not a ring.
  */
-final class AllReducePlan implements AutoCloseable {
+final class AllReducePlan implements Plan {
   /** The number of chunks whose contributions are held: one is reduced while another arrives. */
   static final int DEPTH = 2;
 
@@ -43,6 +44,7 @@ final class AllReducePlan implements AutoCloseable {
   private final boolean carries; // whether contributions fit into a call
   private InlinePayload payload; // or null
   private boolean loaded; // whether load has tried to make the payload
+  private boolean sentInline; // whether this rank's contributions were sent with the next call
   private final DeviceBuffer[] inlineContributions; // of the other ranks; each made at first use
   private final DeviceBuffer[] sources;
 
@@ -127,6 +129,7 @@ final class AllReducePlan implements AutoCloseable {
       device.await(buffer);
       payload.load();
     }
+    sentInline = payload != null;
     return payload;
   }
 
@@ -151,12 +154,14 @@ final class AllReducePlan implements AutoCloseable {
     return InlinePayload.of(group.messages(), elements);
   }
 
-  /**
-   * Runs the all-reduce after the rendezvous.
-   *
-   * @param sentInline whether this rank's contributions were sent with its call
-   */
-  void run(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
+  @Override
+  public void run(CollectiveCall call) {
+    boolean inline = sentInline;
+    sentInline = false;
+    run(call.in(), call.op(), inline);
+  }
+
+  private void run(DeviceBuffer buffer, ReduceOp op, boolean inline) {
     device.await(buffer);
     for (int chunk = 0; chunk < chunks; chunk++) {
       for (int peer = 0; peer < sources.length; peer++) {
@@ -164,15 +169,15 @@ final class AllReducePlan implements AutoCloseable {
           scatterReceives[chunk][peer].start();
         }
       }
-      if (!sentInline) {
+      if (!inline) {
         RunMessages.start(scatterSends[chunk]);
       }
       if (chunk > 0) {
-        reduceAndReturn(chunk - 1, op, sentInline);
+        reduceAndReturn(chunk - 1, op, inline);
       }
     }
     if (chunks > 0) {
-      reduceAndReturn(chunks - 1, op, sentInline);
+      reduceAndReturn(chunks - 1, op, inline);
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       RunMessages.await(group, gatherReceives[chunk]);
@@ -188,7 +193,7 @@ final class AllReducePlan implements AutoCloseable {
     return scatterReceives[chunk][peer] != null && !hasInlinePayload(peer);
   }
 
-  private void reduceAndReturn(int chunk, ReduceOp op, boolean sentInline) {
+  private void reduceAndReturn(int chunk, ReduceOp op, boolean inline) {
     int rank = group.rank();
     for (int peer = 0; peer < sources.length; peer++) {
       if (isAwaited(chunk, peer)) {
@@ -197,13 +202,13 @@ final class AllReducePlan implements AutoCloseable {
     }
     if (contributions[chunk] != null) {
       for (int peer = 0; peer < sources.length; peer++) {
-        boolean inline = peer != rank && hasInlinePayload(peer);
-        sources[peer] = inline ? inlinePayloadOf(peer) : contributions[chunk][peer];
+        boolean carried = peer != rank && hasInlinePayload(peer);
+        sources[peer] = carried ? inlinePayloadOf(peer) : contributions[chunk][peer];
       }
       device.reduce(sources, sources[rank], op);
       device.await(sources[rank]);
     }
-    if (!sentInline) {
+    if (!inline) {
       RunMessages.await(group, scatterSends[chunk]); // before the results overwrite their memory
     }
     RunMessages.start(gatherReceives[chunk]);

@@ -6,7 +6,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -19,23 +19,16 @@ final class CarriedTransfer implements SharedMemoryRendezvous.Payload, AutoClose
   private final HostBuffer[][] inputs; // by slot and rank: what the calls carry
   private final SharedTransferPlan[] plans; // by slot
 
-  /**
-   * @param in this rank's input, or null
-   * @param out this rank's output, or null
-   */
   CarriedTransfer(
       HostDevice device,
       SharedMemoryRendezvous rendezvous,
-      Collective collective,
-      HostBuffer in,
-      HostBuffer out,
+      CollectiveCall call,
       int rank,
-      int size,
-      int root) {
-    this.in = in;
+      int size) {
+    this.in = (HostBuffer) call.in();
     this.rank = rank;
-    DataType type = (in != null ? in : out).type();
-    int bytes = (int) bytes(collective, in, out, size);
+    DataType type = call.buffer().type();
+    int bytes = (int) bytes(call, size);
     inputs = new HostBuffer[SharedMemoryRendezvous.SLOTS][size];
     plans = new SharedTransferPlan[inputs.length];
     for (int slot = 0; slot < inputs.length; slot++) {
@@ -48,18 +41,18 @@ final class CarriedTransfer implements SharedMemoryRendezvous.Payload, AutoClose
       }
       HostBuffer[] read = inputs[slot].clone();
       read[rank] = in; // which may be in place
-      plans[slot] = new SharedTransferPlan(device, read, collective, out, rank, root);
+      plans[slot] = new SharedTransferPlan(device, read, call, rank);
     }
   }
 
   /** Whether the inputs fit; the same on all ranks whose calls match. */
-  static boolean fits(Collective collective, HostBuffer in, HostBuffer out, int size) {
-    return bytes(collective, in, out, size) <= SharedMemoryRendezvous.PAYLOAD_BYTES;
+  static boolean fits(CollectiveCall call, int size) {
+    return bytes(call, size) <= SharedMemoryRendezvous.PAYLOAD_BYTES;
   }
 
-  private static long bytes(Collective collective, HostBuffer in, HostBuffer out, int size) {
-    long count = collective.blockCount(in, out, size) * collective.inputBlocks(size);
-    return count * (in != null ? in : out).type().sizeInBytes();
+  private static long bytes(CollectiveCall call, int size) {
+    long count = call.blockCount(size) * call.kind().inputBlocks(size);
+    return count * call.buffer().type().sizeInBytes();
   }
 
   @Override

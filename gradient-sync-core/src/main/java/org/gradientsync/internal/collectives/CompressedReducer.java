@@ -2,16 +2,15 @@ package org.gradientsync.internal.collectives;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
-import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Unclosed;
 
@@ -30,16 +29,17 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
   private final BackendDevice device;
   private final DataType wire;
   private final long most; // elements per piece
-  private final PlanCache<Plan> plans;
-  private final CollectivePlans<PiecesPlan> collectives;
+  private final PlanCache<Pieces> plans;
+  private final CollectiveCall inner = new CollectiveCall();
+  private final Consumer<CollectiveCall> compress = this::compress;
   private final Event free;
   private DeviceBuffer scratch;
   private Stream last;
 
-  /** A buffer's pieces, and the part of the scratch for each of them, on the buffer's stream. */
-  private record Plan(Stream stream, DeviceBuffer[] wide, DeviceBuffer[] narrow) {}
-
-  /** One piece of each block of a collective's input, in front of one of its output. */
+  /**
+   * One piece of each block of a call's input, in front of one of its output; they are the same
+   * narrow elements if the call is in place.
+   */
   private record Piece(
       DeviceBuffer[] wideIn,
       DeviceBuffer[] narrowIn,
@@ -47,7 +47,7 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
       DeviceBuffer output,
       DeviceBuffer wideOut) {}
 
-  private record PiecesPlan(Stream stream, List<Piece> pieces) implements AutoCloseable {
+  private record Pieces(Stream stream, List<Piece> pieces) implements AutoCloseable {
     @Override
     public void close() {
       for (Piece piece : pieces) {
@@ -75,8 +75,7 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     this.device = device;
     this.wire = wire;
     this.most = pieceBytes / wire.sizeInBytes();
-    this.plans = new PlanCache<>(group, CompressedReducer::end);
-    this.collectives = new CollectivePlans<>(group);
+    this.plans = new PlanCache<>(group);
     this.free = device.createEvent(false);
   }
 
@@ -86,80 +85,26 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    if (!compresses(op, buffer)) {
-      other.allReduce(buffer, op);
+  public void run(CollectiveCall call) {
+    if (!compresses(call)) {
+      other.run(call);
       return;
     }
     synchronized (group) {
       // The inner reducer's rendezvous compares 16-bit pieces, which are not the user's buffers.
-      group.meetForAllReduce(buffer, op);
-      if (buffer.count() == 0) {
-        group.finished(); // otherwise the last piece finishes the call
-        return;
-      }
-      try {
-        run(plan((AbstractDeviceBuffer) buffer), op);
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw group.lost("the call failed in the middle: " + e, e);
-      }
+      group.run(call, compress);
     }
   }
 
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (!compresses(op, in)) {
-      other.run(collective, in, out, op, root);
+  private void compress(CollectiveCall call) {
+    if (call.blockCount(group.size()) == 0) {
       return;
     }
-    synchronized (group) {
-      group.meetFor(collective, in, out, op, root);
-      long count = collective.blockCount(in, out, group.size());
-      if (count == 0) {
-        group.finished(); // otherwise the last piece finishes the call
-        return;
-      }
-      try {
-        PiecesPlan plan = collectives.get(collective, in, out, root);
-        if (plan == null) {
-          plan = pieces(collective, in, out, count);
-          collectives.put(collective, in, out, root, plan);
-        }
-        run(plan, collective, op, root);
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw group.lost("the call failed in the middle: " + e, e);
-      }
+    Pieces plan = plans.get(call);
+    if (plan == null) {
+      plan = plan(call);
+      plans.put(call, plan);
     }
-  }
-
-  /** Each piece has as many elements of each block. */
-  private PiecesPlan pieces(Collective collective, DeviceBuffer in, DeviceBuffer out, long count) {
-    int blocks = collective.inputBlocks(group.size());
-    long longest = Math.max(1, Math.min(count, most / (blocks + 1)));
-    reserve(longest * (blocks + 1));
-    Stream stream = device.streamOf(out != null ? out : in);
-    List<Piece> pieces = new ArrayList<>();
-    for (long first = 0; first < count; first += longest) {
-      long length = Math.min(longest, count - first);
-      DeviceBuffer narrowIn = device.on(stream, scratch.slice(0, blocks * length));
-      DeviceBuffer narrowOut = device.on(stream, scratch.slice(blocks * length, length));
-      DeviceBuffer[] from = new DeviceBuffer[blocks];
-      DeviceBuffer[] to = new DeviceBuffer[blocks];
-      for (int block = 0; block < blocks; block++) {
-        from[block] = in.slice(block * count + first, length);
-        to[block] = narrowIn.slice(block * length, length);
-      }
-      pieces.add(
-          new Piece(from, to, narrowIn, narrowOut, out == null ? null : out.slice(first, length)));
-    }
-    return new PiecesPlan(stream, pieces);
-  }
-
-  private void run(PiecesPlan plan, Collective collective, ReduceOp op, int root) {
     order(plan.stream);
     for (int i = 0; i < plan.pieces.size(); i++) {
       Piece piece = plan.pieces.get(i);
@@ -167,7 +112,7 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
         device.convert(piece.wideIn[block], piece.narrowIn[block]);
       }
       DeviceBuffer output = piece.wideOut == null ? null : piece.output;
-      other.run(collective, piece.input, output, op, root);
+      other.run(inner.set(call.kind(), piece.input, output, call.op(), call.root()));
       if (output != null) {
         device.convert(output, piece.wideOut);
       }
@@ -175,14 +120,36 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     free.record(plan.stream);
   }
 
-  private void run(Plan plan, ReduceOp op) {
-    order(plan.stream);
-    for (int i = 0; i < plan.wide.length; i++) {
-      device.convert(plan.wide[i], plan.narrow[i]);
-      other.allReduce(plan.narrow[i], op);
-      device.convert(plan.narrow[i], plan.wide[i]);
+  /** Each piece has as many elements of each block. */
+  private Pieces plan(CollectiveCall call) {
+    boolean inPlace = call.kind() == Kind.ALL_REDUCE;
+    int blocks = call.kind().inputBlocks(group.size());
+    int held = inPlace ? blocks : blocks + 1;
+    long count = call.blockCount(group.size());
+    long longest = Math.max(1, Math.min(count, most / held));
+    reserve(longest * held);
+    Stream stream = device.streamOf(call.buffer());
+    List<Piece> pieces = new ArrayList<>();
+    for (long first = 0; first < count; first += longest) {
+      long length = Math.min(longest, count - first);
+      // Where an earlier piece is as long, its views serve again: the inner reducer makes one plan.
+      Piece same = first > 0 && length == longest ? pieces.get(0) : null;
+      DeviceBuffer input =
+          same != null ? same.input : device.on(stream, scratch.slice(0, blocks * length));
+      DeviceBuffer output =
+          same != null
+              ? same.output
+              : inPlace ? input : device.on(stream, scratch.slice(blocks * length, length));
+      DeviceBuffer[] from = new DeviceBuffer[blocks];
+      DeviceBuffer[] to = new DeviceBuffer[blocks];
+      for (int block = 0; block < blocks; block++) {
+        from[block] = call.in().slice(block * count + first, length);
+        to[block] = input.slice(block * length, length);
+      }
+      DeviceBuffer wideOut = call.out() == null ? null : call.out().slice(first, length);
+      pieces.add(new Piece(from, to, input, output, wideOut));
     }
-    free.record(plan.stream);
+    return new Pieces(stream, pieces);
   }
 
   /** Calls for buffers on several streams take turns. */
@@ -191,27 +158,6 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
       stream.waitFor(free);
       last = stream;
     }
-  }
-
-  private Plan plan(AbstractDeviceBuffer buffer) {
-    Plan plan = plans.get(buffer);
-    if (plan == null) {
-      long piece = Math.min(most, buffer.count());
-      reserve(piece);
-      Stream stream = device.streamOf(buffer);
-      int count = (int) ((buffer.count() - 1) / piece + 1);
-      plan = new Plan(stream, new DeviceBuffer[count], new DeviceBuffer[count]);
-      for (int i = 0; i < count; i++) {
-        long length = Math.min(piece, buffer.count() - i * piece);
-        plan.wide[i] = buffer.slice(i * piece, length);
-        plan.narrow[i] =
-            i > 0 && length == piece
-                ? plan.narrow[0] // so that the inner reducer makes one plan
-                : device.on(stream, scratch.slice(0, length));
-      }
-      plans.put(buffer, plan);
-    }
-    return plan;
   }
 
   /** Makes the scratch large enough. This closes the plans for a smaller one. */
@@ -228,29 +174,29 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     if (scratch != null) {
       free.await();
       plans.close();
-      collectives.close();
       scratch.close();
       scratch = null;
     }
   }
 
-  private static void end(Plan plan) {
-    for (DeviceBuffer piece : plan.narrow) {
-      piece.close();
-    }
-  }
-
   @Override
-  public void register(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (!compresses(op, in)) {
-      other.register(collective, in, out, op, root);
+  public void prepare(CollectiveCall call) {
+    if (call.kind() == Kind.ALL_REDUCE || !compresses(call)) {
+      other.prepare(call);
+    } else {
+      synchronized (group) {
+        group.meetToPrepare(call); // the inner reducer's calls are of scratch memory
+        group.finished();
+      }
     }
   }
 
   /** Whether a call goes through the scratch. */
-  private boolean compresses(ReduceOp op, DeviceBuffer in) {
-    return op != null && op.adds() && in.type() == DataType.FLOAT32 && group.size() > 1;
+  private boolean compresses(CollectiveCall call) {
+    return call.op() != null
+        && call.op().adds()
+        && call.in().type() == DataType.FLOAT32
+        && group.size() > 1;
   }
 
   @Override

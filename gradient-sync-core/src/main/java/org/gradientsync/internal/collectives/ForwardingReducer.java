@@ -1,10 +1,7 @@
 package org.gradientsync.internal.collectives;
 
 import java.util.List;
-import org.gradientsync.DeviceBuffer;
-import org.gradientsync.ReduceOp;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 
 /**
@@ -23,38 +20,18 @@ abstract class ForwardingReducer<R extends Reducer> implements Reducer {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    other.allReduce(buffer, op);
+  public void run(CollectiveCall call) {
+    other.run(call);
   }
 
   @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    other.broadcast(buffer, root);
+  public void prepare(CollectiveCall call) {
+    other.prepare(call);
   }
 
   @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    other.run(collective, in, out, op, root);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    other.send(buffer, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    other.receive(buffer, peer);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
+  public void exchange(List<CollectiveCall> messages) {
     other.exchange(messages);
-  }
-
-  @Override
-  public void register(DeviceBuffer buffer) {
-    other.register(buffer);
   }
 
   @Override

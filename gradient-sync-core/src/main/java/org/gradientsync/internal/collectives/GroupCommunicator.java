@@ -16,8 +16,11 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.RankMap;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
@@ -36,7 +39,7 @@ public final class GroupCommunicator implements Communicator {
   private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
   private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
-  private final ThreadLocal<Call.Kind> composed = new ThreadLocal<>();
+  private final ThreadLocal<Origin> composed = new ThreadLocal<>();
   private volatile Runnable beforeCall = () -> {};
 
   /**
@@ -73,7 +76,7 @@ public final class GroupCommunicator implements Communicator {
    * @param call the program's
    * @param parts make calls of this communicator, on this thread
    */
-  public void compose(Call.Kind call, Runnable parts) {
+  public void compose(Origin call, Runnable parts) {
     composed.set(call);
     try {
       parts.run();
@@ -82,10 +85,10 @@ public final class GroupCommunicator implements Communicator {
     }
   }
 
-  /** The kind to show for a call of this communicator. */
-  private Call.Kind shown(Call.Kind kind) {
-    Call.Kind program = composed.get();
-    return program == null ? kind : program;
+  /** The origin to show for a call of this communicator. */
+  private Origin shown() {
+    Origin program = composed.get();
+    return program == null ? Origin.COMMUNICATOR : program;
   }
 
   @Override
@@ -120,16 +123,13 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public void barrier() {
-    barrier(Call.Kind.BARRIER);
+    barrier(Origin.SYNC);
   }
 
   /** A barrier of another name. */
-  public void barrier(Call.Kind kind) {
+  public void barrier(Origin origin) {
     beforeCall.run();
-    synchronized (group) {
-      matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
-      group.finished();
-    }
+    group.run(origin, Kind.BARRIER, Call.element((DataType) null), 0, Call.NO_ROOT, () -> {});
   }
 
   @Override
@@ -139,7 +139,7 @@ public final class GroupCommunicator implements Communicator {
     beforeCall.run();
     try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
       copy.copyFrom(data);
-      reducer.allReduce(copy, op, shown(Call.Kind.HOST_ALL_REDUCE));
+      reducer.run(shown(), CollectiveCall.allReduce(copy, op));
       copy.copyTo(data);
     }
   }
@@ -159,7 +159,9 @@ public final class GroupCommunicator implements Communicator {
     try (DeviceBuffer in = host.allocate(type, elements(send, type));
         DeviceBuffer out = host.allocate(type, elements(receive, type))) {
       in.copyFrom(send);
-      reducer.reduceScatter(in, out, op, Call.Kind.REDUCE_SCATTER);
+      reducer.run(
+          Origin.COMMUNICATOR,
+          new CollectiveCall(Kind.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK));
       out.copyTo(receive);
     }
   }
@@ -168,19 +170,21 @@ public final class GroupCommunicator implements Communicator {
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
     beforeCall.run();
-    synchronized (group) {
-      group.ranks().require(root, "root");
-      meet(Call.Kind.HOST_BROADCAST, data, root);
-      int count = data.remaining();
-      for (int peer = 0; peer < size(); peer++) {
-        if (rank() == root && peer != root) {
-          exchange.send(data, data.position(), count, peer, Channel.DATA);
-        } else if (rank() != root && peer == root) {
-          exchange.receive(data, data.position(), count, root, Channel.DATA);
-        }
-      }
-      group.finished();
-    }
+    group.ranks().require(root, "root");
+    run(
+        Kind.BROADCAST,
+        data,
+        root,
+        () -> {
+          int count = data.remaining();
+          for (int peer = 0; peer < size(); peer++) {
+            if (rank() == root && peer != root) {
+              exchange.send(data, data.position(), count, peer, Channel.DATA);
+            } else if (rank() != root && peer == root) {
+              exchange.receive(data, data.position(), count, root, Channel.DATA);
+            }
+          }
+        });
   }
 
   @Override
@@ -189,11 +193,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
     beforeCall.run();
-    synchronized (group) {
-      meet(Call.Kind.ALL_GATHER, send, Call.NO_ROOT);
-      exchange.allGather(send, receive);
-      group.finished();
-    }
+    run(Kind.ALL_GATHER, send, Call.NO_ROOT, () -> exchange.allGather(send, receive));
   }
 
   @Override
@@ -205,24 +205,25 @@ public final class GroupCommunicator implements Communicator {
       requireTimesSize(receive, "receive", send, "send");
     }
     beforeCall.run();
-    synchronized (group) {
-      meet(Call.Kind.GATHER, send, root);
-      int count = send.remaining();
-      if (rank() != root) {
-        exchange.send(send, send.position(), count, root, Channel.DATA);
-        group.finished();
-        return;
-      }
-      for (int peer = 0; peer < size(); peer++) {
-        int to = receive.position() + peer * count;
-        if (peer == root) {
-          HostBuffers.copy(send, send.position(), receive, to, count);
-        } else {
-          exchange.receive(receive, to, count, peer, Channel.DATA);
-        }
-      }
-      group.finished();
-    }
+    run(
+        Kind.GATHER,
+        send,
+        root,
+        () -> {
+          int count = send.remaining();
+          if (rank() != root) {
+            exchange.send(send, send.position(), count, root, Channel.DATA);
+            return;
+          }
+          for (int peer = 0; peer < size(); peer++) {
+            int to = receive.position() + peer * count;
+            if (peer == root) {
+              HostBuffers.copy(send, send.position(), receive, to, count);
+            } else {
+              exchange.receive(receive, to, count, peer, Channel.DATA);
+            }
+          }
+        });
   }
 
   @Override
@@ -234,24 +235,25 @@ public final class GroupCommunicator implements Communicator {
       requireTimesSize(send, "send", receive, "receive");
     }
     beforeCall.run();
-    synchronized (group) {
-      meet(Call.Kind.SCATTER, receive, root);
-      int count = receive.remaining();
-      if (rank() != root) {
-        exchange.receive(receive, receive.position(), count, root, Channel.DATA);
-        group.finished();
-        return;
-      }
-      for (int peer = 0; peer < size(); peer++) {
-        int from = send.position() + peer * count;
-        if (peer == root) {
-          HostBuffers.copy(send, from, receive, receive.position(), count);
-        } else {
-          exchange.send(send, from, count, peer, Channel.DATA);
-        }
-      }
-      group.finished();
-    }
+    run(
+        Kind.SCATTER,
+        receive,
+        root,
+        () -> {
+          int count = receive.remaining();
+          if (rank() != root) {
+            exchange.receive(receive, receive.position(), count, root, Channel.DATA);
+            return;
+          }
+          for (int peer = 0; peer < size(); peer++) {
+            int from = send.position() + peer * count;
+            if (peer == root) {
+              HostBuffers.copy(send, from, receive, receive.position(), count);
+            } else {
+              exchange.send(send, from, count, peer, Channel.DATA);
+            }
+          }
+        });
   }
 
   @Override
@@ -335,8 +337,8 @@ public final class GroupCommunicator implements Communicator {
     host.close();
   }
 
-  private void meet(Call.Kind kind, Buffer data, int root) {
-    matcher.meet(shown(kind), Call.element(data), data.remaining(), null, root);
+  private void run(Kind kind, Buffer data, int root, Runnable body) {
+    group.run(shown(), kind, Call.element(data), data.remaining(), root, body);
   }
 
   /**
@@ -349,18 +351,17 @@ public final class GroupCommunicator implements Communicator {
   private MismatchedCallException pair(
       Buffer send, int destination, Buffer receive, int source, int tag) {
     Buffer main = send != null ? send : receive;
-    Call.Kind kind = send != null ? Call.Kind.SEND : Call.Kind.RECEIVE;
+    Kind kind = send != null ? Kind.SEND : Kind.RECEIVE;
     matcher.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
     Message[] messages = new Message[4];
     try {
       if (send != null) {
-        Call.write(ownSend, 0, Call.Kind.SEND, Call.element(send), send.remaining(), null, tag);
+        write(ownSend, Kind.SEND, send, tag);
         messages[0] = group.messages().receiver(peerReceive, destination, Channel.receiving(tag));
         messages[1] = group.messages().sender(ownSend, destination, Channel.sending(tag));
       }
       if (receive != null) {
-        int element = Call.element(receive);
-        Call.write(ownReceive, 0, Call.Kind.RECEIVE, element, receive.remaining(), null, tag);
+        write(ownReceive, Kind.RECEIVE, receive, tag);
         messages[2] = group.messages().receiver(peerSend, source, Channel.sending(tag));
         messages[3] = group.messages().sender(ownReceive, source, Channel.receiving(tag));
       }
@@ -388,6 +389,18 @@ public final class GroupCommunicator implements Communicator {
         }
       }
     }
+  }
+
+  private static void write(ByteBuffer call, Kind kind, Buffer data, int tag) {
+    Call.write(
+        call,
+        0,
+        Origin.COMMUNICATOR,
+        kind,
+        Call.element(data),
+        data.remaining(),
+        null,
+        tag);
   }
 
   private void exchange(Message[] messages, int destination, int source) {

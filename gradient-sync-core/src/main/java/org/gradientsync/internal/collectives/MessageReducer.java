@@ -4,20 +4,18 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.MismatchedCallException;
-import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -25,9 +23,9 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
- * ranks, and additions on the device. {@link AllReducePlan} describes the algorithm.
- *
- * <p>A buffer's plan is made at its first all-reduce and kept in a {@link PlanCache}.
+ * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan} and {@link
+ * TransferPlan} have the algorithms. A plan is made at a call's first run and kept in a {@link
+ * PlanCache}.
  */
 public final class MessageReducer implements Reducer {
   static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
@@ -37,8 +35,6 @@ public final class MessageReducer implements Reducer {
   /** Scratch memory holds at most this many full chunks; with more ranks, chunks are smaller. */
   private static final int SCRATCH_CHUNKS = 64;
 
-  private static final Object BROADCAST = new Object(); // stands for these calls among the plans
-
   private final String name;
   private final ProcessGroup group;
   private final BackendDevice device;
@@ -46,9 +42,10 @@ public final class MessageReducer implements Reducer {
   private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
   private final List<DeviceBuffer> outgrown =
       new ArrayList<>(); // messages of older plans use these
-  private final PlanCache<AllReducePlan> plans;
-  private final CollectivePlans<TransferPlan> transfers;
-  private final CollectivePlans<ReduceScatterPlan> reduceScatters;
+  private final PlanCache<Plan> plans;
+  private final Consumer<CollectiveCall> move = this::move;
+  private final Consumer<CollectiveCall> addGathered = this::addGathered;
+  private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
   private GatheredSums gathered; // null until needed
 
   /**
@@ -71,9 +68,7 @@ public final class MessageReducer implements Reducer {
     this.group = ProcessGroup.of(group);
     this.device = device;
     this.chunkBytes = chunkBytes;
-    this.plans = new PlanCache<>(group, AllReducePlan::close);
-    this.transfers = new CollectivePlans<>(group);
-    this.reduceScatters = new CollectivePlans<>(group);
+    this.plans = new PlanCache<>(group);
   }
 
   @Override
@@ -82,25 +77,58 @@ public final class MessageReducer implements Reducer {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    allReduce(buffer, op, Call.Kind.ALL_REDUCE);
+  public void run(CollectiveCall call) {
+    run(Origin.SYNC, call);
   }
 
-  void allReduce(DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
+  /** As above, for the communicator, whose calls have other names. */
+  void run(Origin origin, CollectiveCall call) {
+    if (call.kind() != Kind.ALL_REDUCE) {
+      group.run(origin, call, null, move);
+      return;
+    }
     synchronized (group) {
       GatheredSums sums = sums();
-      if (sums != null && sums.fits(buffer)) {
-        gather(sums, buffer, op, kind);
-        group.finished();
-        return;
+      if (sums != null && sums.fits(call.in())) {
+        sums.begin(call.in());
+        group.run(origin, call, null, addGathered);
+      } else {
+        group.run(origin, call, load(call), move);
       }
-      InlinePayload payload = load(buffer);
-      group.matcher().meet(kind, buffer, op, payload);
-      if (group.size() > 1 && buffer.count() > 0) {
-        reduce(buffer, op, payload != null);
-      }
-      group.finished();
     }
+  }
+
+  /** Moves the elements of a call after its rendezvous. The caller holds the lock. */
+  void move(CollectiveCall call) {
+    if (call.blockCount(group.size()) == 0) {
+      return;
+    }
+    if (group.size() > 1) {
+      plan(call).run(call);
+    } else if (!overlap(call.in(), call.out())) {
+      device.copy(call.in(), call.out());
+    }
+  }
+
+  private static boolean overlap(DeviceBuffer in, DeviceBuffer out) {
+    return in == out || ((AbstractDeviceBuffer) in).overlaps((AbstractDeviceBuffer) out);
+  }
+
+  private Plan plan(CollectiveCall call) {
+    Plan plan = plans.get(call);
+    if (plan == null) {
+      plan = newPlan(call);
+      plans.put(call, plan);
+    }
+    return plan;
+  }
+
+  private Plan newPlan(CollectiveCall call) {
+    return switch (call.kind()) {
+      case ALL_REDUCE -> allReduce(call.in());
+      case REDUCE_SCATTER, REDUCE -> reduceScatter(call);
+      default -> TransferPlan.of(group, device, call);
+    };
   }
 
   /** For small buffers; null if the ranks do not meet over several nodes. */
@@ -116,191 +144,62 @@ public final class MessageReducer implements Reducer {
     return gathered;
   }
 
-  private void gather(GatheredSums sums, DeviceBuffer buffer, ReduceOp op, Call.Kind kind) {
-    sums.begin(buffer);
-    group.matcher().meet(kind, buffer, op, Call.NO_ROOT);
-    if (!sums.haveCome()) {
-      reduce(buffer, op, false);
-      return;
-    }
-    try {
-      sums.finish(op);
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
+  private void addGathered(CollectiveCall call) {
+    if (gathered.haveCome()) {
+      gathered.finish(call.op());
+    } else {
+      move(call);
     }
   }
 
-  /** The payload to send with the call, or null. */
-  private InlinePayload load(DeviceBuffer buffer) {
-    AllReducePlan plan = plans.get(buffer);
-    if (plan == null || group.isBroken()) {
+  /** The payload to send with an all-reduce, or null. */
+  private InlinePayload load(CollectiveCall call) {
+    if (group.isBroken() || !(plans.get(call) instanceof AllReducePlan plan)) {
       return null;
     }
     try {
-      return plan.load(buffer);
+      return plan.load(call.in());
     } catch (RuntimeException | Error e) {
       throw group.lost("the call failed before it began: " + e, e);
     }
   }
 
-  /** Reduces a non-empty buffer after a rendezvous of several ranks. The caller holds the lock. */
-  void reduceAfterRendezvous(DeviceBuffer buffer, ReduceOp op) {
-    reduce(buffer, op, false);
+  private AllReducePlan allReduce(DeviceBuffer buffer) {
+    Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
+    long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
+    DeviceBuffer room = scratch(buffer.type(), chunksAtATime * group.size() * shards.chunk());
+    return new AllReducePlan(group, device, buffer, shards, room);
   }
 
-  private void reduce(DeviceBuffer buffer, ReduceOp op, boolean sentInline) {
-    try {
-      plan((AbstractDeviceBuffer) buffer).run(buffer, op, sentInline);
-    } catch (RankLostException e) {
-      throw e;
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
-    }
-  }
-
-  @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    synchronized (group) {
-      group.ranks().require(root, "root");
-      group.meetForBroadcast(buffer, root);
-      if (group.size() > 1 && buffer.count() > 0) {
-        broadcastPlan(buffer, root).run(buffer, null);
-      }
-      group.finished();
-    }
-  }
-
-  private TransferPlan broadcastPlan(DeviceBuffer buffer, int root) {
-    TransferPlan plan = transfers.get(BROADCAST, buffer, null, root);
-    if (plan == null) {
-      plan = TransferPlan.ofBroadcast(group, device, buffer, root);
-      transfers.put(BROADCAST, buffer, null, root, plan);
-    }
-    return plan;
+  private ReduceScatterPlan reduceScatter(CollectiveCall call) {
+    DeviceBuffer in = call.in();
+    Shards shards = new Shards(in.count(), group.size(), chunk(in));
+    DeviceBuffer room = scratch(in.type(), ReduceScatterPlan.scratchCount(shards));
+    return new ReduceScatterPlan(group, device, call, shards, room);
   }
 
   @Override
-  public void register(DeviceBuffer buffer) {
+  public void prepare(CollectiveCall call) {
     synchronized (group) {
-      group.meetForRegistration(buffer); // the first call prepares so little that it may do it
+      group.meetToPrepare(call); // the first call makes the plan
       group.finished();
     }
   }
 
   @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    synchronized (group) {
-      group.meetFor(collective, in, out, op, root);
-      runAfterRendezvous(collective, in, out, op, root);
-      group.finished();
-    }
-  }
-
-  /** For the communicator, whose calls have other names. */
-  void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op, Call.Kind kind) {
-    synchronized (group) {
-      group.matcher().meet(kind, in, op, Call.NO_ROOT);
-      runAfterRendezvous(Collective.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK);
-      group.finished();
-    }
-  }
-
-  /** Runs a collective after its rendezvous. The caller holds the lock. */
-  void runAfterRendezvous(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (collective.blockCount(in, out, group.size()) == 0) {
-      return;
-    }
-    try {
-      if (!collective.reduces()) {
-        transfer(collective, in, out, root).run(in, out);
-      } else if (group.size() > 1) {
-        reduceScatter(collective, in, out, root).run(out, op);
-      } else if (!((AbstractDeviceBuffer) in).overlaps((AbstractDeviceBuffer) out)) {
-        device.copy(in, out);
-      }
-    } catch (RankLostException e) {
-      throw e;
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
-    }
-  }
-
-  private TransferPlan transfer(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, int root) {
-    TransferPlan plan = transfers.get(collective, in, out, root);
-    if (plan == null) {
-      plan = TransferPlan.of(group, device, collective, in, out, root);
-      transfers.put(collective, in, out, root, plan);
-    }
-    return plan;
-  }
-
-  private ReduceScatterPlan reduceScatter(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, int root) {
-    ReduceScatterPlan plan = reduceScatters.get(collective, in, out, root);
-    if (plan == null) {
-      Shards shards = new Shards(in.count(), group.size(), chunk(in));
-      DeviceBuffer room = scratch(in.type(), ReduceScatterPlan.scratchCount(shards));
-      plan = new ReduceScatterPlan(group, device, in, out, root, shards, room);
-      reduceScatters.put(collective, in, out, root, plan);
-    }
-    return plan;
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, true);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, false);
-  }
-
-  private TransferPlan messagePlan(DeviceBuffer buffer, int peer, boolean sends) {
-    TransferPlan plan = transfers.get(sends, buffer, null, peer);
-    if (plan == null) {
-      plan = TransferPlan.ofMessage(group, device, buffer, peer, sends);
-      transfers.put(sends, buffer, null, peer, plan);
-    }
-    return plan;
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    synchronized (group) {
-      MismatchedCallException failure = null;
-      for (List<PeerMessage> round : MessageRounds.of(messages)) {
-        MismatchedCallException mismatch = group.meetForMessages(round);
-        failure = failure == null ? mismatch : failure;
-        try {
-          exchangeRound(round);
-        } catch (RankLostException e) {
-          throw e;
-        } catch (RuntimeException | Error e) {
-          throw group.lost("the call failed in the middle: " + e, e);
-        }
-        group.finished();
-      }
-      if (failure != null) {
-        throw failure;
-      }
-    }
+  public void exchange(List<CollectiveCall> messages) {
+    group.exchange(messages, exchangeRound);
   }
 
   /** All ranks move the same piece of all messages before the next one. */
-  private void exchangeRound(List<PeerMessage> round) {
-    boolean keeps = round.size() <= CollectivePlans.MAX / 2; // otherwise they evict each other
+  private void exchangeRound(List<CollectiveCall> round) {
+    boolean keeps = round.size() <= PlanCache.MAX / 2; // otherwise they evict each other
     List<TransferPlan> moves = new ArrayList<>();
     try {
-      for (PeerMessage message : round) {
+      for (CollectiveCall message : round) {
         device.await(message.buffer());
         moves.add(
-            keeps
-                ? messagePlan(message.buffer(), message.peer(), message.sends())
-                : TransferPlan.ofMessage(
-                    group, device, message.buffer(), message.peer(), message.sends()));
+            keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
       }
       move(moves);
     } finally {
@@ -324,32 +223,6 @@ public final class MessageReducer implements Reducer {
         }
       }
     }
-  }
-
-  private void message(DeviceBuffer buffer, int peer, boolean sends) {
-    synchronized (group) {
-      group.meetForMessage(buffer, peer, sends);
-      try {
-        messagePlan(buffer, peer, sends).run(buffer, null);
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw group.lost("the call failed in the middle: " + e, e);
-      }
-      group.finished();
-    }
-  }
-
-  private AllReducePlan plan(AbstractDeviceBuffer buffer) {
-    AllReducePlan plan = plans.get(buffer);
-    if (plan == null) {
-      Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
-      long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
-      DeviceBuffer room = scratch(buffer.type(), chunksAtATime * group.size() * shards.chunk());
-      plan = new AllReducePlan(group, device, buffer, shards, room);
-      plans.put(buffer, plan);
-    }
-    return plan;
   }
 
   private long chunk(DeviceBuffer buffer) {
@@ -394,7 +267,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, reduceScatters, gathered);
+      Resources.closeAll(plans, gathered);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

@@ -1,64 +1,72 @@
 package org.gradientsync.internal.collectives;
 
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Resources;
 
 /**
- * The plans that a reducer has made for buffers. A plan is kept until its buffer is closed, or
- * until {@value #MAX} other buffers were used since. A lookup allocates nothing.
+ * The plans that a reducer has made for calls. A plan is kept until one of its call's buffers is
+ * closed, or until {@value #MAX} others were used since. A lookup allocates nothing.
  *
  * @param <P> a plan
  */
-public final class PlanCache<P> implements AutoCloseable {
-  private static final int MAX = 512;
+public final class PlanCache<P extends AutoCloseable> implements AutoCloseable {
+  /** How many plans are kept. */
+  static final int MAX = 512;
 
   private final Object lock;
-  private final Consumer<P> end;
-  private final Map<DeviceBuffer, Entry<P>> entries = new LinkedHashMap<>(64, 0.75f, true);
+  private final Map<CollectiveCall, Entry<P>> entries = new LinkedHashMap<>(64, 0.75f, true);
 
   private record Entry<P>(P plan, Runnable forget) {}
 
   /**
-   * @param lock held by the reducer while it uses plans; taken to close a plan when its buffer is
+   * @param lock held by the reducer while it uses plans; taken to close a plan when a buffer is
    *     closed
-   * @param end closes a plan
    */
-  public PlanCache(Object lock, Consumer<P> end) {
+  public PlanCache(Object lock) {
     this.lock = lock;
-    this.end = end;
   }
 
-  /** The plan of a buffer, or null. */
-  public P get(DeviceBuffer buffer) {
-    Entry<P> entry = entries.get(buffer);
+  /** The plan of a call, or null. */
+  public P get(CollectiveCall call) {
+    Entry<P> entry = entries.get(call);
     return entry == null ? null : entry.plan();
   }
 
-  /** Adds the plan of a buffer that has none. */
-  public void put(AbstractDeviceBuffer buffer, P plan) {
-    Entry<P> entry = new Entry<>(plan, () -> forget(buffer));
-    buffer.onClose(entry.forget());
-    entries.put(buffer, entry);
+  /** Adds the plan of a call that has none. */
+  public void put(CollectiveCall call, P plan) {
+    CollectiveCall key = call.copy();
+    Entry<P> entry = new Entry<>(plan, () -> forget(key));
+    for (DeviceBuffer buffer : buffers(key)) {
+      ((AbstractDeviceBuffer) buffer).onClose(entry.forget());
+    }
+    entries.put(key, entry);
     if (entries.size() > MAX) {
-      Iterator<DeviceBuffer> eldest = entries.keySet().iterator();
+      Iterator<CollectiveCall> eldest = entries.keySet().iterator();
       forget(eldest.next());
     }
   }
 
-  /** Closes the plan of a buffer, if it has one. */
-  public void forget(DeviceBuffer buffer) {
+  private static List<DeviceBuffer> buffers(CollectiveCall call) {
+    return call.in() == null || call.out() == null || call.in() == call.out()
+        ? List.of(call.buffer())
+        : List.of(call.in(), call.out());
+  }
+
+  /** Closes the plan of a call, if it has one. */
+  public void forget(CollectiveCall call) {
     synchronized (lock) {
-      Entry<P> entry = entries.remove(buffer);
+      Entry<P> entry = entries.remove(call);
       if (entry != null) {
-        ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
-        end.accept(entry.plan());
+        for (DeviceBuffer buffer : buffers(call)) {
+          ((AbstractDeviceBuffer) buffer).removeCloseListener(entry.forget());
+        }
+        Resources.closeAll(entry.plan());
       }
     }
   }
@@ -66,8 +74,9 @@ public final class PlanCache<P> implements AutoCloseable {
   /** Closes all plans. */
   @Override
   public void close() {
-    List<AutoCloseable> all = new ArrayList<>();
-    entries.keySet().forEach(buffer -> all.add(() -> forget(buffer)));
-    Resources.closeAll(all);
+    Resources.closeAll(
+        List.copyOf(entries.keySet()).stream()
+            .<AutoCloseable>map(call -> () -> forget(call))
+            .toList());
   }
 }

@@ -5,8 +5,8 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -26,13 +26,14 @@ final class RailPlan implements AutoCloseable {
   private final Reducer node;
   private final Reducer rail;
   private final RailSteps steps;
-  private final DeviceBuffer piece;
+  private final CollectiveCall scatter; // on the node: contributions to their carriers
+  private final CollectiveCall gather; // on the node: results from their carriers
   private final DeviceBuffer gathered;
   private final DeviceBuffer shard;
   private final DeviceBuffer[] sums;
   private final DeviceBuffer[] results;
   private final DeviceBuffer[][] contributions; // by chunk, and by rank of the node
-  private final List<List<PeerMessage>> messages = new ArrayList<>(); // by step
+  private final List<List<CollectiveCall>> messages = new ArrayList<>(); // by step
   private final List<DeviceBuffer> views = new ArrayList<>();
 
   /**
@@ -59,11 +60,13 @@ final class RailPlan implements AutoCloseable {
     this.device = device;
     this.node = node;
     this.rail = rail;
-    this.piece = piece;
     views.add(piece);
     long length = piece.count() / localSize;
     this.gathered = view(gathered, 0, piece.count());
     shard = view(piece, localRank * length, length);
+    scatter =
+        new CollectiveCall(Kind.ALL_TO_ALL, piece, this.gathered, null, RankGroup.NO_RANK);
+    gather = new CollectiveCall(Kind.ALL_GATHER, shard, piece, null, RankGroup.NO_RANK);
     int chunks = Math.toIntExact((length - 1) / chunk + 1);
     steps = new RailSteps(chunks, nodes, ownNode);
     this.sums = new DeviceBuffer[chunks];
@@ -89,10 +92,10 @@ final class RailPlan implements AutoCloseable {
     return view;
   }
 
-  private List<PeerMessage> messages(int step) {
+  private List<CollectiveCall> messages(int step) {
     int before = steps.node() - 1;
     int after = steps.node() + 1;
-    List<PeerMessage> list = new ArrayList<>();
+    List<CollectiveCall> list = new ArrayList<>();
     add(list, sums, steps.sumReceived(step), before, false);
     add(list, results, steps.resultReceived(step), after, false);
     add(list, sums, steps.sumSent(step), after, true);
@@ -101,9 +104,12 @@ final class RailPlan implements AutoCloseable {
   }
 
   private static void add(
-      List<PeerMessage> list, DeviceBuffer[] chunks, int chunk, int peer, boolean sends) {
+      List<CollectiveCall> list, DeviceBuffer[] chunks, int chunk, int peer, boolean sends) {
     if (chunk != RailSteps.NONE) {
-      list.add(new PeerMessage(chunks[chunk], peer, sends));
+      list.add(
+          sends
+              ? CollectiveCall.send(chunks[chunk], peer)
+              : CollectiveCall.receive(chunks[chunk], peer));
     }
   }
 
@@ -113,7 +119,7 @@ final class RailPlan implements AutoCloseable {
    * @param ranks the number of ranks on all nodes
    */
   void run(ReduceOp op, int ranks) {
-    node.run(Collective.ALL_TO_ALL, piece, gathered, null, RankGroup.NO_RANK);
+    node.run(scatter);
     for (int step = 0; step < messages.size(); step++) {
       if (!messages.get(step).isEmpty()) {
         rail.exchange(messages.get(step));
@@ -123,7 +129,7 @@ final class RailPlan implements AutoCloseable {
         add(chunk, op, ranks);
       }
     }
-    node.run(Collective.ALL_GATHER, shard, piece, null, RankGroup.NO_RANK);
+    node.run(gather);
   }
 
   private void add(int chunk, ReduceOp op, int ranks) {

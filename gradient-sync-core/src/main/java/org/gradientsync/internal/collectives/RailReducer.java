@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
@@ -12,8 +13,9 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.ranks.NodeLayout;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
@@ -48,9 +50,10 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
   private final Reducer rail;
   private final Sizes sizes;
   private final Resources resources;
-  private final PlanCache<Plan> plans;
+  private final PlanCache<Pieces> plans;
   private final Map<DataType, DeviceBuffer> gathered = new EnumMap<>(DataType.class);
   private final Map<DataType, DeviceBuffer> sums = new EnumMap<>(DataType.class);
+  private final Consumer<CollectiveCall> reduce = this::reduce;
   private final Event finished;
   private Stream lastStream; // or null; it may still use the scratch memory
 
@@ -58,8 +61,9 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
    * @param pieces what is reduced with the node's ranks and the rail's
    * @param rest the last elements, or null
    */
-  private record Plan(List<RailPlan> pieces, DeviceBuffer rest) {
-    void close() {
+  private record Pieces(List<RailPlan> pieces, DeviceBuffer rest) implements AutoCloseable {
+    @Override
+    public void close() {
       Resources.closeAll(pieces);
       Resources.closeAll(rest);
     }
@@ -104,7 +108,7 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
     this.sizes = sizes;
     this.resources = resources;
     layout = new NodeLayout(group.ranks());
-    plans = new PlanCache<>(group, Plan::close);
+    plans = new PlanCache<>(group);
     finished = device.createEvent(false);
   }
 
@@ -114,26 +118,33 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    long whole = buffer.count() / layout.most() * layout.most();
-    if (whole == 0 || buffer.sizeInBytes() < sizes.smallest()) {
-      other.allReduce(buffer, op);
+  public void run(CollectiveCall call) {
+    if (call.kind() != Kind.ALL_REDUCE
+        || whole(call.in()) == 0
+        || call.in().sizeInBytes() < sizes.smallest()) {
+      other.run(call);
       return;
     }
     synchronized (group) {
-      requireNoCapture(buffer);
-      group.meetForAllReduce(buffer, op);
-      Plan plan;
-      try {
-        plan = plan(buffer, whole);
-        run(buffer, plan.pieces(), op);
-      } catch (RuntimeException | Error e) {
-        throw broken(e);
+      requireNoCapture(call.in());
+      group.run(call, reduce);
+      DeviceBuffer rest = plans.get(call).rest();
+      if (rest != null) {
+        other.run(CollectiveCall.allReduce(rest, call.op()));
       }
-      group.finished();
-      if (plan.rest() != null) {
-        other.allReduce(plan.rest(), op);
-      }
+    }
+  }
+
+  /** The number of elements that can be divided among a node's ranks. */
+  private long whole(DeviceBuffer buffer) {
+    return buffer.count() / layout.most() * layout.most();
+  }
+
+  private void reduce(CollectiveCall call) {
+    try {
+      run(call.in(), plan(call).pieces(), call.op());
+    } catch (RuntimeException | Error e) {
+      throw broken(e);
     }
   }
 
@@ -163,17 +174,19 @@ public final class RailReducer extends ForwardingReducer<Reducer> {
     lastStream = stream;
   }
 
-  private Plan plan(DeviceBuffer buffer, long whole) {
-    Plan plan = plans.get(buffer);
+  private Pieces plan(CollectiveCall call) {
+    Pieces plan = plans.get(call);
     if (plan == null) {
+      DeviceBuffer buffer = call.in();
+      long whole = whole(buffer);
       long most = pieceCount(buffer.type());
       List<RailPlan> pieces = new ArrayList<>();
       for (long first = 0; first < whole; first += most) {
         pieces.add(piece(buffer.slice(first, Math.min(most, whole - first))));
       }
       long rest = buffer.count() - whole;
-      plan = new Plan(pieces, rest == 0 ? null : buffer.slice(whole, rest));
-      plans.put((AbstractDeviceBuffer) buffer, plan);
+      plan = new Pieces(pieces, rest == 0 ? null : buffer.slice(whole, rest));
+      plans.put(call, plan);
     }
     return plan;
   }

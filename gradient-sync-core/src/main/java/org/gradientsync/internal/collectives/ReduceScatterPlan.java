@@ -5,6 +5,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
@@ -16,7 +17,7 @@ import org.gradientsync.spi.Resources;
  *
  * <p>A reduction to one rank is the same, after which the owners send their results to the root.
  */
-final class ReduceScatterPlan implements AutoCloseable {
+final class ReduceScatterPlan implements Plan {
   /** The number of chunks whose contributions are held: one is reduced while another arrives. */
   static final int DEPTH = 2;
 
@@ -31,23 +32,18 @@ final class ReduceScatterPlan implements AutoCloseable {
   private final Message[][] results; // to the root, or from the owners; by chunk and rank
 
   /**
-   * @param in this rank's elements
-   * @param out receives the reduction of this rank's shard, or all of it at the root; null on other
-   *     ranks than the root
-   * @param root gets the whole result; {@link RankGroup#NO_RANK} if each rank keeps its shard
+   * @param call whose root gets the whole result; each rank keeps its shard if there is none
    * @param scratch {@link #scratchCount} elements
    */
   ReduceScatterPlan(
       ProcessGroup group,
       BackendDevice device,
-      DeviceBuffer in,
-      DeviceBuffer out,
-      int root,
+      CollectiveCall call,
       Shards shards,
       DeviceBuffer scratch) {
     this.group = group;
     this.device = device;
-    this.in = in;
+    in = call.in();
     chunks = shards.chunks();
     int size = group.size();
     sends = new Message[chunks][size];
@@ -57,7 +53,7 @@ final class ReduceScatterPlan implements AutoCloseable {
     targets = new DeviceBuffer[chunks];
     try {
       for (int chunk = 0; chunk < chunks; chunk++) {
-        prepare(chunk, out, root, shards, scratch);
+        prepare(chunk, call.out(), call.root(), shards, scratch);
       }
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
@@ -115,11 +111,12 @@ final class ReduceScatterPlan implements AutoCloseable {
         group.messages(), piece, RunMessages.view(piece), peer, channel, isSend);
   }
 
-  /** Runs after the rendezvous. */
-  void run(DeviceBuffer out, ReduceOp op) {
+  @Override
+  public void run(CollectiveCall call) {
+    ReduceOp op = call.op();
     device.await(in);
-    if (out != null) {
-      device.await(out);
+    if (call.out() != null) {
+      device.await(call.out());
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
       RunMessages.start(receives[chunk]);

@@ -1,5 +1,6 @@
 package org.gradientsync.internal.collectives;
 
+import java.util.function.Consumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
@@ -9,7 +10,8 @@ import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -32,18 +34,20 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMates mates;
-  private final PlanCache<Plan> plans;
-  private final CollectivePlans<Transfer> transfers;
-  private final CollectivePlans<CarriedTransfer> carried;
+  private final PlanCache<InPlace> plans;
+  private final PlanCache<Transfer> transfers;
+  private final PlanCache<CarriedTransfer> carried;
   private final NodeBuffers buffers;
+  private final Consumer<CollectiveCall> read = this::read;
+  private final Consumer<CollectiveCall> runCarried = this::runCarried;
 
   /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
-  private static final class Plan {
+  private static final class InPlace implements AutoCloseable {
     private final NodeBuffers.Mapped whole;
     private final DeviceBuffer[] contributions;
     private final Shards shards;
 
-    Plan(NodeBuffers.Mapped whole, Shards shards, int rank) {
+    InPlace(NodeBuffers.Mapped whole, Shards shards, int rank) {
       this.whole = whole;
       this.shards = shards;
       contributions = new DeviceBuffer[shards.ranks()];
@@ -52,6 +56,11 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
           contributions[peer] = whole.of(peer).slice(shards.first(rank, 0), shards.length(rank, 0));
         }
       }
+    }
+
+    @Override
+    public void close() {
+      whole.close();
     }
   }
 
@@ -76,9 +85,9 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     this.rendezvous = rendezvous;
     this.device = device;
     this.mates = new NodeMates(group, group.ranks().all(), rendezvous, node);
-    this.plans = new PlanCache<>(group, plan -> plan.whole.close());
-    this.transfers = new CollectivePlans<>(group);
-    this.carried = new CollectivePlans<>(group);
+    this.plans = new PlanCache<>(group);
+    this.transfers = new PlanCache<>(group);
+    this.carried = new PlanCache<>(group);
     this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
   }
 
@@ -88,115 +97,83 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    HostBuffer own = (HostBuffer) buffer;
+  public void run(CollectiveCall call) {
+    if (call.kind() == Kind.BROADCAST || call.kind().isMessage()) {
+      other.run(call);
+      return;
+    }
     synchronized (group) {
-      group.meetForAllReduce(own, op);
-      if (group.size() == 1 || own.count() == 0) {
-        group.finished();
-        return;
-      }
-      if (anyPrivate()) {
-        other.reduceAfterRendezvous(own, op);
-        group.finished();
-        return;
-      }
-      try {
-        run(plan(own), op);
-        group.finished();
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw mates.broken(own, e);
-      }
+      boolean small = call.kind() != Kind.ALL_REDUCE && isCarried(call);
+      rendezvous.carry(small ? carried(call) : null);
+      group.run(call, small ? runCarried : read);
     }
   }
 
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    synchronized (group) {
-      CarriedTransfer small = carried(collective, (HostBuffer) in, (HostBuffer) out, root);
-      rendezvous.carry(small);
-      group.meetFor(collective, in, out, op, root);
-      if (small != null) {
-        run(small, op);
-        group.finished();
-        return;
-      }
-      if (collective.blockCount(in, out, group.size()) == 0) {
-        group.finished();
-        return;
-      }
-      if (group.size() == 1 || anyPrivateInput(collective, root)) {
-        other.runAfterRendezvous(collective, in, out, op, root);
-        group.finished();
-        return;
-      }
-      try {
-        transfer(collective, (HostBuffer) in, (HostBuffer) out, root).plan().run(op);
-        mates.finishReading();
-        group.finished();
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw mates.broken((HostBuffer) (in != null ? in : out), e);
-      }
-    }
-  }
-
-  private void run(CarriedTransfer small, ReduceOp op) {
-    try {
-      small.run(rendezvous.slot(), op);
-    } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed in the middle: " + e, e);
-    }
-  }
-
-  /** Null if the inputs are too large or empty, or there are no other ranks. */
-  private CarriedTransfer carried(Collective collective, HostBuffer in, HostBuffer out, int root) {
+  /** Whether the inputs travel with the calls. */
+  private boolean isCarried(CollectiveCall call) {
     int size = group.size();
-    if (size == 1
-        || collective.blockCount(in, out, size) == 0
-        || !CarriedTransfer.fits(collective, in, out, size)) {
-      return null;
-    }
-    CarriedTransfer plan = carried.get(collective, in, out, root);
+    return size > 1 && call.blockCount(size) > 0 && CarriedTransfer.fits(call, size);
+  }
+
+  private CarriedTransfer carried(CollectiveCall call) {
+    CarriedTransfer plan = carried.get(call);
     if (plan == null) {
-      plan = new CarriedTransfer(device, rendezvous, collective, in, out, group.rank(), size, root);
-      carried.put(collective, in, out, root, plan);
+      plan = new CarriedTransfer(device, rendezvous, call, group.rank(), group.size());
+      carried.put(call, plan);
     }
     return plan;
   }
 
-  private boolean anyPrivateInput(Collective collective, int root) {
+  private void runCarried(CollectiveCall call) {
+    carried(call).run(rendezvous.slot(), call.op());
+  }
+
+  /** Reads the other ranks' buffers after the rendezvous, or leaves that to messages. */
+  private void read(CollectiveCall call) {
+    if (group.size() == 1 || call.blockCount(group.size()) == 0 || anyPrivateInput(call)) {
+      other.move(call);
+      return;
+    }
+    try {
+      if (call.kind() == Kind.ALL_REDUCE) {
+        reduce(plan(call), call.op());
+      } else {
+        transfer(call).plan().run(call.op());
+      }
+      mates.finishReading();
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw mates.broken((HostBuffer) (call.in() != null ? call.in() : call.out()), e);
+    }
+  }
+
+  private boolean anyPrivateInput(CollectiveCall call) {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |= collective.hasInput(peer, root) && Call.memoryId(rendezvous.call(peer)) < 0;
+      any |=
+          call.kind().hasInput(peer, call.root()) && Call.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }
 
-  private Transfer transfer(Collective collective, HostBuffer in, HostBuffer out, int root) {
-    Transfer transfer = transfers.get(collective, in, out, root);
-    if (transfer != null && transfer.inputs().isValid()) {
-      return transfer;
+  private Transfer transfer(CollectiveCall call) {
+    Transfer transfer = transfers.get(call);
+    if (transfer == null || !transfer.inputs().isValid()) {
+      transfers.forget(call);
+      int size = group.size();
+      long count = call.blockCount(size) * call.kind().inputBlocks(size);
+      NodeBuffers.Mapped inputs =
+          buffers.map((HostBuffer) call.in(), call.buffer().type(), count, size);
+      transfer =
+          new Transfer(
+              inputs, new SharedTransferPlan(device, inputs.all(), call, group.rank()));
+      transfers.put(call, transfer);
     }
-    if (transfer != null) {
-      transfers.forget(collective, in, out, root);
-    }
-    int size = group.size();
-    HostBuffer any = in != null ? in : out;
-    long count = collective.blockCount(in, out, size) * collective.inputBlocks(size);
-    NodeBuffers.Mapped inputs = buffers.map(in, any.type(), count, size);
-    transfer =
-        new Transfer(
-            inputs,
-            new SharedTransferPlan(device, inputs.all(), collective, out, group.rank(), root));
-    transfers.put(collective, in, out, root, transfer);
     return transfer;
   }
 
-  private void run(Plan plan, ReduceOp op) {
+  private void reduce(InPlace plan, ReduceOp op) {
     int rank = group.rank();
     int size = group.size();
     DeviceBuffer[] contributions = plan.contributions;
@@ -212,25 +189,18 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
           .copyRange(
               plan.shards.first(owner, 0), plan.whole.of(owner), plan.shards.length(owner, 0));
     }
-    mates.finishReading();
   }
 
-  private boolean anyPrivate() {
-    boolean any = false;
-    for (int peer = 0; peer < group.size(); peer++) {
-      any |= Call.memoryId(rendezvous.call(peer)) < 0;
-    }
-    return any;
-  }
-
-  private Plan plan(HostBuffer own) {
-    Plan plan = plans.get(own);
+  private InPlace plan(CollectiveCall call) {
+    InPlace plan = plans.get(call);
     if (plan == null || !plan.whole.isValid()) {
-      plans.forget(own);
+      plans.forget(call);
+      HostBuffer own = (HostBuffer) call.in();
       Shards shards = new Shards(own.count(), group.size(), Shards.WHOLE);
       plan =
-          new Plan(buffers.map(own, own.type(), own.count(), group.size()), shards, group.rank());
-      plans.put(own, plan);
+          new InPlace(
+              buffers.map(own, own.type(), own.count(), group.size()), shards, group.rank());
+      plans.put(call, plan);
     }
     return plan;
   }

@@ -3,7 +3,8 @@ package org.gradientsync.internal.collectives;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
  * What one rank reads from the ranks' inputs in a collective over shared memory: blocks to copy, or
@@ -18,33 +19,28 @@ final class SharedTransferPlan {
 
   /**
    * @param inputs the inputs by rank
-   * @param out this rank's output, or null
    */
-  SharedTransferPlan(
-      HostDevice device,
-      HostBuffer[] inputs,
-      Collective collective,
-      HostBuffer out,
-      int rank,
-      int root) {
+  SharedTransferPlan(HostDevice device, HostBuffer[] inputs, CollectiveCall call, int rank) {
     this.device = device;
     this.rank = rank;
-    reduces = collective.reduces();
+    Kind kind = call.kind();
+    HostBuffer out = (HostBuffer) call.out();
+    reduces = kind.reduces();
     int size = inputs.length;
     sources = new HostBuffer[size];
     targets = new HostBuffer[size];
     if (out == null) {
       return;
     }
-    long count = out.count() / collective.outputBlocks(size);
+    long count = out.count() / kind.outputBlocks(size);
     for (int peer = 0; peer < size; peer++) {
-      if (!collective.hasInput(peer, root)) {
+      if (!kind.hasInput(peer, call.root())) {
         continue;
       }
-      long first = collective.inputBlocks(size) > 1 ? rank * count : 0;
+      long first = kind.inputBlocks(size) > 1 ? rank * count : 0;
       sources[peer] = (HostBuffer) inputs[peer].slice(first, count);
       targets[peer] =
-          (HostBuffer) out.slice(collective.outputBlocks(size) > 1 ? peer * count : 0, count);
+          (HostBuffer) out.slice(kind.outputBlocks(size) > 1 ? peer * count : 0, count);
       boolean inPlace = peer == rank && sources[peer].overlaps(targets[peer]);
       if (inPlace && !reduces) {
         sources[peer] = null;

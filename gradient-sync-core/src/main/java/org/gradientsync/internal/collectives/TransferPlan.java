@@ -7,7 +7,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
@@ -15,7 +15,7 @@ import org.gradientsync.spi.Resources;
  * The messages of a collective that only moves elements, or of a single message, prepared once and
  * run many times. Each pair of ranks exchanges its blocks directly, piece by piece.
  */
-final class TransferPlan implements AutoCloseable {
+final class TransferPlan implements Plan {
   private static final long PIECE_BYTES = 16 << 20;
 
   private final ProcessGroup group;
@@ -30,86 +30,72 @@ final class TransferPlan implements AutoCloseable {
     this.device = device;
   }
 
-  /** The plan of a collective. */
-  static TransferPlan of(
-      ProcessGroup group,
-      BackendDevice device,
-      Collective collective,
-      DeviceBuffer in,
-      DeviceBuffer out,
-      int root) {
+  /** The plan of a call. */
+  static TransferPlan of(ProcessGroup group, BackendDevice device, CollectiveCall call) {
     TransferPlan plan = new TransferPlan(group, device);
-    int rank = group.rank();
-    int size = group.size();
-    long count = collective.blockCount(in, out, size);
-    boolean inBlocks = collective.inputBlocks(size) > 1;
-    boolean outBlocks = collective.outputBlocks(size) > 1;
-    DeviceBuffer[] toSend = new DeviceBuffer[size];
-    DeviceBuffer[] toReceive = new DeviceBuffer[size];
-    for (int peer = 0; peer < size; peer++) {
-      if (in != null && collective.hasOutput(peer, root)) {
-        toSend[peer] = in.slice(inBlocks ? peer * count : 0, count);
-      }
-      if (out != null && collective.hasInput(peer, root)) {
-        toReceive[peer] = out.slice(outBlocks ? peer * count : 0, count);
-      }
-    }
-    if (toSend[rank] != null
-        && toReceive[rank] != null
-        && !overlap(toSend[rank], toReceive[rank])) {
-      plan.ownSource = toSend[rank];
-      plan.ownTarget = toReceive[rank];
-    }
-    toSend[rank] = null;
-    toReceive[rank] = null;
     try {
-      plan.prepare(count, toSend, toReceive, Channel.DATA);
+      switch (call.kind()) {
+        case BROADCAST -> plan.prepareBroadcast(call);
+        case SEND, RECEIVE -> plan.prepareMessage(call);
+        default -> plan.prepareBlocks(call);
+      }
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, plan);
       throw e;
     }
     return plan;
+  }
+
+  private void prepareBlocks(CollectiveCall call) {
+    int rank = group.rank();
+    int size = group.size();
+    long count = call.blockCount(size);
+    boolean inBlocks = call.kind().inputBlocks(size) > 1;
+    boolean outBlocks = call.kind().outputBlocks(size) > 1;
+    DeviceBuffer[] toSend = new DeviceBuffer[size];
+    DeviceBuffer[] toReceive = new DeviceBuffer[size];
+    for (int peer = 0; peer < size; peer++) {
+      if (call.in() != null && call.kind().hasOutput(peer, call.root())) {
+        toSend[peer] = call.in().slice(inBlocks ? peer * count : 0, count);
+      }
+      if (call.out() != null && call.kind().hasInput(peer, call.root())) {
+        toReceive[peer] = call.out().slice(outBlocks ? peer * count : 0, count);
+      }
+    }
+    if (toSend[rank] != null
+        && toReceive[rank] != null
+        && !overlap(toSend[rank], toReceive[rank])) {
+      ownSource = toSend[rank];
+      ownTarget = toReceive[rank];
+    }
+    toSend[rank] = null;
+    toReceive[rank] = null;
+    prepare(count, toSend, toReceive, Channel.DATA);
   }
 
   private static boolean overlap(DeviceBuffer a, DeviceBuffer b) {
     return ((AbstractDeviceBuffer) a).overlaps((AbstractDeviceBuffer) b);
   }
 
-  /** The plan of a broadcast, in which the root sends to each rank. */
-  static TransferPlan ofBroadcast(
-      ProcessGroup group, BackendDevice device, DeviceBuffer buffer, int root) {
-    TransferPlan plan = new TransferPlan(group, device);
+  /** The root sends to each rank. */
+  private void prepareBroadcast(CollectiveCall call) {
     DeviceBuffer[] data = new DeviceBuffer[group.size()];
     DeviceBuffer[] none = new DeviceBuffer[group.size()];
-    boolean sends = group.rank() == root;
+    boolean sends = group.rank() == call.root();
     for (int peer = 0; peer < data.length; peer++) {
-      boolean moves = sends ? peer != root : peer == root;
-      data[peer] = moves ? buffer : null;
+      boolean moves = sends ? peer != call.root() : peer == call.root();
+      data[peer] = moves ? call.buffer() : null;
     }
-    try {
-      plan.prepare(buffer.count(), sends ? data : none, sends ? none : data, Channel.DATA);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, plan);
-      throw e;
-    }
-    return plan;
+    prepare(call.buffer().count(), sends ? data : none, sends ? none : data, Channel.DATA);
   }
 
-  /** The plan of a message to or from another rank. */
-  static TransferPlan ofMessage(
-      ProcessGroup group, BackendDevice device, DeviceBuffer buffer, int peer, boolean sends) {
-    TransferPlan plan = new TransferPlan(group, device);
+  private void prepareMessage(CollectiveCall call) {
     DeviceBuffer[] data = new DeviceBuffer[group.size()];
     DeviceBuffer[] none = new DeviceBuffer[group.size()];
-    data[peer] = buffer;
+    data[call.peer()] = call.buffer();
     int channel = Channel.sending(Channel.DEVICE_TAG);
-    try {
-      plan.prepare(buffer.count(), sends ? data : none, sends ? none : data, channel);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, plan);
-      throw e;
-    }
-    return plan;
+    boolean sends = call.sends();
+    prepare(call.buffer().count(), sends ? data : none, sends ? none : data, channel);
   }
 
   private void prepare(long count, DeviceBuffer[] toSend, DeviceBuffer[] toReceive, int channel) {
@@ -144,18 +130,13 @@ final class TransferPlan implements AutoCloseable {
         group.messages(), piece, RunMessages.view(piece), peer, channel, sends);
   }
 
-  /**
-   * Moves the elements after the rendezvous.
-   *
-   * @param in the input, or null
-   * @param out the output, or null
-   */
-  void run(DeviceBuffer in, DeviceBuffer out) {
-    if (in != null) {
-      device.await(in);
+  @Override
+  public void run(CollectiveCall call) {
+    if (call.in() != null) {
+      device.await(call.in());
     }
-    if (out != null) {
-      device.await(out);
+    if (call.out() != null && call.out() != call.in()) {
+      device.await(call.out());
     }
     if (!receives.isEmpty()) {
       start(0);

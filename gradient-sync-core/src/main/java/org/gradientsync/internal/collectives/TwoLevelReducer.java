@@ -2,10 +2,10 @@ package org.gradientsync.internal.collectives;
 
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostBuffer;
@@ -14,6 +14,8 @@ import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.NodesRendezvous;
 import org.gradientsync.internal.ranks.NodeLayout;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
@@ -44,6 +46,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final NodeMates mates;
   private final NodeBuffers buffers;
   private final PlanCache<RunningSumPlan> plans;
+  private final Consumer<CollectiveCall> reduce = this::reduce;
   private final SumOrder order;
   private final int minBytes;
   private final int chunkBytes;
@@ -71,7 +74,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     this.chunkBytes = chunkBytes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
-    plans = new PlanCache<>(group, RunningSumPlan::close);
+    plans = new PlanCache<>(group);
   }
 
   @Override
@@ -80,27 +83,27 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    if (buffer.count() == 0 || buffer.sizeInBytes() < minBytes) {
-      other.allReduce(buffer, op);
+  public void run(CollectiveCall call) {
+    if (call.kind() != Kind.ALL_REDUCE
+        || call.in().count() == 0
+        || call.in().sizeInBytes() < minBytes) {
+      other.run(call);
+    } else {
+      group.run(call, reduce);
+    }
+  }
+
+  private void reduce(CollectiveCall call) {
+    if (anyPrivate()) {
+      other.move(call);
       return;
     }
-    HostBuffer own = (HostBuffer) buffer;
-    synchronized (group) {
-      group.meetForAllReduce(own, op);
-      if (anyPrivate()) {
-        other.reduceAfterRendezvous(own, op);
-        group.finished();
-        return;
-      }
-      try {
-        published = plan(own).run(op, published);
-        group.finished();
-      } catch (RankLostException e) {
-        throw e;
-      } catch (RuntimeException | Error e) {
-        throw mates.broken(own, e);
-      }
+    try {
+      published = plan(call).run(call.op(), published);
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw mates.broken((HostBuffer) call.in(), e);
     }
   }
 
@@ -112,17 +115,18 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     return any;
   }
 
-  private RunningSumPlan plan(HostBuffer own) {
-    RunningSumPlan plan = plans.get(own);
+  private RunningSumPlan plan(CollectiveCall call) {
+    RunningSumPlan plan = plans.get(call);
     if (plan == null || !plan.isValid()) {
-      plans.forget(own);
+      plans.forget(call);
+      HostBuffer own = (HostBuffer) call.in();
       Shards shards = new Shards(own.count(), layout.fewest(), chunk(own));
       NodeBuffers.Mapped mapped =
           buffers.map(own, own.type(), own.count(), layout.ranksOf(layout.node()).size());
       plan =
           new RunningSumPlan(
               group, device, layout, order, mates, rendezvous.node(), mapped, shards, scratch(own));
-      plans.put(own, plan);
+      plans.put(call, plan);
     }
     return plan;
   }

@@ -1,15 +1,14 @@
 package org.gradientsync.internal.group;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.host.HostBuffer;
 import org.gradientsync.internal.matching.Arrivals;
 import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.matching.CallTable;
 import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.matching.InlinePayload;
@@ -17,7 +16,8 @@ import org.gradientsync.internal.matching.Rendezvous;
 import org.gradientsync.internal.matching.WaitPhase;
 import org.gradientsync.internal.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 
 /**
@@ -44,62 +44,32 @@ public final class CallMatcher {
    * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
    * same call.
    *
+   * @param payload this rank's contributions, sent at the same time, or null
    * @throws MismatchedCallException on every rank if the calls differ
    * @throws RankLostException if a rank does not arrive
    */
-  public void meet(Call.Kind kind, int element, long count, ReduceOp op, int root) {
-    meet(kind, element, count, op, root, null, null, null, null);
+  void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, call);
+    meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
   }
 
-  /** As above, for a call on a buffer. */
-  public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, int root) {
-    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    meet(kind, Call.element(buffer.type()), own.usedCount(), op, root, null, own, null, null);
+  /** As above, for a call on host memory. */
+  public void meet(Origin origin, Kind kind, int element, long count, int root) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, kind, element, count, null, root);
+    meet(rendezvous, record, null, null);
   }
 
   /**
-   * As above, for an all-reduce.
-   *
-   * @param payload this rank's contributions, sent at the same time, or null
+   * @param in what other ranks may read in place, or null
    */
-  public void meet(Call.Kind kind, DeviceBuffer buffer, ReduceOp op, InlinePayload payload) {
-    AbstractDeviceBuffer own = (AbstractDeviceBuffer) buffer;
-    int element = Call.element(buffer.type());
-    meet(kind, element, own.usedCount(), op, Call.NO_ROOT, null, own, null, payload);
-  }
-
-  /** As above, for a collective with an input and an output, either of which may be null. */
-  void meet(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    meet(
-        Call.Kind.of(collective),
-        Call.element((in != null ? in : out).type()),
-        collective.blockCount(in, out, ranks.size()),
-        op,
-        collective.hasRoot() ? root : Call.NO_ROOT,
-        collective,
-        (AbstractDeviceBuffer) in,
-        (AbstractDeviceBuffer) out,
-        null);
-  }
-
   private void meet(
-      Call.Kind kind,
-      int element,
-      long count,
-      ReduceOp op,
-      int root,
-      Collective collective, // or null
-      AbstractDeviceBuffer in, // what other ranks may read in place, or null
-      AbstractDeviceBuffer out, // of a collective, or null
-      InlinePayload payload) {
-    state.requireUsable();
-    Rendezvous rendezvous = arrivals.beginRendezvous();
+      Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in, InlinePayload payload) {
     long found = notFinite;
     notFinite = -1;
-    ByteBuffer record = calls.meets(kind, element, count, op, root, in);
-    if (collective != null) {
-      Call.writeNames(record, collective, in, out);
-    }
     writePlace(record, in, payload);
     Call.writeNotFinite(record, found);
     long sequence = calls.met();
@@ -178,7 +148,7 @@ public final class CallMatcher {
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
    */
   public void beginPair(
-      Call.Kind kind, int element, long count, int destination, int source, int tag) {
+      Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
     calls.pairs(kind, element, count, tag);
   }

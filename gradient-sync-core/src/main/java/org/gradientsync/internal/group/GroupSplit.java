@@ -13,7 +13,9 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.internal.diagnosis.Bells;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.ranks.ContextIds;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
  * How the ranks of a group agree on its subgroups. Another thread may split another group of the
@@ -34,12 +36,12 @@ final class GroupSplit {
   private final Exchange exchange;
   private final ContextIds contexts;
   private final Bells bells;
-  private final Call.Kind kind;
+  private final Origin origin;
 
   /**
    * Splits one group; the caller holds its lock.
    *
-   * @param kind the user's call
+   * @param origin the user's call
    */
   GroupSplit(
       WatchedGroup group,
@@ -47,13 +49,13 @@ final class GroupSplit {
       Exchange exchange,
       ContextIds contexts,
       Bells bells,
-      Call.Kind kind) {
+      Origin origin) {
     this.group = group;
     this.matcher = matcher;
     this.exchange = exchange;
     this.contexts = contexts;
     this.bells = bells;
-    this.kind = kind;
+    this.origin = origin;
   }
 
   private boolean isWorld() {
@@ -110,7 +112,7 @@ final class GroupSplit {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    matcher.meet(kind, Call.element((DataType) null), 0, null, Call.NO_ROOT);
+    matcher.meet(origin, Kind.ALL_GATHER, Call.element((DataType) null), 0, Call.NO_ROOT);
     long[] all = allGather(own);
     group.calls().log().finished();
     return all;

@@ -2,7 +2,6 @@ package org.gradientsync.internal.group;
 
 import java.nio.ByteBuffer;
 import java.util.List;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.internal.host.HostBuffers;
 import org.gradientsync.internal.matching.Arrivals;
@@ -11,9 +10,8 @@ import org.gradientsync.internal.matching.Calls;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.RankMap;
-import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -50,15 +48,14 @@ final class MessageMatcher implements AutoCloseable {
     receiving = new Link[transport.size()];
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#meetForMessage}. */
-  void meet(DeviceBuffer buffer, int peer, boolean sends) {
-    AbstractDeviceBuffer data = (AbstractDeviceBuffer) buffer;
-    Call.Kind kind = sends ? Call.Kind.DEVICE_SEND : Call.Kind.DEVICE_RECEIVE;
+  /** See {@link org.gradientsync.spi.RankGroup#meet}. */
+  void meet(CollectiveCall message) {
+    boolean sends = message.sends();
+    int peer = message.peer();
     matcher.beginPair(
         sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
-    ByteBuffer record = calls.pairs(kind, Call.element(data.type()), data.count(), peer, data);
-    Link link = link(sends ? sending : receiving, peer, sends);
-    link.own.put(0, record, 0, Call.BYTES);
+    Link link = link(message);
+    link.own.put(0, calls.pairs(message), 0, Call.BYTES);
     arrivals.pairs().nextRound();
     link.receive.start();
     link.send.start();
@@ -72,18 +69,14 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   /** See {@link org.gradientsync.spi.RankGroup#meetForMessages}. */
-  MismatchedCallException meet(List<PeerMessage> messages) {
+  MismatchedCallException meet(List<CollectiveCall> messages) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
-    for (PeerMessage message : messages) {
-      AbstractDeviceBuffer data = (AbstractDeviceBuffer) message.buffer();
-      Call.Kind kind = message.sends() ? Call.Kind.DEVICE_SEND : Call.Kind.DEVICE_RECEIVE;
-      ByteBuffer record =
-          calls.pairs(kind, Call.element(data.type()), data.count(), message.peer(), data);
-      link(message).own.put(0, record, 0, Call.BYTES);
+    for (CollectiveCall message : messages) {
+      link(message).own.put(0, calls.pairs(message), 0, Call.BYTES);
     }
     exchange(messages);
     MismatchedCallException failure = null;
-    for (PeerMessage message : List.copyOf(messages)) {
+    for (CollectiveCall message : List.copyOf(messages)) {
       arrivals.pairs().count(message.peer(), message.sends());
       if (!matches(link(message))) {
         messages.remove(message);
@@ -93,12 +86,12 @@ final class MessageMatcher implements AutoCloseable {
     return failure;
   }
 
-  private void exchange(List<PeerMessage> messages) {
-    for (PeerMessage message : messages) {
+  private void exchange(List<CollectiveCall> messages) {
+    for (CollectiveCall message : messages) {
       link(message).receive.start();
       link(message).send.start();
     }
-    for (PeerMessage message : messages) {
+    for (CollectiveCall message : messages) {
       wait.await(link(message).receive, message.peer());
       wait.await(link(message).send, message.peer());
     }
@@ -108,7 +101,7 @@ final class MessageMatcher implements AutoCloseable {
     return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other, Call.INPUT);
   }
 
-  private Link link(PeerMessage message) {
+  private Link link(CollectiveCall message) {
     return link(message.sends() ? sending : receiving, message.peer(), message.sends());
   }
 

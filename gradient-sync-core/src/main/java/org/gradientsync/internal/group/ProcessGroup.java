@@ -7,13 +7,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.diagnosis.LocalReports;
 import org.gradientsync.internal.diagnosis.RankReport;
 import org.gradientsync.internal.diagnosis.RemoteReportRequest;
@@ -22,8 +21,9 @@ import org.gradientsync.internal.diagnosis.Reports;
 import org.gradientsync.internal.diagnosis.Watch;
 import org.gradientsync.internal.diagnosis.WatchedGroup;
 import org.gradientsync.internal.matching.Arrivals;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.matching.Calls;
+import org.gradientsync.internal.matching.InlinePayload;
 import org.gradientsync.internal.ranks.ContextIds;
 import org.gradientsync.internal.ranks.Departure;
 import org.gradientsync.internal.ranks.DepartureNotices;
@@ -31,10 +31,10 @@ import org.gradientsync.internal.ranks.GroupKey;
 import org.gradientsync.internal.ranks.GroupTransport;
 import org.gradientsync.internal.ranks.Liveness;
 import org.gradientsync.internal.ranks.RankMap;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Message;
-import org.gradientsync.spi.PeerMessage;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
@@ -89,7 +89,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     this.context = context;
     GroupKey key = new GroupKey(context, id);
     messages = new GroupTransport(transport, ranks, context);
-    calls = new Calls(job.callerThreads());
+    calls = new Calls(job.callerThreads(), ranks.size());
     arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
     departures =
         DepartureNotices.of(
@@ -185,27 +185,27 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     return ranks.nodeOf(peer);
   }
 
-  /** As {@link #split(Call.Kind, int, int, Timeouts)}, for a sync's or a communicator's group. */
+  /** As {@link #split(Origin, int, int, Timeouts)}, for a sync's or a communicator's group. */
   public ProcessGroup split(int color, int key, Timeouts newTimeouts) {
-    return split(isWorld() ? Call.Kind.CREATE : Call.Kind.SPLIT, color, key, newTimeouts);
+    return split(isWorld() ? Origin.CREATE : Origin.COMMUNICATOR_SPLIT, color, key, newTimeouts);
   }
 
   /**
    * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}.
    *
-   * @param kind the user's call
+   * @param origin the user's call
    * @param color the new group that this rank joins; none if negative
    * @param key orders the ranks in it
    * @param newTimeouts the time-outs of the new group
    * @return the new group, or null
    */
-  public synchronized ProcessGroup split(Call.Kind kind, int color, int key, Timeouts newTimeouts) {
+  public synchronized ProcessGroup split(Origin origin, int color, int key, Timeouts newTimeouts) {
     Objects.requireNonNull(newTimeouts, "timeouts");
     if (isWorld()) {
       wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
     GroupSplit split =
-        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), kind);
+        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), origin);
     GroupSplit.Part part = split.agree(color, key);
     if (part == null) {
       return null;
@@ -291,34 +291,74 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   }
 
   @Override
-  public void meetForAllReduce(DeviceBuffer buffer, ReduceOp op) {
-    matcher.meet(Call.Kind.ALL_REDUCE, buffer, op, Call.NO_ROOT);
+  public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
+    run(Origin.SYNC, call, null, body);
+  }
+
+  /**
+   * As above, for calls of other origins.
+   *
+   * @param payload this rank's contributions, sent with the call, or null
+   */
+  public synchronized void run(
+      Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
+    meet(origin, call, payload);
+    end(call, body);
+  }
+
+  /**
+   * As above, for a call on host memory.
+   *
+   * @param element see {@link org.gradientsync.internal.matching.Call#element}
+   */
+  public synchronized void run(
+      Origin origin, Kind kind, int element, long count, int root, Runnable body) {
+    matcher.meet(origin, kind, element, count, root);
+    end(body, Runnable::run);
+  }
+
+  /** Runs what follows a rendezvous. */
+  private <C> void end(C call, Consumer<C> body) {
+    try {
+      body.accept(call);
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw lost("the call failed in the middle: " + e, e);
+    }
+    finished();
   }
 
   @Override
-  public void meetForBroadcast(DeviceBuffer buffer, int root) {
-    matcher.meet(Call.Kind.BROADCAST, buffer, null, root);
+  public void meet(CollectiveCall call) {
+    meet(Origin.SYNC, call, null);
+  }
+
+  private void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+    if (call.kind().isMessage()) {
+      messageMatcher.meet(call);
+    } else {
+      matcher.meet(origin, call, payload);
+    }
   }
 
   @Override
-  public void meetForRegistration(DeviceBuffer buffer) {
-    matcher.meet(Call.Kind.REGISTER, buffer, null, Call.NO_ROOT);
+  public void meetToPrepare(CollectiveCall call) {
+    matcher.meet(Origin.REGISTER, call, null);
   }
 
   @Override
-  public void meetFor(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    matcher.meet(collective, in, out, op, root);
-  }
-
-  @Override
-  public void meetForMessage(DeviceBuffer buffer, int peer, boolean sends) {
-    messageMatcher.meet(buffer, peer, sends);
-  }
-
-  @Override
-  public MismatchedCallException meetForMessages(List<PeerMessage> all) {
-    return messageMatcher.meet(all);
+  public synchronized void exchange(
+      List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+    MismatchedCallException failure = null;
+    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
+      MismatchedCallException mismatch = messageMatcher.meet(round);
+      failure = failure == null ? mismatch : failure;
+      end(round, body);
+    }
+    if (failure != null) {
+      throw failure;
+    }
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */

@@ -2,12 +2,15 @@ package org.gradientsync.internal.matching;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.regex.Pattern;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.ranks.ShortText;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.HostElement;
 
 /**
@@ -15,59 +18,55 @@ import org.gradientsync.spi.HostElement;
  * bytes in native byte order. Two calls are compared by comparing memory.
  */
 public final class Call {
-  /** What kind of call it is. */
-  public enum Kind {
-    ALL_REDUCE("allReduce"),
-    BROADCAST("broadcast"),
+  /** Which method of the API a call comes from. Calls of two origins never match. */
+  public enum Origin {
+    /** A call of a sync on device buffers, and a barrier. */
+    SYNC(""),
+
+    /** A call of a communicator on host memory. */
+    COMMUNICATOR("communicator."),
+
+    /** {@link org.gradientsync.GradientSync#register}, whatever it prepares. */
     REGISTER("register"),
-    BARRIER("barrier"),
-    HOST_BROADCAST("communicator.broadcast"),
-    ALL_GATHER("communicator.allGather"),
-    REDUCE_SCATTER("communicator.reduceScatter"),
-    HOST_ALL_REDUCE("communicator.allReduce"),
-    GATHER("communicator.gather"),
-    SCATTER("communicator.scatter"),
+
+    /** {@link org.gradientsync.GradientSync#create}. */
     CREATE("GradientSync.create"),
-    SPLIT("communicator.split"),
+
+    /** {@link org.gradientsync.GradientSync#split}. */
     SYNC_SPLIT("split"),
-    SEND("communicator.send"),
-    RECEIVE("communicator.receive"),
-    DEVICE_ALL_GATHER("allGather"),
-    DEVICE_REDUCE_SCATTER("reduceScatter"),
-    DEVICE_REDUCE("reduce"),
-    DEVICE_GATHER("gather"),
-    DEVICE_SCATTER("scatter"),
-    DEVICE_ALL_TO_ALL("allToAll"),
-    DEVICE_SEND("send"),
-    DEVICE_RECEIVE("receive"),
+
+    /** {@link org.gradientsync.Communicator#split}. */
+    COMMUNICATOR_SPLIT("communicator.split"),
+
+    // From here on, what consists of several exchanges, whose elements the program does not know.
+
+    /** {@link org.gradientsync.GradientSync#mean}. */
     MEAN("mean"),
+
+    /** {@link org.gradientsync.GradientBuckets.Builder#build}. */
     BUILD_BUCKETS("GradientBuckets.build"),
+
+    /** {@link org.gradientsync.GradientBuckets#rebuild}. */
     REBUILD_BUCKETS("GradientBuckets.rebuild"),
+
+    /** {@link org.gradientsync.GradientBuckets#clipByGlobalNorm}. */
     CLIP("GradientBuckets.clipByGlobalNorm"),
+
+    /** {@link org.gradientsync.GradientBuckets#isFinite}. */
     IS_FINITE("GradientBuckets.isFinite"),
+
+    /** {@link org.gradientsync.GradientBuckets#discard}. */
     DISCARD("discard");
 
     private final String text;
 
-    Kind(String text) {
+    Origin(String text) {
       this.text = text;
     }
 
-    /** The kind of a collective on device memory. */
-    public static Kind of(Collective collective) {
-      return switch (collective) {
-        case ALL_GATHER -> DEVICE_ALL_GATHER;
-        case REDUCE_SCATTER -> DEVICE_REDUCE_SCATTER;
-        case REDUCE -> DEVICE_REDUCE;
-        case GATHER -> DEVICE_GATHER;
-        case SCATTER -> DEVICE_SCATTER;
-        case ALL_TO_ALL -> DEVICE_ALL_TO_ALL;
-      };
-    }
-
-    /** The call's name in errors. */
-    public String text() {
-      return text;
+    /** The name of the method in errors. */
+    private String text(Kind kind) {
+      return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
     }
 
     /** Whether the call consists of others, whose elements the program does not know. */
@@ -76,13 +75,11 @@ public final class Call {
     }
 
     /** What the root field of a call means. */
-    private String rootText() {
-      return switch (this) {
-        case SEND, RECEIVE -> ", tag=";
-        case DEVICE_SEND -> ", to=";
-        case DEVICE_RECEIVE -> ", from=";
-        default -> ", root=";
-      };
+    private String rootText(Kind kind) {
+      if (!kind.isMessage()) {
+        return ", root=";
+      }
+      return this == COMMUNICATOR ? ", tag=" : kind == Kind.SEND ? ", to=" : ", from=";
     }
   }
 
@@ -132,11 +129,13 @@ public final class Call {
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();
+  private static final Origin[] ORIGINS = Origin.values();
   private static final ReduceOp[] OPS = ReduceOp.values();
   private static final DataType[] TYPES = DataType.values();
   private static final HostElement[] ELEMENTS = HostElement.values();
   private static final int NONE = -1;
   private static final int FIRST_ELEMENT = 100;
+  private static final int KIND_BITS = 8; // below the origin
 
   /** The beginning of the name of a bucket of a sync's later bucket sets. */
   private static final String LATER_SET = "(buckets \\d+, )?";
@@ -163,8 +162,15 @@ public final class Call {
   }
 
   public static void write(
-      ByteBuffer target, long sequence, Kind kind, int element, long count, ReduceOp op, int root) {
-    target.putInt(KIND, kind.ordinal());
+      ByteBuffer target,
+      long sequence,
+      Origin origin,
+      Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root) {
+    target.putInt(KIND, origin.ordinal() << KIND_BITS | kind.ordinal());
     target.putInt(ELEMENT, element);
     target.putLong(COUNT, count);
     target.putInt(OP, op == null ? NONE : op.ordinal());
@@ -211,27 +217,32 @@ public final class Call {
    *
    * @param enqueued the number of calls that this rank has enqueued on its device without a
    *     rendezvous on the host, or a negative number if unknown
-   * @param buffer its name is added; may be null
+   * @param call the names of its buffers are added; null for a call on host memory
    */
-  public static void writeOwn(ByteBuffer target, long enqueued, AbstractDeviceBuffer buffer) {
+  public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, -1);
-    writeName(target, INPUT, buffer, true);
-    writeName(target, OUTPUT, null, true);
+    if (call == null) {
+      writeName(target, INPUT, null, true);
+      writeName(target, OUTPUT, null, true);
+    } else if (call.kind().isMessage()) {
+      writeName(target, INPUT, (AbstractDeviceBuffer) call.buffer(), true);
+      writeName(target, OUTPUT, null, true);
+    } else {
+      writeNames(target, call.kind(), call.in(), call.out());
+    }
   }
 
   /**
-   * Replaces the names by those of a collective's buffers. A rank's own block has no offset,
-   * because it may be a part of a buffer that all ranks have; and no name if that buffer is the
-   * other one.
-   *
-   * @param in this rank's input, or null
-   * @param out this rank's output, or null
+   * Adds the names of a collective's buffers. A rank's own block has no offset, because it may be a
+   * part of a buffer that all ranks have; and no name if that buffer is the other one.
    */
-  public static void writeNames(
-      ByteBuffer target, Collective collective, AbstractDeviceBuffer in, AbstractDeviceBuffer out) {
-    boolean ownIn = collective == Collective.ALL_GATHER || collective == Collective.GATHER;
-    boolean ownOut = collective == Collective.REDUCE_SCATTER || collective == Collective.SCATTER;
+  private static void writeNames(
+      ByteBuffer target, Kind kind, DeviceBuffer input, DeviceBuffer output) {
+    AbstractDeviceBuffer in = (AbstractDeviceBuffer) input;
+    AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
+    boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
+    boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
     boolean oneName =
         in != null && out != null && in.nameHash() == out.nameHash() && in.overlaps(out);
     writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
@@ -322,30 +333,53 @@ public final class Call {
   }
 
   /** The kind of a call, or null if it is invalid. */
-  static Kind kind(ByteBuffer call) {
-    int kind = call.getInt(KIND);
-    return kind >= 0 && kind < KINDS.length ? KINDS[kind] : null;
+  private static Kind kind(ByteBuffer call) {
+    int kind = call.getInt(KIND) & (1 << KIND_BITS) - 1;
+    return kind < KINDS.length ? KINDS[kind] : null;
+  }
+
+  /** The origin of a call, or null if it is invalid. */
+  private static Origin origin(ByteBuffer call) {
+    int origin = call.getInt(KIND) >>> KIND_BITS;
+    return origin < ORIGINS.length ? ORIGINS[origin] : null;
+  }
+
+  /** Whether kind and origin are known. */
+  static boolean isValid(ByteBuffer call) {
+    return kind(call) != null && origin(call) != null;
+  }
+
+  /** Whether a call of a sync has this kind. */
+  static boolean isOfSync(ByteBuffer call, Kind kind) {
+    return origin(call) == Origin.SYNC && kind(call) == kind;
   }
 
   /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
   static boolean mayBeginStep(ByteBuffer call) {
-    Kind kind = kind(call);
-    return (kind == Kind.ALL_REDUCE || kind == Kind.DEVICE_REDUCE_SCATTER)
+    return (isOfSync(call, Kind.ALL_REDUCE) || isOfSync(call, Kind.REDUCE_SCATTER))
         && FIRST_BUCKET.matcher(text(call, INPUT)).lookingAt();
   }
 
   /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
   static boolean mayFollowSteps(ByteBuffer call) {
-    Kind kind = kind(call);
-    if (kind == null) {
+    if (!isValid(call)) {
       return true;
     }
-    return switch (kind) {
-      case ALL_REDUCE, REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
-      case REGISTER, DEVICE_REDUCE_SCATTER, DEVICE_ALL_GATHER ->
-          !ANY_BUCKET.matcher(text(call, INPUT)).lookingAt();
+    return switch (origin(call)) {
+      case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
+      case REGISTER -> !isOfBucket(call);
+      case SYNC ->
+          switch (kind(call)) {
+            case ALL_REDUCE -> false;
+            case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
+            default -> true;
+          };
       default -> true;
     };
+  }
+
+  private static boolean isOfBucket(ByteBuffer call) {
+    return ANY_BUCKET.matcher(text(call, INPUT)).lookingAt();
   }
 
   private static long count(ByteBuffer call) {
@@ -356,14 +390,32 @@ public final class Call {
     return call.getInt(ELEMENT);
   }
 
+  /** The number of elements of a block that the program knows of. */
+  static long count(CollectiveCall call, int ranks) {
+    return call.in() == call.out()
+        ? ((AbstractDeviceBuffer) call.in()).usedCount()
+        : call.blockCount(ranks);
+  }
+
+  /** As below, for a call that has no number. */
+  public static String describe(CollectiveCall call, int ranks) {
+    ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
+    int element = element(call.buffer().type());
+    long count = count(call, ranks);
+    write(record, 0, Origin.SYNC, call.kind(), element, count, call.op(), call.root());
+    writeOwn(record, 0, call);
+    return describe(record);
+  }
+
   /** A call as users see it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
   public static String describe(ByteBuffer call) {
-    Kind kind = kind(call);
-    if (kind == null) {
+    if (!isValid(call)) {
       return "an unknown call (another version of this library?)";
     }
-    StringBuilder text = new StringBuilder(kind.text).append('(');
-    if (kind.isComposed()) {
+    Kind kind = kind(call);
+    Origin origin = origin(call);
+    StringBuilder text = new StringBuilder(origin.text(kind)).append('(');
+    if (origin.isComposed()) {
       return describeEnd(text, call);
     }
     int element = element(call);
@@ -379,7 +431,7 @@ public final class Call {
       text.append(", ").append(OPS[op]);
     }
     if (call.getInt(ROOT) != NO_ROOT) {
-      text.append(kind.rootText()).append(call.getInt(ROOT));
+      text.append(origin.rootText(kind)).append(call.getInt(ROOT));
     }
     return describeEnd(text, call);
   }

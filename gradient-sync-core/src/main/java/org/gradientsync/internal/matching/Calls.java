@@ -2,10 +2,10 @@ package org.gradientsync.internal.matching;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.internal.matching.Call.Origin;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
 
 /**
@@ -14,69 +14,54 @@ import org.gradientsync.spi.DeviceCalls;
  */
 public final class Calls implements DeviceCalls {
   private final CallerThreads callerThreads;
+  private final int ranks;
   private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself
   private long enqueued; // negative if unknown
 
-  public Calls(CallerThreads callerThreads) {
+  /**
+   * @param callerThreads where the threads that make calls are recorded
+   * @param ranks the number of ranks in the group
+   */
+  public Calls(CallerThreads callerThreads, int ranks) {
     this.callerThreads = callerThreads;
+    this.ranks = ranks;
+  }
+
+  /** Records a collective, and returns the record. */
+  public ByteBuffer meets(Origin origin, CollectiveCall call) {
+    met++;
+    return begin(number(), origin, call);
+  }
+
+  /** As above, for a call on host memory. */
+  public ByteBuffer meets(
+      Origin origin, Kind kind, int element, long count, ReduceOp op, int root) {
+    met++;
+    return begin(number(), origin, kind, element, count, op, root, null);
   }
 
   /**
-   * Records a collective, and returns the record. Allocates nothing, except for a thread's first
-   * call.
+   * Records a message to or from another rank, and returns the record. It has the number of the
+   * last collective.
    */
-  public ByteBuffer meets(
-      Call.Kind kind, int element, long count, ReduceOp op, int root, AbstractDeviceBuffer buffer) {
-    met++;
-    return begin(number(), kind, element, count, op, root, buffer);
+  public ByteBuffer pairs(CollectiveCall message) {
+    return begin(number(), Origin.SYNC, message);
   }
 
-  /** Records an exchange with single other ranks. It has the number of the last collective. */
-  public void pairs(Call.Kind kind, int element, long count, int tag) {
-    pairs(kind, element, count, tag, null);
-  }
-
-  /** As above, for a message on device memory, to or from a peer; returns the record. */
-  public ByteBuffer pairs(
-      Call.Kind kind, int element, long count, int peer, AbstractDeviceBuffer buffer) {
-    return begin(number(), kind, element, count, null, peer, buffer);
+  /** As above, for a message of host memory. */
+  public void pairs(Kind kind, int element, long count, int tag) {
+    begin(number(), Origin.COMMUNICATOR, kind, element, count, null, tag, null);
   }
 
   @Override
-  public void enqueued(DeviceBuffer buffer, ReduceOp op, int root) {
+  public void enqueued(CollectiveCall call) {
     if (enqueued >= 0) {
       enqueued++;
     }
-    begin(
-        enqueued,
-        op == null ? Call.Kind.BROADCAST : Call.Kind.ALL_REDUCE,
-        Call.element(buffer.type()),
-        ((AbstractDeviceBuffer) buffer).usedCount(),
-        op,
-        op == null ? root : Call.NO_ROOT,
-        (AbstractDeviceBuffer) buffer);
-    log.enqueued();
-  }
-
-  @Override
-  public void enqueued(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, long count, ReduceOp op, int root) {
-    if (enqueued >= 0) {
-      enqueued++;
-    }
-    ByteBuffer call =
-        begin(
-            enqueued,
-            Call.Kind.of(collective),
-            Call.element((in != null ? in : out).type()),
-            count,
-            op,
-            collective.hasRoot() ? root : Call.NO_ROOT,
-            null);
-    Call.writeNames(call, collective, (AbstractDeviceBuffer) in, (AbstractDeviceBuffer) out);
+    begin(enqueued, Origin.SYNC, call);
     log.enqueued();
   }
 
@@ -85,17 +70,31 @@ public final class Calls implements DeviceCalls {
     log.enqueued();
   }
 
+  private ByteBuffer begin(long number, Origin origin, CollectiveCall call) {
+    return begin(
+        number,
+        origin,
+        call.kind(),
+        Call.element(call.buffer().type()),
+        Call.count(call, ranks),
+        call.op(),
+        call.root(),
+        call);
+  }
+
+  /** Allocates nothing, except for a thread's first call. */
   private ByteBuffer begin(
       long number,
-      Call.Kind kind,
+      Origin origin,
+      Kind kind,
       int element,
       long count,
       ReduceOp op,
       int root,
-      AbstractDeviceBuffer buffer) { // or null
+      CollectiveCall named) { // or null
     ByteBuffer call = log.next();
-    Call.write(call, number, kind, element, count, op, root);
-    Call.writeOwn(call, enqueued, buffer);
+    Call.write(call, number, origin, kind, element, count, op, root);
+    Call.writeOwn(call, enqueued, named);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       callerThreads.record(Thread.currentThread());

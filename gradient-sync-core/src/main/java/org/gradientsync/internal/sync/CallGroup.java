@@ -8,10 +8,10 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
-import org.gradientsync.internal.sync.RecordedCall.Kind;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
@@ -28,9 +28,9 @@ final class CallGroup implements AutoCloseable {
 
   private static final long MAX_PACK_BYTES = 8 << 20;
 
-  private final List<RecordedCall> calls;
+  private final List<CollectiveCall> calls;
   private final List<Step> steps = new ArrayList<>();
-  private final List<PeerMessage> messages = new ArrayList<>();
+  private final List<CollectiveCall> messages = new ArrayList<>();
   private final List<AbstractDeviceBuffer> buffers = new ArrayList<>();
   private final BackendDevice device;
   private final RankGroup ranks;
@@ -39,11 +39,9 @@ final class CallGroup implements AutoCloseable {
 
   /** How a group's steps are run. */
   interface Runner {
-    void reducePacked(DeviceBuffer packed, ReduceOp op);
+    void run(CollectiveCall call);
 
-    void run(RecordedCall call);
-
-    void exchange(List<PeerMessage> messages);
+    void exchange(List<CollectiveCall> messages);
   }
 
   /** One call, or several packed ones. */
@@ -62,7 +60,7 @@ final class CallGroup implements AutoCloseable {
   /** What packed calls have in common. */
   private record PackKey(DataType type, ReduceOp op, Stream stream) {}
 
-  CallGroup(List<RecordedCall> calls, BackendDevice device, RankGroup ranks) {
+  CallGroup(List<CollectiveCall> calls, BackendDevice device, RankGroup ranks) {
     this.calls = List.copyOf(calls);
     this.device = device;
     this.ranks = ranks;
@@ -79,14 +77,14 @@ final class CallGroup implements AutoCloseable {
    * decides are the calls themselves, and whether all-reduced buffers overlap.
    */
   private void prepare(boolean packs) {
-    Map<PackKey, List<RecordedCall>> open = new LinkedHashMap<>();
-    for (RecordedCall call : calls) {
+    Map<PackKey, List<CollectiveCall>> open = new LinkedHashMap<>();
+    for (CollectiveCall call : calls) {
       add(call.in());
       if (call.out() != call.in()) {
         add(call.out());
       }
-      if (call.isMessage()) {
-        messages.add(new PeerMessage(call.in(), call.rank(), call.kind() == Kind.SEND));
+      if (call.kind().isMessage()) {
+        messages.add(call);
         continue;
       }
       boolean small =
@@ -99,7 +97,7 @@ final class CallGroup implements AutoCloseable {
         continue;
       }
       PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
-      List<RecordedCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
+      List<CollectiveCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
       pack.add(call);
       if (bytes(pack) > MAX_PACK_BYTES - MAX_PACKED_BYTES) {
         addPack(open.remove(key));
@@ -108,13 +106,13 @@ final class CallGroup implements AutoCloseable {
     addPacks(open);
   }
 
-  private void addPacks(Map<PackKey, List<RecordedCall>> open) {
+  private void addPacks(Map<PackKey, List<CollectiveCall>> open) {
     open.values().forEach(this::addPack);
     open.clear();
   }
 
   /** Whether a call uses elements of a call that is to be packed, so that their order matters. */
-  private static boolean overlapsAny(RecordedCall call, Map<PackKey, List<RecordedCall>> open) {
+  private static boolean overlapsAny(CollectiveCall call, Map<PackKey, List<CollectiveCall>> open) {
     AbstractDeviceBuffer buffer = (AbstractDeviceBuffer) call.in();
     return open.values().stream()
         .flatMap(List::stream)
@@ -127,13 +125,13 @@ final class CallGroup implements AutoCloseable {
     }
   }
 
-  private static long bytes(List<RecordedCall> pack) {
+  private static long bytes(List<CollectiveCall> pack) {
     return pack.stream().mapToLong(call -> call.in().sizeInBytes()).sum();
   }
 
-  private void addPack(List<RecordedCall> pack) {
+  private void addPack(List<CollectiveCall> pack) {
     if (pack.size() == 1) {
-      RecordedCall call = pack.get(0);
+      CollectiveCall call = pack.get(0);
       steps.add(runner -> runner.run(call));
     } else {
       requireNoCapture(pack.get(0).in());
@@ -154,12 +152,12 @@ final class CallGroup implements AutoCloseable {
   }
 
   /** Whether this was made of the same calls. Allocates nothing. */
-  boolean isOf(List<RecordedCall> others) {
+  boolean isOf(List<CollectiveCall> others) {
     if (calls.size() != others.size()) {
       return false;
     }
     for (int i = 0; i < calls.size(); i++) {
-      if (!calls.get(i).isSame(others.get(i))) {
+      if (!calls.get(i).equals(others.get(i))) {
         return false;
       }
     }
@@ -198,16 +196,15 @@ final class CallGroup implements AutoCloseable {
   /** Small buffers that are reduced as one. */
   private static final class Pack implements Step {
     private final BackendDevice device;
-    private final ReduceOp op;
+    private final CollectiveCall reduction;
     private final DeviceBuffer memory;
     private final DeviceBuffer packed; // the same memory, on the buffers' stream
     private final DeviceBuffer[] parts;
     private final DeviceBuffer[] places;
 
-    Pack(List<RecordedCall> calls, BackendDevice device) {
+    Pack(List<CollectiveCall> calls, BackendDevice device) {
       this.device = device;
-      op = calls.get(0).op();
-      parts = calls.stream().map(RecordedCall::in).toArray(DeviceBuffer[]::new);
+      parts = calls.stream().map(CollectiveCall::in).toArray(DeviceBuffer[]::new);
       places = new DeviceBuffer[parts.length];
       long count = 0;
       StringBuilder name = new StringBuilder("grouped ");
@@ -223,6 +220,7 @@ final class CallGroup implements AutoCloseable {
       own.named(name.toString());
       own.elementsNamed(this::nameOf);
       packed = own;
+      reduction = CollectiveCall.allReduce(packed, calls.get(0).op());
       long first = 0;
       for (int i = 0; i < parts.length; i++) {
         places[i] = packed.slice(first, parts[i].count());
@@ -252,7 +250,7 @@ final class CallGroup implements AutoCloseable {
     @Override
     public void run(Runner runner) {
       device.copyAll(parts, places);
-      runner.reducePacked(packed, op);
+      runner.run(reduction);
       device.copyAll(places, parts);
     }
 

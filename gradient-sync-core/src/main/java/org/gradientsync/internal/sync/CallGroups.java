@@ -3,6 +3,7 @@ package org.gradientsync.internal.sync;
 import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
@@ -30,7 +31,7 @@ final class CallGroups implements AutoCloseable {
   }
 
   /** The group of these calls, made if there is none. The caller holds the lock. */
-  CallGroup of(List<RecordedCall> calls) {
+  CallGroup of(List<CollectiveCall> calls) {
     for (int i = groups.size() - 1; i >= 0; i--) {
       CallGroup group = groups.get(i);
       if (group.isOf(calls)) {

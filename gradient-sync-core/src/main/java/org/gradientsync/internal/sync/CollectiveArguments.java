@@ -2,7 +2,8 @@ package org.gradientsync.internal.sync;
 
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /** Checks the input and the output of a collective before anything is sent. */
 final class CollectiveArguments {
@@ -11,19 +12,21 @@ final class CollectiveArguments {
   /**
    * Throws if types or counts do not match, or the buffers overlap in a way that the collective
    * does not allow.
-   *
-   * @param in this rank's input, or null
-   * @param out this rank's output, or null
    */
-  static void require(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, int rank, int size) {
-    requireBlocks("in", in, collective.inputBlocks(size), size, rank);
-    requireBlocks("out", out, collective.outputBlocks(size), size, rank);
+  static void require(CollectiveCall call, int rank, int size) {
+    Kind kind = call.kind();
+    DeviceBuffer in = call.in();
+    DeviceBuffer out = call.out();
+    if (kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST || kind.isMessage()) {
+      return; // one buffer
+    }
+    requireBlocks("in", in, kind.inputBlocks(size), size, rank);
+    requireBlocks("out", out, kind.outputBlocks(size), size, rank);
     if (in == null || out == null) {
       return;
     }
-    long block = collective.blockCount(in, out, size);
-    long expected = block * collective.outputBlocks(size);
+    long block = call.blockCount(size);
+    long expected = block * kind.outputBlocks(size);
     if (in.type() != out.type() || out.count() != expected) {
       throw new IllegalArgumentException(
           "types or counts do not match: in="
@@ -41,7 +44,7 @@ final class CollectiveArguments {
     }
     AbstractDeviceBuffer from = (AbstractDeviceBuffer) in;
     AbstractDeviceBuffer to = (AbstractDeviceBuffer) out;
-    if (from.overlaps(to) && !isInPlace(collective, from, to, rank * block)) {
+    if (from.overlaps(to) && !isInPlace(kind, from, to, rank * block)) {
       throw new IllegalArgumentException(
           "in and out overlap: in="
               + in
@@ -50,7 +53,7 @@ final class CollectiveArguments {
               + ", rank="
               + rank
               + "; give separate buffers"
-              + (collective == Collective.ALL_TO_ALL
+              + (kind == Kind.ALL_TO_ALL
                   ? ""
                   : ", or this rank's block of the larger buffer as the other one"));
     }
@@ -73,12 +76,12 @@ final class CollectiveArguments {
 
   /** Whether one buffer is this rank's block of the other one. */
   private static boolean isInPlace(
-      Collective collective, AbstractDeviceBuffer in, AbstractDeviceBuffer out, long first) {
-    return switch (collective) {
+      Kind kind, AbstractDeviceBuffer in, AbstractDeviceBuffer out, long first) {
+    return switch (kind) {
       case ALL_GATHER, GATHER -> in.isPartOf(out, first);
       case REDUCE_SCATTER, SCATTER -> out.isPartOf(in, first);
       case REDUCE -> in.isPartOf(out, 0);
-      case ALL_TO_ALL -> false;
+      default -> false;
     };
   }
 }

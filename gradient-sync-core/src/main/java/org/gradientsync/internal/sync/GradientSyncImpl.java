@@ -29,15 +29,14 @@ import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.Call;
+import org.gradientsync.internal.matching.Call.Origin;
 import org.gradientsync.internal.observation.Observer;
 import org.gradientsync.internal.selection.Selection;
-import org.gradientsync.internal.sync.RecordedCall.Kind;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -60,9 +59,10 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   private final DataType wire;
   private final boolean finite;
   private final Map<String, String> alternatives;
-  private final ThreadLocal<List<RecordedCall>> recording = new ThreadLocal<>();
+  private final ThreadLocal<List<CollectiveCall>> recording = new ThreadLocal<>();
   private final CallGroups groups;
   private final ArrayAverages arrays = new ArrayAverages(this);
+  private final CollectiveCall call = new CollectiveCall(); // guarded by the group
   private Event order; // between the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
   private Communicator
@@ -118,19 +118,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
 
   @Override
   public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    Objects.requireNonNull(op, "op");
-    beginCall();
-    DeviceBuffer given = intercepted(buffer);
-    if (given == null) {
-      return;
-    }
-    if (isRecording()) {
-      requireOwn(given);
-      op.requireDefinedFor(given.type());
-      record(new RecordedCall(Kind.ALL_REDUCE, null, given, null, op, RankGroup.NO_RANK));
-    } else {
-      reduce(given, op);
-    }
+    Objects.requireNonNull(buffer, "buffer");
+    make(Kind.ALL_REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
   }
 
   @Override
@@ -155,7 +144,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       return;
     }
     awaitTurn();
-    List<RecordedCall> recorded = new ArrayList<>();
+    List<CollectiveCall> recorded = new ArrayList<>();
     recording.set(recorded);
     try {
       calls.run();
@@ -165,9 +154,8 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     if (!recorded.isEmpty()) {
       awaitTurn();
       synchronized (group) {
-        for (RecordedCall call : recorded) {
-          requireOwnIfAny(call.in());
-          requireOwnIfAny(call.out());
+        for (CollectiveCall one : recorded) {
+          requireOwnBuffers(one);
         }
         try {
           groups.of(recorded).run(this);
@@ -182,10 +170,6 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     return recording.get() != null;
   }
 
-  private void record(RecordedCall call) {
-    recording.get().add(call);
-  }
-
   /** Begins a call of the program that can be a part of a group. */
   private void beginCall() {
     if (isRecording()) {
@@ -196,170 +180,141 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     }
   }
 
-  /** Runs a call of a group. */
-  @Override
-  public void run(RecordedCall call) {
-    switch (call.kind()) {
-      case ALL_REDUCE -> reduce(call.in(), call.op());
-      case BROADCAST -> broadcastOwn(call.in(), call.rank());
-      default -> runOwn(call.collective(), call.in(), call.out(), call.op(), call.rank());
-    }
-  }
-
-  /** Reduces packed buffers of a group. */
-  @Override
-  public void reducePacked(DeviceBuffer packed, ReduceOp op) {
-    reduce(packed, op);
-  }
-
   /** Exchanges the messages of a group. */
   @Override
-  public void exchange(List<PeerMessage> messages) {
+  public void exchange(List<CollectiveCall> messages) {
     reducer.exchange(messages);
   }
 
-  private void reduce(DeviceBuffer buffer, ReduceOp op) {
-    synchronized (group) { // so that no other thread closes the buffer after the checks
-      requireOwn(buffer);
-      op.requireDefinedFor(buffer.type());
-      checkFinite(buffer);
-      Stream stream = device.streamOf(buffer);
-      Observer.Observation observation = observer.begin(buffer, stream, op, -1);
-      if (observation == null) {
-        reducer.allReduce(buffer, op);
-        return;
+  /** Makes a call of the program: records it for a group, or runs it. */
+  private void make(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    beginCall();
+    if (interceptor != null) {
+      makeIntercepted(new CollectiveCall(kind, in, out, op, root), isRecording());
+    } else if (isRecording()) {
+      record(new CollectiveCall(kind, in, out, op, root));
+    } else {
+      synchronized (group) {
+        run(call.set(kind, in, out, op, root));
       }
-      try {
-        observation.ready(stream);
-        observation.starts(stream);
-        reducer.allReduce(buffer, op);
-        observation.ends(stream);
-      } catch (RuntimeException | Error e) {
-        observation.forget();
-        throw e;
-      }
-      observation.complete();
-      observer.deliver(stream);
     }
+  }
+
+  private void makeIntercepted(CollectiveCall asked, boolean records) {
+    CollectiveCall given = interceptor.beforeCall(asked, size());
+    if (given == null) {
+      return; // a test skips this call
+    }
+    if (records) {
+      record(given);
+    } else {
+      run(given);
+    }
+  }
+
+  private void record(CollectiveCall recorded) {
+    requireArguments(recorded);
+    recording.get().add(recorded);
+  }
+
+  /** Runs a call with whatever the program, or a group of calls, asks for. */
+  @Override
+  public void run(CollectiveCall given) {
+    synchronized (group) { // so that no other thread closes a buffer after the checks
+      requireArguments(given);
+      checkFinite(given);
+      if (given.kind() == Kind.ALL_REDUCE) {
+        runObserved(given);
+      } else if (given.in() == null
+          || given.out() == null
+          || device.streamOf(given.in()) == device.streamOf(given.out())) {
+        reducer.run(given);
+      } else {
+        runOnTwoStreams(given);
+      }
+    }
+  }
+
+  private void runObserved(CollectiveCall given) {
+    Stream stream = device.streamOf(given.in());
+    Observer.Observation observation = observer.begin(given.in(), stream, given.op(), -1);
+    if (observation == null) {
+      reducer.run(given);
+      return;
+    }
+    try {
+      observation.ready(stream);
+      observation.starts(stream);
+      reducer.run(given);
+      observation.ends(stream);
+    } catch (RuntimeException | Error e) {
+      observation.forget();
+      throw e;
+    }
+    observation.complete();
+    observer.deliver(stream);
+  }
+
+  private void runOnTwoStreams(CollectiveCall given) {
+    Stream from = device.streamOf(given.in());
+    Stream to = device.streamOf(given.out());
+    Event event = order();
+    event.record(from);
+    to.waitFor(event);
+    reducer.run(given);
+    event.record(to);
+    from.waitFor(event);
   }
 
   @Override
   public void allGather(DeviceBuffer in, DeviceBuffer out) {
-    run(Collective.ALL_GATHER, in, out, null, RankGroup.NO_RANK);
+    blocks(Kind.ALL_GATHER, in, out, null, RankGroup.NO_RANK);
   }
 
   @Override
   public void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    run(Collective.REDUCE_SCATTER, in, out, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
+    blocks(Kind.REDUCE_SCATTER, in, out, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
   }
 
   @Override
   public void reduce(DeviceBuffer buffer, ReduceOp op, int root) {
-    run(Collective.REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), root);
+    blocks(Kind.REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), root);
   }
 
   @Override
   public void gather(DeviceBuffer in, DeviceBuffer out, int root) {
-    run(Collective.GATHER, in, out, null, root);
+    blocks(Kind.GATHER, in, out, null, root);
   }
 
   @Override
   public void scatter(DeviceBuffer in, DeviceBuffer out, int root) {
-    run(Collective.SCATTER, in, out, null, root);
+    blocks(Kind.SCATTER, in, out, null, root);
   }
 
   @Override
   public void allToAll(DeviceBuffer in, DeviceBuffer out) {
-    run(Collective.ALL_TO_ALL, in, out, null, RankGroup.NO_RANK);
+    blocks(Kind.ALL_TO_ALL, in, out, null, RankGroup.NO_RANK);
   }
 
-  private void run(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (collective.hasRoot()) {
+  /** Makes a call with an input and an output, of which a rank may have one. */
+  private void blocks(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    if (kind.hasRoot()) {
       group.ranks().require(root, "root");
     }
-    DeviceBuffer input =
-        collective.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
-    DeviceBuffer output =
-        collective.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
-    beginCall();
-    make(collective, input, output, op, root, isRecording());
+    DeviceBuffer input = kind.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
+    DeviceBuffer output = kind.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
+    make(kind, input, output, op, root);
   }
 
-  /** Makes a call that the interceptor sees: records it for a group, or runs it. */
-  private void make(
-      Collective collective,
-      DeviceBuffer input,
-      DeviceBuffer output,
-      ReduceOp op,
-      int root,
-      boolean records) {
-    DeviceBuffer first = input != null ? input : output;
-    DeviceBuffer given = intercepted(first);
-    if (given == null) {
-      return;
+  private void requireArguments(CollectiveCall given) {
+    requireOwnBuffers(given);
+    if (given.op() != null) {
+      given.op().requireDefinedFor(given.in().type());
     }
-    DeviceBuffer from = input;
-    DeviceBuffer to = output;
-    if (given != first) { // a mismatch that a test has injected: one element less in each block
-      int inputBlocks = collective.inputBlocks(size());
-      int outputBlocks = collective.outputBlocks(size());
-      from = oneLess(input, inputBlocks);
-      to = oneLess(output, outputBlocks);
-      if (isInPlace(input, output) && inputBlocks > outputBlocks) {
-        to = from.slice(rank() * to.count(), to.count());
-      } else if (isInPlace(input, output) && outputBlocks > inputBlocks) {
-        from = to.slice(rank() * from.count(), from.count());
-      }
+    if (given.kind().hasRoot()) {
+      group.ranks().require(given.root(), "root");
     }
-    if (records) {
-      requireArguments(collective, from, to, op);
-      record(new RecordedCall(Kind.COLLECTIVE, collective, from, to, op, root));
-    } else {
-      runOwn(collective, from, to, op, root);
-    }
-  }
-
-  private static boolean isInPlace(DeviceBuffer in, DeviceBuffer out) {
-    return in != null
-        && out != null
-        && ((AbstractDeviceBuffer) in).overlaps((AbstractDeviceBuffer) out);
-  }
-
-  private static DeviceBuffer oneLess(DeviceBuffer buffer, int blocks) {
-    return buffer == null ? null : buffer.slice(0, buffer.count() - blocks);
-  }
-
-  private void runOwn(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    synchronized (group) { // so that no other thread closes a buffer after the checks
-      requireArguments(collective, in, out, op);
-      if (finite && op != null && !device.streamOf(in).isCapturing()) {
-        group.found(device.firstNotFinite(in));
-      }
-      if (in == null || out == null || device.streamOf(in) == device.streamOf(out)) {
-        reducer.run(collective, in, out, op, root);
-        return;
-      }
-      Stream from = device.streamOf(in);
-      Stream to = device.streamOf(out);
-      Event order = order();
-      order.record(from);
-      to.waitFor(order);
-      reducer.run(collective, in, out, op, root);
-      order.record(to);
-      from.waitFor(order);
-    }
-  }
-
-  private void requireArguments(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    requireOwnIfAny(in);
-    requireOwnIfAny(out);
-    if (op != null) {
-      op.requireDefinedFor(in.type());
-    }
-    CollectiveArguments.require(collective, in, out, rank(), size());
+    CollectiveArguments.require(given, rank(), size());
   }
 
   private Event order() {
@@ -371,113 +326,63 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
 
   @Override
   public void send(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, true);
+    requirePeer(peer);
+    make(Kind.SEND, Objects.requireNonNull(buffer, "buffer"), null, null, peer);
   }
 
   @Override
   public void receive(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, false);
+    requirePeer(peer);
+    make(Kind.RECEIVE, null, Objects.requireNonNull(buffer, "buffer"), null, peer);
   }
 
-  private void message(DeviceBuffer buffer, int peer, boolean sends) {
+  private void requirePeer(int peer) {
     group.ranks().require(peer, "peer");
     if (peer == rank()) {
       throw new IllegalArgumentException("a rank cannot send to itself: peer=" + peer);
-    }
-    beginCall();
-    DeviceBuffer given = intercepted(buffer);
-    if (given == null) {
-      return;
-    }
-    if (isRecording()) {
-      requireOwn(given);
-      record(new RecordedCall(sends ? Kind.SEND : Kind.RECEIVE, null, given, null, null, peer));
-      return;
-    }
-    synchronized (group) {
-      requireOwn(given);
-      if (sends) {
-        reducer.send(given, peer);
-      } else {
-        reducer.receive(given, peer);
-      }
     }
   }
 
   @Override
   public void broadcast(DeviceBuffer buffer, int root) {
-    beginCall();
-    DeviceBuffer given = intercepted(buffer);
-    if (given == null) {
-      return;
-    }
-    if (isRecording()) {
-      requireOwn(given);
-      group.ranks().require(root, "root");
-      record(new RecordedCall(Kind.BROADCAST, null, given, null, null, root));
-    } else {
-      broadcastOwn(given, root);
-    }
+    Objects.requireNonNull(buffer, "buffer");
+    make(Kind.BROADCAST, buffer, buffer, null, root);
   }
 
   @Override
   public void broadcast(List<? extends DeviceBuffer> buffers, int root) {
-    awaitTurn();
-    DeviceBuffer first = intercepted(buffers.get(0));
-    if (first == null) {
-      return;
-    }
-    broadcastOwn(first, root);
-    for (DeviceBuffer buffer : buffers.subList(1, buffers.size())) {
+    for (int i = 0; i < buffers.size(); i++) {
       awaitTurn();
-      broadcastOwn(buffer, root);
-    }
-  }
-
-  private void broadcastOwn(DeviceBuffer buffer, int root) {
-    synchronized (group) {
-      requireOwn(buffer);
-      if (root < 0 || root >= size()) {
-        throw new IllegalArgumentException(
-            "no such rank: root=" + root + ", size=" + size() + ", rank=" + rank());
+      CollectiveCall broadcast = CollectiveCall.broadcast(buffers.get(i), root);
+      if (i == 0 && interceptor != null) { // which sees one call
+        broadcast = interceptor.beforeCall(broadcast, size());
+        if (broadcast == null) {
+          return;
+        }
       }
-      reducer.broadcast(buffer, root);
+      run(broadcast);
     }
   }
 
   @Override
   public void register(DeviceBuffer buffer) {
+    Objects.requireNonNull(buffer, "buffer");
     awaitTurn();
-    DeviceBuffer given = intercepted(buffer);
+    CollectiveCall average = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
+    CollectiveCall given =
+        interceptor == null ? average : interceptor.beforeCall(average, size());
     if (given != null) {
       prepare(given);
     }
   }
 
   @Override
-  public void prepare(DeviceBuffer buffer) {
+  public void prepare(CollectiveCall given) {
     awaitTurn();
     synchronized (group) {
-      requireOwn(buffer);
-      reducer.register(buffer);
-    }
-  }
-
-  @Override
-  public void prepareShard(DeviceBuffer in, DeviceBuffer shard) {
-    prepare(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE);
-  }
-
-  @Override
-  public void prepareGather(DeviceBuffer shard, DeviceBuffer out) {
-    prepare(Collective.ALL_GATHER, shard, out, null);
-  }
-
-  private void prepare(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    awaitTurn();
-    synchronized (group) {
-      requireArguments(collective, in, out, op);
-      reducer.register(collective, in, out, op, RankGroup.NO_RANK);
+      requireOwnBuffers(given);
+      CollectiveArguments.require(given, rank(), size());
+      reducer.prepare(given);
     }
   }
 
@@ -486,7 +391,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     requireOpen();
     double[] average = {value};
     communicator.compose(
-        Call.Kind.MEAN,
+        Origin.MEAN,
         () -> programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE));
     return average[0];
   }
@@ -500,7 +405,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   @Override
   public GradientSync split(int color, int key) {
     awaitTurn();
-    ProcessGroup ranks = group.split(Call.Kind.SYNC_SPLIT, color, key, group.timeouts());
+    ProcessGroup ranks = group.split(Origin.SYNC_SPLIT, color, key, group.timeouts());
     if (ranks == null) {
       return null;
     }
@@ -580,7 +485,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   }
 
   @Override
-  public void compose(Call.Kind call, Runnable parts) {
+  public void compose(Origin call, Runnable parts) {
     communicator.compose(call, parts);
   }
 
@@ -662,7 +567,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
 
   @Override
   public void meetForDiscard() {
-    communicator.barrier(Call.Kind.DISCARD);
+    communicator.barrier(Origin.DISCARD);
   }
 
   @Override
@@ -717,26 +622,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
   }
 
   @Override
-  public void averageInOrder(DeviceBuffer buffer) {
-    DeviceBuffer given = intercepted(buffer);
-    if (given == null) {
-      return;
+  public void runInOrder(CollectiveCall given) {
+    CollectiveCall call = interceptor == null ? given : interceptor.beforeCall(given, size());
+    if (call == null) {
+      return; // a test skips this call
     }
     synchronized (group) {
-      requireOwn(given);
-      checkFinite(given);
-      reducer.allReduce(given, ReduceOp.AVERAGE);
+      requireArguments(call);
+      checkFinite(call);
+      reducer.run(call);
     }
-  }
-
-  @Override
-  public void averageShardInOrder(DeviceBuffer in, DeviceBuffer shard) {
-    make(Collective.REDUCE_SCATTER, in, shard, ReduceOp.AVERAGE, RankGroup.NO_RANK, false);
-  }
-
-  @Override
-  public void gatherInOrder(DeviceBuffer shard, DeviceBuffer out) {
-    make(Collective.ALL_GATHER, shard, out, null, RankGroup.NO_RANK, false);
   }
 
   void intercept(CallInterceptor newInterceptor) {
@@ -749,16 +644,13 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     programCommunicator = newInterceptor.around(communicator, this::awaitThread);
   }
 
-  /** The buffer for the program's call, or null to skip the call. */
-  private DeviceBuffer intercepted(DeviceBuffer buffer) {
-    Objects.requireNonNull(buffer, "buffer");
-    return interceptor == null ? buffer : interceptor.beforeCall(buffer);
-  }
-
   /** The rendezvous exchanges the result, so that all ranks throw. */
-  private void checkFinite(DeviceBuffer buffer) {
-    if (finite && !reducer.checksFinite()) {
-      group.found(device.firstNotFinite(buffer));
+  private void checkFinite(CollectiveCall given) {
+    if (!finite || given.op() == null || device.streamOf(given.in()).isCapturing()) {
+      return;
+    }
+    if (given.kind() != Kind.ALL_REDUCE || !reducer.checksFinite()) {
+      group.found(device.firstNotFinite(given.in()));
     }
   }
 
@@ -768,14 +660,16 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     }
   }
 
-  private void requireOwnIfAny(DeviceBuffer buffer) {
-    if (buffer != null) {
-      requireOwn(buffer);
+  private void requireOwnBuffers(CollectiveCall given) {
+    if (given.in() != null) {
+      requireOwn(given.in());
+    }
+    if (given.out() != null && given.out() != given.in()) {
+      requireOwn(given.out());
     }
   }
 
   private void requireOwn(DeviceBuffer buffer) {
-    Objects.requireNonNull(buffer, "buffer");
     requireOpen();
     if (buffer.device() != device) {
       throw new IllegalArgumentException(

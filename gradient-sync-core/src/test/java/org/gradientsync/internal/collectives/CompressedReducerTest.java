@@ -34,6 +34,7 @@ import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.internal.matching.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -63,9 +64,9 @@ class CompressedReducerTest {
     }
 
     @Override
-    public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-      buffers.add(buffer);
-      super.allReduce(buffer, op);
+    public void run(CollectiveCall call) {
+      buffers.add(call.buffer());
+      super.run(call);
     }
 
     @Override
@@ -127,7 +128,7 @@ class CompressedReducerTest {
       expected[i] = BFloat16.toFloat(BFloat16.fromFloat(expected[i]));
     }
     buffer.copyFrom(values);
-    reducer.allReduce(buffer, ReduceOp.SUM);
+    reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
     buffer.copyTo(values);
     assertArrayEquals(expected, values);
   }
@@ -250,7 +251,7 @@ class CompressedReducerTest {
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10)) {
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("in the middle"), e.getMessage());
             assertTrue(e.getMessage().contains("no more"), e.getMessage());
             assertTrue(group.isBroken());
@@ -270,12 +271,12 @@ class CompressedReducerTest {
           assertEquals("inner", reducer.name());
           assertTrue(reducer.compresses());
           assertTrue(reducer.blocksHost());
-          reducer.allReduce(buffer, ReduceOp.SUM); // one rank: nothing is rounded
-          verify(inner).allReduce(buffer, ReduceOp.SUM);
-          reducer.broadcast(buffer, 0);
-          verify(inner).broadcast(buffer, 0);
-          reducer.register(buffer);
-          verify(inner).register(buffer);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // one rank: nothing is rounded
+          verify(inner).run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
+          reducer.run(CollectiveCall.broadcast(buffer, 0));
+          verify(inner).run(CollectiveCall.broadcast(buffer, 0));
+          reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
+          verify(inner).prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
           reducer.close();
           verify(inner).close();
         });

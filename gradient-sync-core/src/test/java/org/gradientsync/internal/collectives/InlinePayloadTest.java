@@ -21,6 +21,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
@@ -63,7 +64,7 @@ class InlinePayloadTest {
         }
       }
       buffer.copyFrom(numbers(group.rank(), first, count));
-      reducer.allReduce(buffer, ReduceOp.SUM);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
       float[] actual = new float[count];
       buffer.copyTo(actual);
       int different = Arrays.mismatch(expected, actual);
@@ -191,14 +192,14 @@ class InlinePayloadTest {
               five.copyFrom(before);
               assertThrows(
                   MismatchedCallException.class,
-                  () -> rank.reducer().allReduce(isOdd ? nine : five, ReduceOp.SUM));
+                  () -> rank.reducer().run(CollectiveCall.allReduce(isOdd ? nine : five, ReduceOp.SUM)));
               assertThrows(
                   MismatchedCallException.class,
                   () -> {
                     if (isOdd) {
                       communicator.barrier();
                     } else {
-                      rank.reducer().allReduce(five, ReduceOp.SUM);
+                      rank.reducer().run(CollectiveCall.allReduce(five, ReduceOp.SUM));
                     }
                   });
               float[] after = new float[5];
@@ -224,7 +225,7 @@ class InlinePayloadTest {
             }
             NotFiniteException e =
                 assertThrows(
-                    NotFiniteException.class, () -> rank.reducer().allReduce(buffer, ReduceOp.SUM));
+                    NotFiniteException.class, () -> rank.reducer().run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("rank 1: "), e::toString);
             rank.sum(buffer, 9);
           }

@@ -34,6 +34,7 @@ import org.gradientsync.internal.local.LocalGroup;
 import org.gradientsync.internal.local.LocalTransport;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.Neighbours;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -162,7 +163,7 @@ class ManyRanksTest {
       buffer.copyFrom(before);
       DeviceBuffer part = buffer.slice(0, group.rank() == ODD ? 3 : 40);
       String text =
-          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM))
+          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
               .getMessage();
       requireShort(text);
       assertTrue(text.contains("\n  rank " + ODD + ": allReduce(FLOAT32[3] \"w\", SUM)"), text);
@@ -170,7 +171,7 @@ class ManyRanksTest {
       float[] after = new float[50];
       buffer.copyTo(after);
       assertArrayEquals(before, after);
-      reducer.allReduce(buffer.slice(0, 40), ReduceOp.MAX);
+      reducer.run(CollectiveCall.allReduce(buffer.slice(0, 40), ReduceOp.MAX));
       buffer.copyTo(after);
       assertEquals(RANKS - 1, after[0]);
     }

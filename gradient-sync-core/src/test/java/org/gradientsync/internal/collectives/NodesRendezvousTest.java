@@ -29,6 +29,7 @@ import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -132,7 +133,7 @@ class NodesRendezvousTest {
               String message =
                   assertThrows(
                           MismatchedCallException.class,
-                          () -> reducer.allReduce(part, ReduceOp.SUM))
+                          () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
                       .getMessage();
               for (int rank = 0; rank < nodes.length; rank++) {
                 int itsCount = rank == odd ? 3 : 40;
@@ -151,7 +152,7 @@ class NodesRendezvousTest {
                     if (isOdd) {
                       communicator.barrier();
                     } else {
-                      reducer.allReduce(part, ReduceOp.SUM);
+                      reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM));
                     }
                   });
               communicator.barrier();
@@ -176,7 +177,7 @@ class NodesRendezvousTest {
             }
             String message =
                 assertThrows(
-                        NotFiniteException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM))
+                        NotFiniteException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                     .getMessage();
             assertTrue(message.contains("\n  rank " + last + ": "), message);
             assertFalse(message.contains("\n  rank 0: "), message);
@@ -317,7 +318,7 @@ class NodesRendezvousTest {
     }
     try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
       buffer.copyFrom(numbers(group.rank(), call, count));
-      reducer.allReduce(buffer, ReduceOp.SUM);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
       float[] actual = new float[count];
       buffer.copyTo(actual);
       assertArrayEquals(expected, actual);

@@ -17,7 +17,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.local.LocalRanks;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
@@ -136,7 +136,7 @@ class RailReducerTest {
             for (int call = 0; call < 2; call++) {
               String message =
                   assertThrows(
-                          RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM))
+                          RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                       .getMessage();
               assertTrue(
                   message.contains(
@@ -157,7 +157,7 @@ class RailReducerTest {
       }
 
       @Override
-      public void exchange(List<PeerMessage> messages) {
+      public void exchange(List<CollectiveCall> messages) {
         throw new IllegalStateException("no route");
       }
 

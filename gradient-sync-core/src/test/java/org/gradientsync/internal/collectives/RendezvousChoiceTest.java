@@ -24,6 +24,7 @@ import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.internal.matching.SharedMemoryRendezvous;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
@@ -108,7 +109,7 @@ class RendezvousChoiceTest {
               memoryIsGone.await();
             }
             String message =
-                assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM))
+                assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                     .getMessage();
             closer.join();
             assertTrue(message.contains("closed its buffer during the call"), message);
@@ -138,12 +139,12 @@ class RendezvousChoiceTest {
             DeviceBuffer part = buffer.slice(0, group.rank() == 1 ? 4 : 5);
             MismatchedCallException e =
                 assertThrows(
-                    MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM));
+                    MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("rank 1: allReduce(FLOAT32[4], SUM)"), e::toString);
             for (int call = 0; call < 3; call++) {
               float own0 = group.rank() + call;
               buffer.copyFrom(new float[] {own0, 1, 2, 3, 4});
-              reducer.allReduce(buffer, ReduceOp.AVERAGE);
+              reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
               float[] result = new float[5];
               buffer.copyTo(result);
               assertArrayEquals(new float[] {1 + call, 1, 2, 3, 4}, result);

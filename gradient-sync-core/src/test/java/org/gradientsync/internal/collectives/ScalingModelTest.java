@@ -18,6 +18,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
@@ -82,7 +83,7 @@ class ScalingModelTest {
                 long[] sentBefore = read(messages);
                 long[] sizeBefore = read(bytes);
                 own.barrier();
-                reducer.allReduce(buffer, ReduceOp.SUM);
+                reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
                 own.barrier();
                 if (own.rank() == 0) {
                   sent[i] = difference(read(messages), sentBefore);

@@ -10,6 +10,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
 
@@ -69,14 +70,15 @@ public final class TimeRendezvous {
 
   private static double micros(
       ProcessGroup group, MessageReducer reducer, DeviceBuffer buffer, int calls, boolean meets) {
+    CollectiveCall call = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
     synchronized (group) {
-      group.meetForAllReduce(buffer, ReduceOp.AVERAGE); // aligns the ranks
+      group.meet(call); // aligns the ranks
       long start = System.nanoTime();
       for (int i = 0; i < calls; i++) {
         if (meets) {
-          reducer.allReduce(buffer, ReduceOp.AVERAGE);
+          reducer.run(call);
         } else {
-          reducer.reduceAfterRendezvous(buffer, ReduceOp.AVERAGE);
+          reducer.move(call);
         }
       }
       return (System.nanoTime() - start) / 1e3 / calls;

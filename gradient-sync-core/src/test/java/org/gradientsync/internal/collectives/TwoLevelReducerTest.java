@@ -22,6 +22,7 @@ import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.ranks.NodeLayout;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
@@ -99,7 +100,7 @@ class TwoLevelReducerTest {
         ByteBuffer elements = random(type, count, new Random(31L * own.rank() + call));
         write(buffer, elements);
         write(reference, elements);
-        reducer.allReduce(buffer, op);
+        reducer.run(CollectiveCall.allReduce(buffer, op));
         own.allReduce(reference, op);
         assertArrayEquals(
             bytes(reference), bytes(buffer), () -> type + " " + op + " count=" + count);
@@ -171,7 +172,7 @@ class TwoLevelReducerTest {
         expected[i] = size * (i % 1000) + (size - 1) * (call + 1) / 2f;
       }
       buffer.copyFrom(values);
-      reducer.allReduce(buffer, ReduceOp.AVERAGE);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
       buffer.copyTo(values);
       assertArrayEquals(expected, values);
     }
@@ -190,7 +191,7 @@ class TwoLevelReducerTest {
           (group, device, reducer, own) -> {
             try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 20_001)) {
               buffer.copyFrom(random(DataType.FLOAT32, 20_001, new Random(group.rank())));
-              reducer.allReduce(buffer, ReduceOp.SUM);
+              reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
               float[] values = new float[20_001];
               buffer.copyTo(values);
               results[first + group.rank()] = values;
@@ -221,7 +222,7 @@ class TwoLevelReducerTest {
             for (DeviceBuffer buffer : new DeviceBuffer[] {wrapped, small, shared}) {
               float[] values = Arrays.copyOf(mine, (int) buffer.count());
               buffer.copyFrom(values);
-              reducer.allReduce(buffer, ReduceOp.AVERAGE);
+              reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
               buffer.copyTo(values);
               for (float value : values) {
                 assertEquals(1.5f, value);
@@ -247,14 +248,14 @@ class TwoLevelReducerTest {
       buffer.copyFrom(before);
       DeviceBuffer part = group.rank() == 3 ? buffer.slice(0, 4000) : buffer;
       String message =
-          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(part, ReduceOp.SUM))
+          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
               .getMessage();
       assertTrue(message.contains("rank 3: allReduce(FLOAT32[4000], SUM)"), message);
       assertTrue(message.contains("rank 0: allReduce(FLOAT32[5000], SUM)"), message);
       float[] after = new float[5000];
       buffer.copyTo(after);
       assertArrayEquals(before, after);
-      reducer.allReduce(buffer, ReduceOp.MAX);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX));
       buffer.copyTo(after);
       assertEquals(3, after[4999]);
     }

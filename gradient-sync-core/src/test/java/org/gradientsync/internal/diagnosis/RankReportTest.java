@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.internal.matching.FlightRecorder;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 
 /** What a report shows, and what it hides from strangers. */
@@ -66,7 +67,7 @@ class RankReportTest {
 
   private static FlightRecorder log() {
     FlightRecorder log = new FlightRecorder();
-    Call.write(log.next(), 1, Call.Kind.BARRIER, -1, 0, null, Call.NO_ROOT);
+    Call.write(log.next(), 1, Call.Origin.SYNC, Kind.BARRIER, -1, 0, null, Call.NO_ROOT);
     log.finished();
     return log;
   }

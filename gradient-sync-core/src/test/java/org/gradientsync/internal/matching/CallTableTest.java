@@ -8,6 +8,7 @@ import java.util.function.IntToLongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
@@ -24,7 +25,8 @@ class CallTableTest {
       Call.write(
           call,
           7,
-          Call.Kind.ALL_REDUCE,
+          Call.Origin.SYNC,
+          Kind.ALL_REDUCE,
           Call.element(DataType.INT32),
           count.applyAsLong(rank),
           ReduceOp.SUM,

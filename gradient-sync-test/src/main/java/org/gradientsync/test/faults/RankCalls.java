@@ -7,6 +7,7 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.test.faults.Fault.Kind;
 import org.gradientsync.test.faults.Fault.Verdict;
 
@@ -40,23 +41,45 @@ final class RankCalls implements CallInterceptor {
   }
 
   @Override
-  public DeviceBuffer beforeCall(DeviceBuffer buffer) {
+  public CollectiveCall beforeCall(CollectiveCall call, int ranks) {
     return switch (call()) {
-      case MAKE -> buffer;
-      case MISMATCH -> oneLess(buffer);
+      case MAKE -> call;
+      case MISMATCH -> oneLess(call, ranks);
       case DROP -> null; // the others wait for this rank, or meet its next call
     };
   }
 
   /**
-   * Returns a view without the last element. Nobody has to close it: it takes no memory, and is
-   * closed with the buffer.
+   * Returns a call of one element less in each block. Nobody has to close its views: they take no
+   * memory, and are closed with the buffers.
    */
-  private static DeviceBuffer oneLess(DeviceBuffer buffer) {
-    if (buffer.count() == 0) {
-      throw nothingLess(buffer);
+  private CollectiveCall oneLess(CollectiveCall call, int ranks) {
+    boolean oneBuffer = call.in() == call.out();
+    long count =
+        (oneBuffer ? ((AbstractDeviceBuffer) call.in()).usedCount() : call.blockCount(ranks)) - 1;
+    if (count < 0) {
+      throw nothingLess(call.buffer());
     }
-    return buffer.slice(0, ((AbstractDeviceBuffer) buffer).usedCount() - 1);
+    long inputCount = count * call.kind().inputBlocks(ranks);
+    long outputCount = count * call.kind().outputBlocks(ranks);
+    DeviceBuffer in = call.in() == null ? null : call.in().slice(0, inputCount);
+    DeviceBuffer out =
+        oneBuffer
+            ? in
+            : call.out() == null ? null : call.out().slice(0, outputCount);
+    if (isInPlace(call) && inputCount > outputCount) {
+      out = in.slice(rank * count, count);
+    } else if (isInPlace(call) && outputCount > inputCount) {
+      in = out.slice(rank * count, count);
+    }
+    return new CollectiveCall(call.kind(), in, out, call.op(), call.root());
+  }
+
+  /** Whether one buffer is this rank's block of the other one. */
+  private static boolean isInPlace(CollectiveCall call) {
+    return call.in() != null
+        && call.out() != null
+        && ((AbstractDeviceBuffer) call.in()).overlaps((AbstractDeviceBuffer) call.out());
   }
 
   static IllegalStateException nothingLess(Object buffer) {

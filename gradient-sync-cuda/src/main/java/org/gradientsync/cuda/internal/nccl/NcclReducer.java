@@ -1,20 +1,16 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import java.util.List;
+import java.util.function.Consumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
-import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.MessageRounds;
-import org.gradientsync.internal.matching.Call;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -39,6 +35,8 @@ final class NcclReducer implements Reducer {
   private final NcclProgress progress;
   private final NcclWatchdog watchdog; // null if there is one rank
   private final Runnable check;
+  private final Consumer<CollectiveCall> enqueue = this::enqueue;
+  private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
 
   /**
    * @param comm null if there is one rank; this reducer closes it
@@ -64,59 +62,51 @@ final class NcclReducer implements Reducer {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    CudaBuffer own = (CudaBuffer) buffer;
+  public void run(CollectiveCall call) {
     synchronized (group) {
       try {
-        begin(own);
-        group.meetForAllReduce(own, op);
-        if (nothingToDo(own)) {
-          group.finished();
-          return;
-        }
-        GpuStream stream = enqueues("allReduce", own, own.count(), op, RankGroup.NO_RANK);
-        try {
-          collectives.allReduce(comm.enter(), own, op);
-        } finally {
-          comm.leave();
-        }
-        progress.enqueued(stream);
+        begin(call.buffer());
+        group.run(call, enqueue);
       } catch (DeviceException | RankLostException e) {
         throw broken(e);
       }
     }
   }
 
-  @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    CudaBuffer own = (CudaBuffer) buffer;
-    synchronized (group) {
-      try {
-        begin(own);
-        group.meetForBroadcast(own, root);
-        if (nothingToDo(own)) {
-          group.finished();
-          return;
-        }
-        GpuStream stream = enqueues("broadcast", own, own.count(), null, root);
-        try {
-          collectives.broadcast(comm.enter(), own, root);
-        } finally {
-          comm.leave();
-        }
-        progress.enqueued(stream);
-      } catch (DeviceException | RankLostException e) {
-        throw broken(e);
+  /** Enqueues a call after its rendezvous. */
+  private void enqueue(CollectiveCall call) {
+    if (call.blockCount(group.size()) == 0) {
+      return;
+    }
+    try {
+      if (group.size() == 1) {
+        copyAlone(call);
+        return;
       }
+      GpuStream stream = enqueues(call.kind().text(), call);
+      try {
+        collectives.run(comm.enter(), call);
+      } finally {
+        comm.leave();
+      }
+      progress.enqueued(stream);
+    } catch (DeviceException e) {
+      throw broken(e);
+    }
+  }
+
+  private void copyAlone(CollectiveCall call) {
+    if (((CudaBuffer) call.in()).address() != ((CudaBuffer) call.out()).address()) {
+      device.copy(call.in(), call.out());
     }
   }
 
   @Override
-  public void register(DeviceBuffer buffer) {
+  public void prepare(CollectiveCall call) {
     synchronized (group) {
       try {
-        begin((CudaBuffer) buffer);
-        group.meetForRegistration(buffer); // NCCL needs no preparation
+        begin(call.buffer());
+        group.meetToPrepare(call);
         group.finished();
       } catch (DeviceException | RankLostException e) {
         throw broken(e);
@@ -125,121 +115,45 @@ final class NcclReducer implements Reducer {
   }
 
   @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    CudaBuffer own = (CudaBuffer) (out != null ? out : in);
+  public void exchange(List<CollectiveCall> messages) {
     synchronized (group) {
       try {
-        begin(own);
-        group.meetFor(collective, in, out, op, root);
-        long count = collective.blockCount(in, out, group.size());
-        if (count == 0 || group.size() == 1) {
-          copyIfAlone((CudaBuffer) in, (CudaBuffer) out, count);
-          group.finished();
-          return;
+        for (CollectiveCall message : messages) {
+          begin(message.buffer());
         }
-        GpuStream stream =
-            enqueues(
-                Call.Kind.of(collective).text(),
-                own,
-                count,
-                op,
-                collective.hasRoot() ? root : RankGroup.NO_RANK);
-        try {
-          collectives.run(comm.enter(), collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
-        } finally {
-          comm.leave();
-        }
-        progress.enqueued(stream);
+        group.exchange(messages, exchangeRound);
       } catch (DeviceException | RankLostException e) {
         throw broken(e);
       }
     }
   }
 
-  private void copyIfAlone(CudaBuffer in, CudaBuffer out, long count) {
-    if (count > 0 && in.address() != out.address()) {
-      device.copy(in, out);
-    }
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    message((CudaBuffer) buffer, peer, true);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    message((CudaBuffer) buffer, peer, false);
-  }
-
-  private void message(CudaBuffer buffer, int peer, boolean sends) {
-    synchronized (group) {
-      try {
-        begin(buffer);
-        group.meetForMessage(buffer, peer, sends);
-        if (buffer.count() == 0) {
-          group.finished();
-          return;
-        }
-        GpuStream stream = enqueues(sends ? "send" : "receive", buffer, buffer.count(), null, peer);
-        try {
-          collectives.message(buffer, comm.enter(), peer, sends);
-        } finally {
-          comm.leave();
-        }
-        progress.enqueued(stream);
-      } catch (DeviceException | RankLostException e) {
-        throw broken(e);
-      }
-    }
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    synchronized (group) {
-      MismatchedCallException failure = null;
-      try {
-        for (PeerMessage message : messages) {
-          begin((CudaBuffer) message.buffer());
-        }
-        for (List<PeerMessage> round : MessageRounds.of(messages)) {
-          MismatchedCallException mismatch = group.meetForMessages(round);
-          failure = failure == null ? mismatch : failure;
-          exchangeRound(round);
-        }
-      } catch (DeviceException | RankLostException e) {
-        throw broken(e);
-      }
-      if (failure != null) {
-        throw failure;
-      }
-    }
-  }
-
-  private void exchangeRound(List<PeerMessage> round) {
-    PeerMessage last = null;
-    for (PeerMessage message : round) {
+  private void exchangeRound(List<CollectiveCall> round) {
+    CollectiveCall last = null;
+    for (CollectiveCall message : round) {
       last = message.buffer().count() > 0 ? message : last;
     }
     if (last == null) {
-      group.finished();
       return;
     }
-    CudaBuffer buffer = (CudaBuffer) last.buffer();
-    // NCCL makes the streams of a group wait for each other, so one of them shows the end.
-    GpuStream stream = enqueues("exchange", buffer, buffer.count(), null, last.peer());
     try {
-      collectives.exchange(comm.enter(), round);
-    } finally {
-      comm.leave();
+      // NCCL makes the streams of a group wait for each other, so one of them shows the end.
+      GpuStream stream = enqueues("exchange", last);
+      try {
+        collectives.exchange(comm.enter(), round);
+      } finally {
+        comm.leave();
+      }
+      progress.enqueued(stream);
+    } catch (DeviceException e) {
+      throw broken(e);
     }
-    progress.enqueued(stream);
   }
 
   /** Throws what has failed before, and during a capture: hosts do not meet when it is replayed. */
-  private void begin(CudaBuffer buffer) {
+  private void begin(DeviceBuffer buffer) {
     check.run();
-    if (buffer.stream().isCapturing()) {
+    if (((CudaBuffer) buffer).stream().isCapturing()) {
       throw new IllegalStateException(
           "the stream is being captured: buffer="
               + buffer
@@ -249,15 +163,13 @@ final class NcclReducer implements Reducer {
     }
   }
 
-  private GpuStream enqueues(String name, CudaBuffer buffer, long count, ReduceOp op, int root) {
+  private GpuStream enqueues(String name, CollectiveCall call) {
+    CudaBuffer buffer = (CudaBuffer) call.buffer();
     GpuStream stream = DriverAccess.stream(buffer.stream());
     gpu.makeCurrent();
-    progress.begin(name, buffer.type(), count, op, root, stream, check);
+    long count = call.blockCount(group.size());
+    progress.begin(name, buffer.type(), count, call.op(), call.root(), stream, check);
     return stream;
-  }
-
-  private boolean nothingToDo(CudaBuffer buffer) {
-    return group.size() == 1 || buffer.count() == 0;
   }
 
   /** Ends what runs on the device: it may wait for this rank, or for the one that is lost. */

@@ -53,7 +53,13 @@ final class PeerAutotune {
   private boolean isFaster(PeerAlgorithm algorithm, PeerAlgorithm other, long bytes) {
     PeerRegistration registration =
         new PeerRegistration(
-            buffer.number, buffer.type, elements(bytes), false, buffer.addresses, buffer.mapped);
+            buffer.number,
+            buffer.type,
+            elements(bytes),
+            false,
+            buffer.addresses,
+            buffer.mapped,
+            null);
     return milliseconds(registration, algorithm) <= milliseconds(registration, other);
   }
 

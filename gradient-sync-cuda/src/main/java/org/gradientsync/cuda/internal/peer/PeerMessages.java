@@ -2,6 +2,7 @@ package org.gradientsync.cuda.internal.peer;
 
 import jcuda.driver.CUstream;
 import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.spi.CollectiveCall;
 
 /**
  * Messages between two ranks. The sender's kernel writes into a bounded part of the receiver's
@@ -28,8 +29,9 @@ final class PeerMessages {
   }
 
   /** Enqueues this rank's part, after the hosts have met. Allocates nothing. */
-  void enqueue(CudaBuffer buffer, int peer, boolean isSender, CUstream stream) {
-    PeerLaunch launch = (isSender ? sends : receives)[peer];
+  void enqueue(CollectiveCall message, CUstream stream) {
+    CudaBuffer buffer = (CudaBuffer) message.buffer();
+    PeerLaunch launch = (message.sends() ? sends : receives)[message.peer()];
     long bytes = buffer.sizeInBytes();
     launch.message(rank, buffer.address(), bytes, layout.messageBlocks(bytes));
     launch.enqueue(stream);

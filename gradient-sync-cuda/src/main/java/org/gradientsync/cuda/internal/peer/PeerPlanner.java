@@ -10,7 +10,8 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /** Chooses the algorithm for a buffer by its size, and prepares the launches. */
@@ -18,8 +19,8 @@ final class PeerPlanner implements AutoCloseable {
   /** As the kernels of pull.cuh and message.cu are bound to. */
   static final int PULL_THREADS = 512;
 
-  private static final Set<Collective> PUSHED =
-      EnumSet.of(Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_TO_ALL);
+  private static final Set<Kind> PUSHED =
+      EnumSet.of(Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL);
 
   private final Gpu gpu;
   private final PeerMailbox mailbox;
@@ -77,7 +78,14 @@ final class PeerPlanner implements AutoCloseable {
         : PeerAlgorithm.TWO_SHOT;
   }
 
-  PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
+  /** The plan of an all-reduce or a broadcast. */
+  PeerPlan inPlace(PeerRegistration registration, CollectiveCall call) {
+    return call.kind() == Kind.BROADCAST
+        ? broadcast(registration, call.root())
+        : reduction(registration, call.op());
+  }
+
+  private PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
     PeerFormat format = PeerFormat.of(registration.type, op, wire);
     PeerAlgorithm algorithm = algorithm(format, registration.count, op);
     if (algorithm == PeerAlgorithm.STREAM && registration.mapped == null) {
@@ -91,7 +99,7 @@ final class PeerPlanner implements AutoCloseable {
     return plan(registration, format, algorithm, op, tag, 0, checksFinite(registration.type));
   }
 
-  PeerPlan broadcast(PeerRegistration registration, int root) {
+  private PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
     return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
@@ -101,10 +109,14 @@ final class PeerPlanner implements AutoCloseable {
     return found != 0 && type.isFloatingPoint();
   }
 
-  /** Whether the blocks of a collective are so small that they go in lines. */
-  boolean pushes(Collective collective, DataType type, long count, ReduceOp op) {
-    int element = format(type, op).wire().sizeInBytes();
-    return PUSHED.contains(collective) && tuning.pushes(count * element);
+  /**
+   * Whether the blocks of a collective are so small that they go in lines.
+   *
+   * @param count the number of elements of a block
+   */
+  boolean pushes(CollectiveCall call, long count) {
+    int element = format(call.buffer().type(), call.op()).wire().sizeInBytes();
+    return PUSHED.contains(call.kind()) && tuning.pushes(count * element);
   }
 
   /** How elements travel; they are only copied if {@code op} is null. */
@@ -112,31 +124,27 @@ final class PeerPlanner implements AutoCloseable {
     return op == null ? PeerFormat.plain(type) : PeerFormat.of(type, op, wire);
   }
 
-  /**
-   * The plan of a collective whose blocks go in lines.
-   *
-   * @param number its registration
-   * @param count the number of elements of a block
-   */
-  PeerPlan push(
-      Collective collective,
-      int number,
-      boolean overlapped,
-      CudaBuffer in,
-      CudaBuffer out,
-      long count,
-      ReduceOp op) {
-    DataType type = in.type();
+  /** The plan of a collective whose blocks go in lines. */
+  PeerPlan push(PeerRegistration registration, CollectiveCall call) {
+    CudaBuffer in = (CudaBuffer) call.in();
+    CudaBuffer out = (CudaBuffer) call.out();
+    ReduceOp op = call.op();
+    DataType type = registration.type;
+    long count = registration.count;
     PeerFormat format = format(type, op);
     CUfunction function = kernels.collective("push", format, op);
     long bytes = count * type.sizeInBytes();
     long[] blocks = new long[ranks];
     for (int peer = 0; peer < ranks; peer++) {
-      blocks[peer] = in.address() + (collective.inputBlocks(ranks) > 1 ? peer * bytes : 0);
+      blocks[peer] = in.address() + (call.kind().inputBlocks(ranks) > 1 ? peer * bytes : 0);
     }
     PeerAlgorithm lines = PeerAlgorithm.ONE_SHOT;
     int most =
-        tuning.mostBlocks(kernels.perSm(function, lines.threads), kernels.sms(), lines, overlapped);
+        tuning.mostBlocks(
+            kernels.perSm(function, lines.threads),
+            kernels.sms(),
+            lines,
+            registration.overlapped);
     PeerLaunch launch =
         new PeerLaunch(
                 gpu.api(),
@@ -147,46 +155,37 @@ final class PeerPlanner implements AutoCloseable {
             .output(out.address())
             .elements(blocks, op == null ? bytes / Short.BYTES : count)
             .waiting(report, timeoutNanos)
-            .call(PeerTag.ofCollective(number), op == null ? 0 : op.ordinal(), 0, 1);
+            .call(PeerTag.ofCollective(registration.number), op == null ? 0 : op.ordinal(), 0, 1);
     return new PeerPlan(gpu, capture, launch);
   }
 
-  /**
-   * The plan of a collective whose outputs are read from the ranks' inputs.
-   *
-   * @param number its registration
-   * @param inputs each rank's input, as mapped here; of ranks without one, any number
-   * @param count the number of elements of a block
-   */
-  PeerPlan collective(
-      Collective collective,
-      int number,
-      boolean overlapped,
-      long[] inputs,
-      CudaBuffer out,
-      DataType type,
-      long count,
-      ReduceOp op,
-      int root) {
+  /** The plan of a collective whose outputs are read from the ranks' inputs, as mapped here. */
+  PeerPlan pull(PeerRegistration registration, CollectiveCall call) {
+    CudaBuffer out = (CudaBuffer) call.out();
+    Kind kind = call.kind();
+    ReduceOp op = call.op();
+    DataType type = registration.type;
+    long count = registration.count;
     PeerFormat format = format(type, op);
     CUfunction function = kernels.collective("pull", format, op);
     long bytes = count * type.sizeInBytes();
     int perSm = kernels.perSm(function, PULL_THREADS);
-    int most = tuning.mostPullBlocks(perSm, kernels.sms(), overlapped);
+    int most = tuning.mostPullBlocks(perSm, kernels.sms(), registration.overlapped);
     long[] blocks = new long[ranks];
     for (int peer = 0; out != null && peer < ranks; peer++) {
-      if (collective.hasInput(peer, root)) {
-        blocks[peer] = inputs[peer] + (collective.inputBlocks(ranks) > 1 ? rank * bytes : 0);
+      if (kind.hasInput(peer, call.root())) {
+        blocks[peer] =
+            registration.addresses[peer] + (kind.inputBlocks(ranks) > 1 ? rank * bytes : 0);
       }
     }
     PeerLaunch launch =
         new PeerLaunch(
                 gpu.api(), function, PULL_THREADS, PeerLayout.pullBlocks(bytes, PULL_THREADS, most))
-            .mailboxes(mailbox, 0, collective.outputBlocks(ranks) > 1 ? bytes : 0, rank, ranks)
+            .mailboxes(mailbox, 0, kind.outputBlocks(ranks) > 1 ? bytes : 0, rank, ranks)
             .output(out == null ? 0 : out.address())
             .elements(blocks, op == null ? bytes : count)
             .waiting(report, timeoutNanos)
-            .call(PeerTag.ofCollective(number), op == null ? 0 : op.ordinal(), 0, 1);
+            .call(PeerTag.ofCollective(registration.number), op == null ? 0 : op.ordinal(), 0, 1);
     return new PeerPlan(gpu, capture, launch);
   }
 

@@ -1,38 +1,26 @@
 package org.gradientsync.cuda.internal.peer;
 
-import java.nio.LongBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.collectives.CollectivePlans;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.collectives.MessageRounds;
-import org.gradientsync.internal.collectives.PlanCache;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.internal.group.MessageRounds;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for GPUs of one node that are joined by NVLink. Each GPU runs one kernel, and the
@@ -52,19 +40,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final RankGroup group;
   private final CudaDevice device;
   private final Gpu gpu;
-  private final GroupCommunicator communicator;
   private final PeerMemory memory;
   private final PeerUnmapFlags unmapFlags;
   private final PeerMailbox mailbox;
   private final PeerReport report;
   private final PeerPlanner planner;
   private final PeerBudget.Share share;
-  private final PlanCache<PeerRegistration> registrations;
-  private final CollectivePlans<PeerCollective> collectives;
-
-  /** Apart, so that the ranks forget the others in the same order. */
-  private final CollectivePlans<PeerCollective> oneSided;
-
+  private final PeerRegistrar registrar;
   private final PeerMessages messages; // or null
   private final PeerNames names = new PeerNames();
   private final PeerFailure failure;
@@ -74,18 +56,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerWatchdog watchdog;
   private final PeerFinite finite; // or null
 
-  /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
-  private final List<AutoCloseable> captured = new ArrayList<>();
-
   /** The lock order: a thread that locks two syncs locks the older one first. */
   private final long age = CREATED.incrementAndGet();
 
   /** The group's number of the last call that was enqueued or failed. */
   private volatile long lastCall;
 
-  private int lastNumber;
   private volatile boolean reported;
-  private boolean closing;
 
   PeerReducer(
       RankGroup group,
@@ -101,22 +78,21 @@ final class PeerReducer implements Reducer, DeviceWatch {
     this.group = group;
     this.device = device;
     gpu = DriverAccess.gpu(device);
-    this.communicator = memory.communicator();
     this.memory = memory;
     this.unmapFlags = unmapFlags;
     this.mailbox = mailbox;
     this.report = report;
     this.planner = planner;
     this.share = share;
-    registrations = new PlanCache<>(group, this::end);
-    collectives = new CollectivePlans<>(group);
-    oneSided = new CollectivePlans<>(group);
     depart = group.size() > 1 ? planner.depart() : null;
     messages =
         group.size() > 1
             ? new PeerMessages(planner, mailbox.layout(), group.rank(), group.size())
             : null;
     order = new PeerOrder(gpu);
+    registrar =
+        new PeerRegistrar(
+            group, device, memory, unmapFlags, mailbox.of(group.rank()), planner, names, order);
     failure = new PeerFailure(group, report, names);
     this.progress = progress;
     this.finite = finite;
@@ -131,11 +107,18 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    try {
-      reduce((CudaBuffer) buffer, op);
-    } catch (DeviceException e) {
-      throw broken(e);
+  public void run(CollectiveCall call) {
+    synchronized (group) {
+      try {
+        check();
+        if (call.kind().isMessage()) {
+          message(call);
+        } else {
+          collective(call);
+        }
+      } catch (DeviceException e) {
+        throw broken(e);
+      }
     }
   }
 
@@ -147,211 +130,97 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  private void reduce(CudaBuffer own, ReduceOp op) {
-    synchronized (group) {
-      check();
-      group.requireUsable();
-      PeerRegistration registration = registrations.get(own);
-      if (registration == null || own.isPadded()) { // kernels do not compare what is padding
-        requireNoCapture(own, REGISTER);
-        group.meetForAllReduce(own, op);
-        group.finished();
-        if (nothingToDo(own)) {
-          return;
-        }
-        registration = registration == null ? register(own) : registration;
+  private void collective(CollectiveCall call) {
+    group.requireUsable();
+    boolean capturing = isCapturing(call);
+    PeerRegistration registration = registrar.get(call);
+    boolean known = registration != null && isKnown(registration, call);
+    if (!known || meetsEachTime(call) && !capturing) {
+      requireNoCapture(call, call.kind() == Kind.ALL_REDUCE ? REGISTER : RUN_BEFORE);
+      group.meet(call);
+      group.finished();
+      if (nothingToDo(call)) {
+        return;
       }
-      enqueue(registration, plan(registration, op), own, op, RankGroup.NO_RANK);
+      boolean keeps = known && call.kind() == Kind.ALL_REDUCE;
+      registration = keeps ? registration : registrar.together(call);
     }
+    enqueue(registration, registrar.plan(registration, call), call);
+  }
+
+  /** Whether a call needs no rendezvous, as its buffers are registered. */
+  private static boolean isKnown(PeerRegistration registration, CollectiveCall call) {
+    return call.kind() == Kind.ALL_REDUCE || registration.plan(call) != null;
+  }
+
+  /**
+   * Whether the hosts meet for each call that is not captured: ranks may come with other roots or
+   * buffers, kernels do not compare what is padding, and of collectives only a rendezvous announces
+   * values that are not finite.
+   */
+  private boolean meetsEachTime(CollectiveCall call) {
+    return switch (call.kind()) {
+      case ALL_REDUCE -> ((CudaBuffer) call.in()).isPadded();
+      case BROADCAST, GATHER, SCATTER -> true;
+      default -> finite != null && call.op() != null;
+    };
+  }
+
+  /** Returns whether a call moves nothing between ranks; copies what one rank moves alone. */
+  private boolean nothingToDo(CollectiveCall call) {
+    if (call.blockCount(group.size()) == 0) {
+      return true;
+    }
+    if (group.size() > 1) {
+      return false;
+    }
+    if (((CudaBuffer) call.in()).address() != ((CudaBuffer) call.out()).address()) {
+      device.copy(call.in(), call.out());
+    }
+    return true;
+  }
+
+  private void message(CollectiveCall call) {
+    requireNoCapture(call, NO_MESSAGES);
+    group.meet(call);
+    if (call.buffer().count() == 0) {
+      group.finished();
+      return;
+    }
+    GpuStream stream = streamOf(call);
+    gpu.makeCurrent();
+    group.deviceCalls().enqueuedMessage();
+    order.follow(stream);
+    messages.enqueue(call, stream.handle());
+    lastCall = group.deviceCalls().pending();
   }
 
   @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    try {
-      broadcast((CudaBuffer) buffer, root);
-    } catch (DeviceException e) {
-      throw broken(e);
-    }
-  }
-
-  private void broadcast(CudaBuffer own, int root) {
-    synchronized (group) {
-      check();
-      PeerRegistration registration = registrations.get(own);
-      boolean known = registration != null && registration.broadcast(root) != null;
-      if (!known || !own.stream().isCapturing()) {
-        requireNoCapture(own, RUN_BEFORE);
-        group.meetForBroadcast(own, root);
-        group.finished();
-        if (nothingToDo(own)) {
-          return;
-        }
-        registration = planBroadcast(own, root);
-      }
-      enqueue(registration, registration.broadcast(root), own, null, root);
-    }
-  }
-
-  private PeerRegistration planBroadcast(CudaBuffer own, int root) {
-    if (needsRegistration(numberOf(registrations.get(own)))) {
-      registrations.forget(own);
-      register(own);
-    }
-    PeerRegistration registration = registrations.get(own);
-    if (registration.broadcast(root) == null) {
-      prepare(() -> registration.keepBroadcast(root, planner.broadcast(registration, root)));
-      memory.sharing().planned(communicator);
-    }
-    return registration;
-  }
-
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    try {
-      run(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
-    } catch (DeviceException e) {
-      throw broken(e);
-    }
-  }
-
-  private void run(Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
-    synchronized (group) {
-      check();
-      group.requireUsable();
-      CudaBuffer own = out != null ? out : in;
-      PeerCollective call =
-          plans(collective).get(PeerCollective.kind(collective, op), in, out, root);
-      // Only a rendezvous announces values that are not finite.
-      boolean meets = PeerCollective.isOneSided(collective) || finite != null && op != null;
-      if (call == null || meets && !own.stream().isCapturing()) {
-        requireNoCapture(own, RUN_BEFORE);
-        call = meet(collective, in, out, op, root);
-      }
-      if (call != null) {
-        enqueue(call);
-      }
-    }
-  }
-
-  private CollectivePlans<PeerCollective> plans(Collective collective) {
-    return PeerCollective.isOneSided(collective) ? oneSided : collectives;
-  }
-
-  /** Meets the other ranks. Returns null if nothing is left to do. */
-  private PeerCollective meet(
-      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
-    group.meetFor(collective, in, out, op, root);
-    group.finished();
-    if (collective.blockCount(in, out, group.size()) == 0) {
-      return null;
-    }
-    if (group.size() == 1) {
-      if (in.address() != out.address()) {
-        device.copy(in, out);
-      }
-      return null;
-    }
-    return known(collective, in, out, op, root);
-  }
-
-  /** A call that the ranks have registered together, now or before. All ranks ask for it. */
-  private PeerCollective known(
-      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
-    CollectivePlans<PeerCollective> plans = plans(collective);
-    Object kind = PeerCollective.kind(collective, op);
-    PeerCollective known = plans.get(kind, in, out, root);
-    if (needsRegistration(known == null ? 0 : known.number)) {
-      plans.forget(kind, in, out, root);
-      prepare(() -> plans.put(kind, in, out, root, register(collective, in, out, op, root)));
-    }
-    return plans.get(kind, in, out, root);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    message((CudaBuffer) buffer, peer, true);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    message((CudaBuffer) buffer, peer, false);
-  }
-
-  private void message(CudaBuffer buffer, int peer, boolean sends) {
-    synchronized (group) {
+  public void exchange(List<CollectiveCall> all) {
+    MismatchedCallException mismatch = null;
+    for (CollectiveCall message : MessageRounds.inOneOrder(all, group.rank())) {
       try {
-        check();
-        requireNoCapture(buffer, NO_MESSAGES);
-        group.meetForMessage(buffer, peer, sends);
-        if (buffer.count() == 0) {
-          group.finished();
-          return;
-        }
-        GpuStream stream = DriverAccess.stream(buffer.stream());
-        gpu.makeCurrent();
-        group.deviceCalls().enqueuedMessage();
-        order.follow(stream);
-        messages.enqueue(buffer, peer, sends, stream.handle());
-        lastCall = group.deviceCalls().pending();
-      } catch (DeviceException e) {
-        throw broken(e);
-      }
-    }
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    MismatchedCallException failure = null;
-    for (PeerMessage message : MessageRounds.inOneOrder(messages, group.rank())) {
-      try {
-        if (message.sends()) {
-          send(message.buffer(), message.peer());
-        } else {
-          receive(message.buffer(), message.peer());
-        }
+        run(message);
       } catch (MismatchedCallException e) {
-        failure = failure == null ? e : failure;
+        mismatch = mismatch == null ? e : mismatch;
       }
     }
-    if (failure != null) {
-      throw failure;
+    if (mismatch != null) {
+      throw mismatch;
     }
   }
 
   @Override
-  public void register(DeviceBuffer buffer) {
-    CudaBuffer own = (CudaBuffer) buffer;
+  public void prepare(CollectiveCall call) {
     synchronized (group) {
       try {
         check();
-        requireNoCapture(own, REGISTER);
-        group.meetForRegistration(own);
+        requireNoCapture(call, REGISTER);
+        group.meetToPrepare(call);
         group.finished();
-        if (!nothingToDo(own) && needsRegistration(numberOf(registrations.get(own)))) {
-          registrations.forget(own);
-          register(own);
-        }
-      } catch (DeviceException e) {
-        throw broken(e);
-      }
-    }
-  }
-
-  @Override
-  public void register(
-      Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    if (collective.hasRoot()) {
-      return; // the ranks meet at each such call
-    }
-    synchronized (group) {
-      try {
-        check();
-        requireNoCapture((CudaBuffer) in, REGISTER);
-        // A block may be a part of the whole, at another offset on each rank.
-        group.meetForRegistration(collective == Collective.ALL_GATHER ? out : in);
-        group.finished();
-        if (!nothingToDo((CudaBuffer) in)) {
-          known(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
+        boolean alone = group.size() == 1 || call.blockCount(group.size()) == 0;
+        if (!alone && !PeerRegistrar.isOneSided(call.kind())) {
+          registrar.together(call);
         }
       } catch (DeviceException e) {
         throw broken(e);
@@ -385,27 +254,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
     return lines;
   }
 
-  private PeerPlan plan(PeerRegistration registration, ReduceOp op) {
-    if (registration.plan(op) == null) {
-      prepare(() -> registration.keep(op, planner.reduction(registration, op)));
-    }
-    return registration.plan(op);
-  }
-
-  /**
-   * Runs the preparations of a first call. This thread may be capturing a stream, and CUDA would
-   * then refuse some of the calls that they make. They do not touch what is captured.
-   */
-  private void prepare(Runnable preparations) {
-    gpu.makeCurrent();
-    int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
-    try {
-      preparations.run();
-    } finally {
-      gpu.api().captureMode(mode);
-    }
-  }
-
   /** Runs {@link PeerAutotune}. Collective. Returns null if buffers cannot be mapped. */
   long[] autotune(PeerLayout layout) {
     synchronized (group) {
@@ -413,161 +261,33 @@ final class PeerReducer implements Reducer, DeviceWatch {
       try (CudaBuffer scratch =
           device.allocate(DataType.FLOAT32, PeerAutotune.elements(most), device.stream())) {
         device.stream().await();
-        PeerRegistration all = register(scratch, true);
+        PeerRegistration all = registrar.registerInPlace(scratch, true);
         if (all.mapped == null) {
           return null;
         }
-        return new PeerAutotune(gpu, communicator, planner, all).measure(layout);
+        return new PeerAutotune(gpu, memory.communicator(), planner, all).measure(layout);
       }
     }
   }
 
+  private static GpuStream streamOf(CollectiveCall call) {
+    return DriverAccess.stream(((CudaBuffer) call.buffer()).stream());
+  }
+
+  private boolean isCapturing(CollectiveCall call) {
+    return ((CudaBuffer) call.buffer()).stream().isCapturing();
+  }
+
   /** Throws during capture: a rendezvous of the hosts cannot become part of a graph. */
-  private void requireNoCapture(CudaBuffer buffer, String remedy) {
-    if (buffer.stream().isCapturing()) {
+  private void requireNoCapture(CollectiveCall call, String remedy) {
+    if (isCapturing(call)) {
       throw new IllegalStateException(
           "the stream is being captured: buffer="
-              + buffer
+              + call.buffer()
               + ", rank="
               + group.rank()
               + "; "
               + remedy);
-    }
-  }
-
-  private boolean nothingToDo(CudaBuffer buffer) {
-    return group.size() == 1 || buffer.count() == 0;
-  }
-
-  private static long numberOf(PeerRegistration registration) {
-    return registration == null ? 0 : registration.number;
-  }
-
-  /**
-   * Whether the ranks' buffers are not registered together. All ranks get the same answer.
-   *
-   * @param number of this rank's registration, or 0
-   */
-  private boolean needsRegistration(long number) {
-    long[] numbers = {number, -number};
-    communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
-    return numbers[0] == 0 || numbers[0] != -numbers[1];
-  }
-
-  private PeerRegistration register(CudaBuffer own) {
-    prepare(() -> register(own, planner.needsMapping(own.type(), own.count())));
-    return registrations.get(own);
-  }
-
-  private PeerRegistration register(CudaBuffer own, boolean map) {
-    boolean overlapped = agreeOnNumber(own);
-    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
-    long[] addresses = new long[group.size()];
-    addresses[group.rank()] = own.address();
-    if (mapped != null) {
-      for (int peer = 0; peer < addresses.length; peer++) {
-        addresses[peer] = mapped[peer].address();
-      }
-      gpu.memory()
-          .keepUntil(gpu.api().allocationOf(own.address()), unmapFlags.isUnmapped(lastNumber));
-    }
-    PeerRegistration registration =
-        new PeerRegistration(lastNumber, own.type(), own.count(), overlapped, addresses, mapped);
-    // Load kernels before any rank may run one: loading can block on a running kernel, which waits
-    // for the other ranks.
-    String reason = "";
-    try {
-      for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
-        plan(registration, op);
-      }
-    } catch (DeviceException e) {
-      reason = e.getMessage();
-    }
-    try {
-      Agreement.requireAll(communicator, reason);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> release(registration));
-      throw e;
-    }
-    registrations.put(own, registration);
-    names.add(lastNumber, own);
-    return registration;
-  }
-
-  /**
-   * Sets {@link #lastNumber} to a number that is new on all ranks.
-   *
-   * @return whether the streams of all ranks leave most of the GPU to other work
-   */
-  private boolean agreeOnNumber(CudaBuffer own) {
-    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
-    communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
-    memory.sharing().met(gpu.memory()); // before the agreement that ends each registration
-    lastNumber = (int) number[0] + 1;
-    if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
-      throw new GradientSyncException(
-          "too many buffers have been registered, rank="
-              + group.rank()
-              + ", limit="
-              + PeerTag.MAX_REGISTRATIONS
-              + "; reuse buffers, or create a new sync");
-    }
-    return number[1] == 0;
-  }
-
-  private PeerCollective register(
-      Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
-    CudaBuffer own = out != null ? out : in;
-    boolean overlapped = agreeOnNumber(own);
-    long count = collective.blockCount(in, out, group.size());
-    boolean pushes = planner.pushes(collective, own.type(), count, op);
-    PeerMemory.Mapped[] mapped = new PeerMemory.Mapped[0];
-    CudaBuffer copy = null;
-    if (!pushes) {
-      // Ranks without an input take part with memory that the others have mapped already.
-      long none = mailbox.of(group.rank());
-      mapped = memory.share(in == null ? none : in.address());
-      if (mapped == null) {
-        copy =
-            in == null
-                ? null
-                : Unclosed.exempt(device.allocate(in.type(), in.count(), own.stream()));
-        mapped = memory.share(copy == null ? none : copy.address());
-      }
-    }
-    PeerCollective call =
-        new PeerCollective(
-            collective, lastNumber, in, out, op, root, count, mapped, copy, this::end);
-    String reason = "";
-    try {
-      if (pushes) {
-        call.plan = planner.push(collective, lastNumber, overlapped, in, out, count, op);
-      } else if (mapped == null) {
-        reason = "a rank cannot map another rank's GPU memory";
-      } else {
-        keepUntilUnmapped(copy != null ? copy : in);
-        long[] inputs = Arrays.stream(mapped).mapToLong(PeerMemory.Mapped::address).toArray();
-        call.plan =
-            planner.collective(
-                collective, lastNumber, overlapped, inputs, out, own.type(), count, op, root);
-      }
-    } catch (DeviceException e) {
-      reason = e.getMessage();
-    }
-    try {
-      Agreement.requireAll(communicator, reason); // all have loaded their kernels
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> release(call));
-      throw e;
-    }
-    names.addCollective(lastNumber, PeerCollective.describe(collective, in, out, count, op, root));
-    return call;
-  }
-
-  private void keepUntilUnmapped(CudaBuffer shared) {
-    if (shared != null) {
-      gpu.memory()
-          .keepUntil(gpu.api().allocationOf(shared.address()), unmapFlags.isUnmapped(lastNumber));
     }
   }
 
@@ -581,29 +301,29 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /** Enqueues a collective. Allocates nothing, unless the stream is being captured. */
-  private void enqueue(PeerCollective call) {
-    GpuStream stream = DriverAccess.stream(call.ordering().stream());
+  /** Enqueues a call. Allocates nothing, unless the stream is being captured. */
+  private void enqueue(PeerRegistration registration, PeerPlan plan, CollectiveCall call) {
+    GpuStream stream = streamOf(call);
     CUstream handle = stream.handle();
     gpu.makeCurrent();
     if (gpu.api().isCapturing(handle)) {
-      copyInput(call);
-      call.plan.enqueueEach(handle);
-      call.captured = true;
-      addReplay(stream, new Captured(call));
+      copyInput(registration, call);
+      plan.enqueueEach(handle);
+      registration.captured = true;
+      addReplay(stream, new Captured(call.copy()));
       return;
     }
     begin();
     count(call);
     order.follow(stream);
-    copyInput(call);
-    call.plan.enqueue(handle);
+    copyInput(registration, call);
+    plan.enqueue(handle);
     lastCall = group.deviceCalls().pending();
   }
 
-  private void copyInput(PeerCollective call) {
-    if (call.copy != null) {
-      device.copy(call.in, call.copy);
+  private void copyInput(PeerRegistration registration, CollectiveCall call) {
+    if (registration.copy != null) {
+      device.copy(call.in(), registration.copy);
     }
   }
 
@@ -614,38 +334,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /** Enqueues a call. Allocates nothing, unless the stream is being captured. */
-  private void enqueue(
-      PeerRegistration registration, PeerPlan plan, CudaBuffer buffer, ReduceOp op, int root) {
-    GpuStream stream = DriverAccess.stream(buffer.stream());
-    CUstream handle = stream.handle();
-    gpu.makeCurrent();
-    if (gpu.api().isCapturing(handle)) {
-      plan.enqueueEach(handle);
-      registration.captured = true;
-      addReplay(stream, new Captured(buffer, op, root));
-      return;
-    }
-    begin();
-    count(buffer, op, root);
-    order.follow(stream);
-    plan.enqueue(handle);
-    lastCall = group.deviceCalls().pending();
-  }
-
   /** A call in a graph that the caller has captured. */
   private final class Captured implements GpuStream.Replay {
-    private final List<CudaBuffer> buffers;
-    private final Runnable counting;
+    private final CollectiveCall call;
 
-    Captured(CudaBuffer buffer, ReduceOp op, int root) {
-      buffers = List.of(buffer);
-      counting = () -> count(buffer, op, root);
-    }
-
-    Captured(PeerCollective call) {
-      buffers = Stream.of(call.in, call.out).filter(Objects::nonNull).toList();
-      counting = () -> count(call);
+    Captured(CollectiveCall call) {
+      this.call = call;
     }
 
     @Override
@@ -660,17 +354,22 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
     @Override
     public void check() {
-      for (int i = 0; i < buffers.size(); i++) {
-        buffers.get(i).requireOpen();
-      }
+      requireOpen(call.in());
+      requireOpen(call.out());
       PeerReducer.this.check();
       group.requireUsable();
       begin();
     }
 
+    private static void requireOpen(DeviceBuffer buffer) {
+      if (buffer != null) {
+        ((CudaBuffer) buffer).requireOpen();
+      }
+    }
+
     @Override
     public void replays(GpuStream stream) {
-      counting.run();
+      count(call);
       order.follow(stream);
     }
 
@@ -685,15 +384,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  private void count(CudaBuffer buffer, ReduceOp op, int root) {
-    group.deviceCalls().enqueued(buffer, op, root);
-    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
-  }
-
-  private void count(PeerCollective call) {
-    group
-        .deviceCalls()
-        .enqueued(call.collective, call.in, call.out, call.count, call.op, call.root);
+  private void count(CollectiveCall call) {
+    group.deviceCalls().enqueued(call);
     progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 
@@ -776,39 +468,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  private void end(PeerRegistration registration) {
-    end(registration.captured, () -> release(registration));
-  }
-
-  private void end(PeerCollective call) {
-    end(call.captured, () -> release(call));
-  }
-
-  private void end(boolean isCaptured, AutoCloseable release) {
-    if (isCaptured && !closing) {
-      captured.add(release);
-    } else {
-      Resources.closeAll(this::awaitCalls, release);
-    }
-  }
-
-  private void release(PeerCollective call) {
-    PeerMemory.Mapped[] mapped = call.mapped;
-    Resources.closeAll(
-        call.plan,
-        mapped == null ? null : () -> memory.unmap(mapped),
-        () -> unmapFlags.setUnmapped(call.number),
-        call.copy);
-  }
-
-  private void release(PeerRegistration registration) {
-    PeerMemory.Mapped[] mapped = registration.mapped;
-    Resources.closeAll(
-        registration::closePlans,
-        mapped == null ? null : () -> memory.unmap(mapped),
-        mapped == null ? null : () -> unmapFlags.setUnmapped(registration.number));
-  }
-
   private void depart() {
     if (depart != null) {
       CUstream stream = DriverAccess.stream(device.stream()).handle();
@@ -835,7 +494,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
   @Override
   public void close() {
     synchronized (group) {
-      closing = true;
       gpu.waits().unwatch(this);
       watchdog.close();
       boolean broken = group.isBroken();
@@ -846,10 +504,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           this::awaitCalls,
           this::depart,
           () -> throwUnseen(broken),
-          registrations,
-          collectives,
-          oneSided,
-          () -> Resources.closeAll(captured),
+          registrar,
           planner,
           order,
           memory,

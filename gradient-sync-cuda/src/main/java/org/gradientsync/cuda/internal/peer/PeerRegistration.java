@@ -2,31 +2,40 @@ package org.gradientsync.cuda.internal.peer;
 
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
- * The buffers, one on each rank, that are reduced together. Has the number on which the ranks
- * agreed, the addresses of the buffers that are mapped here, and the plans made so far.
+ * The buffers, of each rank, that the ranks have registered together: for all-reduces and
+ * broadcasts of one buffer, or for one collective with an input and an output. Has the number on
+ * which the ranks agreed, what is mapped here, and the plans made so far.
  */
 final class PeerRegistration {
   final int number;
   final DataType type;
+
+  /** The number of elements of a block. */
   final long count;
 
   /** Whether its calls leave most of the GPU to other work. */
   final boolean overlapped;
 
-  /** The address of each rank's elements; 0 for other ranks if they are not mapped. */
+  /** The address of each rank's elements to read; 0 for other ranks if they are not mapped. */
   final long[] addresses;
 
   /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
+  /** The copy of the input that other ranks read, if they cannot map the input; or null. */
+  final CudaBuffer copy;
+
   /** Whether a graph of the caller contains one of its calls. */
   boolean captured;
 
-  private final PeerPlan[] plans = new PeerPlan[ReduceOp.values().length];
-  private PeerPlan broadcast;
+  private final PeerPlan[] reductions = new PeerPlan[ReduceOp.values().length];
+  private PeerPlan other; // a broadcast, or the collective
   private int broadcastRoot = -1;
 
   PeerRegistration(
@@ -35,36 +44,38 @@ final class PeerRegistration {
       long count,
       boolean overlapped,
       long[] addresses,
-      PeerMemory.Mapped[] mapped) {
+      PeerMemory.Mapped[] mapped,
+      CudaBuffer copy) {
     this.number = number;
     this.type = type;
     this.count = count;
     this.overlapped = overlapped;
     this.addresses = addresses;
     this.mapped = mapped;
+    this.copy = copy;
   }
 
-  PeerPlan plan(ReduceOp op) {
-    return plans[op.ordinal()];
+  /** The plan of a call, or null. Of broadcasts, only the last one's is kept. */
+  PeerPlan plan(CollectiveCall call) {
+    return switch (call.kind()) {
+      case ALL_REDUCE -> reductions[call.op().ordinal()];
+      case BROADCAST -> call.root() == broadcastRoot ? other : null;
+      default -> other;
+    };
   }
 
-  void keep(ReduceOp op, PeerPlan plan) {
-    plans[op.ordinal()] = plan;
-  }
-
-  /** The plan of the last broadcast, if it was from this root. */
-  PeerPlan broadcast(int root) {
-    return root == broadcastRoot ? broadcast : null;
-  }
-
-  void keepBroadcast(int root, PeerPlan plan) {
-    PeerPlan before = broadcast;
-    broadcast = plan;
-    broadcastRoot = root;
+  void keep(CollectiveCall call, PeerPlan plan) {
+    if (call.kind() == Kind.ALL_REDUCE) {
+      reductions[call.op().ordinal()] = plan;
+      return;
+    }
+    PeerPlan before = other;
+    other = plan;
+    broadcastRoot = call.root();
     Resources.closeAll(before);
   }
 
   void closePlans() {
-    Resources.closeAll(() -> Resources.closeAll(plans), broadcast);
+    Resources.closeAll(() -> Resources.closeAll(reductions), other);
   }
 }

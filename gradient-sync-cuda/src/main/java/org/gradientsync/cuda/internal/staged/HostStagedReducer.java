@@ -1,17 +1,12 @@
 package org.gradientsync.cuda.internal.staged;
 
 import java.util.List;
-import org.gradientsync.DeviceBuffer;
-import org.gradientsync.MismatchedCallException;
-import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
-import org.gradientsync.cuda.CudaBuffer;
+import java.util.function.Consumer;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.collectives.MessageRounds;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.NodeMemory;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -34,6 +29,8 @@ final class HostStagedReducer implements Reducer {
   private final StagedOnHost onHost;
   private final StagedOnGpu onGpu;
   private final StagedTransfers transfers;
+  private final Consumer<CollectiveCall> move = this::move;
+  private final Consumer<List<CollectiveCall>> exchangeRound;
 
   /**
    * @param inner reduces buffers of the host device over the same group
@@ -43,6 +40,7 @@ final class HostStagedReducer implements Reducer {
     this.group = group;
     onHost = new StagedOnHost(group, gpu, host, inner);
     transfers = new StagedTransfers(group, gpu, host, inner);
+    exchangeRound = transfers::exchange;
     try {
       onGpu = node == null ? null : new StagedOnGpu(group, gpu, node);
     } catch (RuntimeException | Error e) {
@@ -57,115 +55,38 @@ final class HostStagedReducer implements Reducer {
   }
 
   @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
+  public void run(CollectiveCall call) {
+    group.run(call, move);
+  }
+
+  /** Moves the elements of a call after its rendezvous. */
+  private void move(CollectiveCall call) {
+    boolean inPlace = call.kind() == Kind.ALL_REDUCE || call.kind() == Kind.BROADCAST;
+    if (call.blockCount(group.size()) == 0 || inPlace && group.size() == 1) {
+      return;
+    }
+    if (!inPlace) {
+      transfers.run(call);
+    } else if (onGpu != null
+        && call.kind() == Kind.ALL_REDUCE
+        && call.in().sizeInBytes() >= GPU_BYTES) {
+      onGpu.run(call);
+    } else {
+      onHost.run(call);
+    }
+  }
+
+  @Override
+  public void prepare(CollectiveCall call) {
     synchronized (group) {
-      group.meetForAllReduce(buffer, op);
-      if (group.size() == 1 || buffer.count() == 0) {
-        group.finished();
-        return;
-      }
-      try {
-        if (onGpu != null && buffer.sizeInBytes() >= GPU_BYTES) {
-          onGpu.reduce((CudaBuffer) buffer, op);
-        } else {
-          onHost.reduce((CudaBuffer) buffer, op);
-        }
-      } catch (RuntimeException | Error e) {
-        throw broken(e);
-      }
+      group.meetToPrepare(call); // the first call makes the plan
       group.finished();
     }
   }
 
   @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    synchronized (group) {
-      group.meetForBroadcast(buffer, root);
-      try {
-        if (group.size() > 1 && buffer.count() > 0) {
-          onHost.broadcast((CudaBuffer) buffer, root);
-        }
-      } catch (RuntimeException | Error e) {
-        throw broken(e);
-      }
-      group.finished();
-    }
-  }
-
-  @Override
-  public void register(DeviceBuffer buffer) {
-    synchronized (group) {
-      group.meetForRegistration(buffer); // the first call prepares so little that it may do it
-      group.finished();
-    }
-  }
-
-  @Override
-  public void run(Collective collective, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    synchronized (group) {
-      group.meetFor(collective, in, out, op, root);
-      try {
-        if (collective.blockCount(in, out, group.size()) > 0) {
-          transfers.run(collective, (CudaBuffer) in, (CudaBuffer) out, op, root);
-        }
-      } catch (RuntimeException | Error e) {
-        throw broken(e);
-      }
-      group.finished();
-    }
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, true);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    message(buffer, peer, false);
-  }
-
-  @Override
-  public void exchange(List<PeerMessage> messages) {
-    synchronized (group) {
-      MismatchedCallException failure = null;
-      for (List<PeerMessage> round : MessageRounds.of(messages)) {
-        MismatchedCallException mismatch = group.meetForMessages(round);
-        failure = failure == null ? mismatch : failure;
-        try {
-          transfers.exchange(round);
-        } catch (RuntimeException | Error e) {
-          throw broken(e);
-        }
-        group.finished();
-      }
-      if (failure != null) {
-        throw failure;
-      }
-    }
-  }
-
-  private void message(DeviceBuffer buffer, int peer, boolean sends) {
-    synchronized (group) {
-      group.meetForMessage(buffer, peer, sends);
-      try {
-        if (buffer.count() > 0 && sends) {
-          transfers.send((CudaBuffer) buffer, peer);
-        } else if (buffer.count() > 0) {
-          transfers.receive((CudaBuffer) buffer, peer);
-        }
-      } catch (RuntimeException | Error e) {
-        throw broken(e);
-      }
-      group.finished();
-    }
-  }
-
-  /** Breaks the sync, because a failure after the rendezvous leaves the other ranks waiting. */
-  private RankLostException broken(Throwable e) {
-    return e instanceof RankLostException lost
-        ? lost
-        : group.lost("the call failed in the middle: " + e, e);
+  public void exchange(List<CollectiveCall> messages) {
+    group.exchange(messages, exchangeRound);
   }
 
   @Override

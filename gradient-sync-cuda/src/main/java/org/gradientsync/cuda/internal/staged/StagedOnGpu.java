@@ -14,6 +14,7 @@ import org.gradientsync.cuda.internal.driver.ReduceKernel;
 import org.gradientsync.internal.collectives.PlanCache;
 import org.gradientsync.internal.matching.Counter;
 import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
@@ -77,7 +78,7 @@ final class StagedOnGpu implements AutoCloseable {
   /**
    * A buffer's pieces: where they are on the GPU, and which contributions are reduced into them.
    */
-  private static final class Plan {
+  private static final class Plan implements AutoCloseable {
     private final int count;
     private final CUdeviceptr[][] places;
     private final long[][] lengths;
@@ -91,6 +92,9 @@ final class StagedOnGpu implements AutoCloseable {
       this.contributions = new long[count][];
       this.incoming = new CUdeviceptr[count][size];
     }
+
+    @Override
+    public void close() {} // it owns nothing
   }
 
   StagedOnGpu(RankGroup group, Gpu gpu, NodeMemory node) {
@@ -100,7 +104,7 @@ final class StagedOnGpu implements AutoCloseable {
     size = group.size();
     staging = new Pointer[size][SLOTS][size];
     counters = new Counter[size][COUNTERS];
-    plans = new PlanCache<>(group, plan -> {}); // a plan owns nothing to close
+    plans = new PlanCache<>(group);
     try {
       kernel = gpu.reduceKernel(); // load it now: if it fails, another reducer can still be chosen
       down = resources.add(GpuStream.create(gpu));
@@ -139,8 +143,11 @@ final class StagedOnGpu implements AutoCloseable {
     }
   }
 
-  void reduce(CudaBuffer buffer, ReduceOp op) {
-    Plan plan = plan(buffer);
+  /** Runs an all-reduce. */
+  void run(CollectiveCall call) {
+    CudaBuffer buffer = (CudaBuffer) call.buffer();
+    ReduceOp op = call.op();
+    Plan plan = plan(call);
     gpu.makeCurrent();
     GpuStream stream = DriverAccess.stream(buffer.stream());
     stream.record(ready);
@@ -257,11 +264,11 @@ final class StagedOnGpu implements AutoCloseable {
     }
   }
 
-  private Plan plan(CudaBuffer buffer) {
-    Plan plan = plans.get(buffer);
+  private Plan plan(CollectiveCall call) {
+    Plan plan = plans.get(call);
     if (plan == null) {
-      plan = build(buffer);
-      plans.put(buffer, plan);
+      plan = build((CudaBuffer) call.buffer());
+      plans.put(call, plan);
     }
     return plan;
   }

@@ -7,7 +7,6 @@ import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -17,6 +16,7 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.internal.collectives.PlanCache;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -43,6 +43,7 @@ final class StagedOnHost implements AutoCloseable {
   private final GpuEvent[] copiedUp = new GpuEvent[SLOTS];
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
+  private final CollectiveCall onHost = new CollectiveCall();
   private final PlanCache<Plan> plans;
 
   /**
@@ -54,7 +55,14 @@ final class StagedOnHost implements AutoCloseable {
    * @param last each slot as a buffer for the last chunk, which may be shorter
    */
   private record Plan(
-      CUdeviceptr[] device, Pointer[] host, DeviceBuffer[] full, DeviceBuffer[] last) {}
+      CUdeviceptr[] device, Pointer[] host, DeviceBuffer[] full, DeviceBuffer[] last)
+      implements AutoCloseable {
+    @Override
+    public void close() {
+      Resources.closeAll(full);
+      Resources.closeAll(last);
+    }
+  }
 
   /**
    * @param inner reduces buffers of the host device over the same group
@@ -64,7 +72,7 @@ final class StagedOnHost implements AutoCloseable {
     this.gpu = gpu;
     this.host = host;
     this.inner = inner;
-    plans = new PlanCache<>(group, StagedOnHost::end);
+    plans = new PlanCache<>(group);
     try {
       down = resources.add(GpuStream.create(gpu));
       up = resources.add(GpuStream.create(gpu));
@@ -80,16 +88,10 @@ final class StagedOnHost implements AutoCloseable {
     }
   }
 
-  void reduce(CudaBuffer buffer, ReduceOp op) {
-    pipeline(buffer, op, -1);
-  }
-
-  void broadcast(CudaBuffer buffer, int root) {
-    pipeline(buffer, null, root);
-  }
-
-  private void pipeline(CudaBuffer buffer, ReduceOp op, int root) {
-    Plan plan = plan(buffer);
+  /** Runs an all-reduce or a broadcast. */
+  void run(CollectiveCall call) {
+    CudaBuffer buffer = (CudaBuffer) call.buffer();
+    Plan plan = plan(call, buffer);
     CudaApi api = gpu.api();
     gpu.makeCurrent();
     int size = buffer.type().sizeInBytes();
@@ -115,11 +117,7 @@ final class StagedOnHost implements AutoCloseable {
         long length = length(buffer, current, chunk);
         DeviceBuffer piece = length == chunk ? plan.full[slot] : plan.last[slot];
         copiedDown[slot].await();
-        if (op != null) {
-          inner.allReduce(piece, op);
-        } else {
-          inner.broadcast(piece, root);
-        }
+        inner.run(onHost.set(call.kind(), piece, piece, call.op(), call.root()));
         api.copyToDevice(plan.device[(int) current], plan.host[slot], length * size, up.handle());
         up.record(copiedUp[slot]);
       }
@@ -132,8 +130,8 @@ final class StagedOnHost implements AutoCloseable {
     return Math.min(chunk, buffer.count() - index * chunk);
   }
 
-  private Plan plan(CudaBuffer buffer) {
-    Plan plan = plans.get(buffer);
+  private Plan plan(CollectiveCall call, CudaBuffer buffer) {
+    Plan plan = plans.get(call);
     if (plan == null) {
       int chunk = CHUNK_BYTES / buffer.type().sizeInBytes();
       AbstractDeviceBuffer memory = staging(buffer.type(), chunk);
@@ -151,7 +149,7 @@ final class StagedOnHost implements AutoCloseable {
       for (int i = 0; i < plan.device.length; i++) {
         plan.device[i] = gpu.api().pointer(buffer.address() + (long) i * CHUNK_BYTES);
       }
-      plans.put(buffer, plan);
+      plans.put(call, plan);
     }
     return plan;
   }
@@ -166,13 +164,6 @@ final class StagedOnHost implements AutoCloseable {
       staging.put(type, memory);
     }
     return memory;
-  }
-
-  private static void end(Plan plan) {
-    for (int slot = 0; slot < SLOTS; slot++) {
-      plan.full[slot].close();
-      plan.last[slot].close();
-    }
   }
 
   @Override

@@ -9,17 +9,15 @@ import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.CollectivePlans;
+import org.gradientsync.internal.collectives.PlanCache;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
@@ -41,8 +39,9 @@ final class StagedTransfers implements AutoCloseable {
   private final Reducer inner;
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
-  private final CollectivePlans<Plan> plans;
-  private final CollectivePlans<DeviceBuffer> wholes; // copies of whole messages
+  private final CollectiveCall onHost = new CollectiveCall();
+  private final PlanCache<Plan> plans;
+  private final PlanCache<DeviceBuffer> wholes; // copies of whole messages
 
   /** Pieces of one buffer, and their places in the staging memory. */
   private static final class Side {
@@ -79,66 +78,53 @@ final class StagedTransfers implements AutoCloseable {
     this.gpu = gpu;
     this.host = host;
     this.inner = inner;
-    plans = new CollectivePlans<>(group);
-    wholes = new CollectivePlans<>(group);
+    plans = new PlanCache<>(group);
+    wholes = new PlanCache<>(group);
   }
 
-  void run(Collective collective, CudaBuffer in, CudaBuffer out, ReduceOp op, int root) {
-    Plan plan = plans.get(collective, in, out, root);
+  void run(CollectiveCall call) {
+    Plan plan = plans.get(call);
     if (plan == null) {
-      int size = group.size();
-      plan = plan(in, collective.inputBlocks(size), out, collective.outputBlocks(size));
-      plans.put(collective, in, out, root, plan);
+      plan = plan(call);
+      plans.put(call, plan);
     }
     gpu.makeCurrent();
     for (int piece = 0; piece < plan.lengths.length; piece++) {
       int kind = kind(plan, piece);
       copyDown(plan, piece);
       inner.run(
-          collective,
-          plan.in == null ? null : plan.in.pieces[kind],
-          plan.out == null ? null : plan.out.pieces[kind],
-          op,
-          root);
-      copyUp(plan, piece);
-    }
-  }
-
-  void send(CudaBuffer buffer, int peer) {
-    Plan plan = messagePlan(buffer, null, peer);
-    for (int piece = 0; piece < plan.lengths.length; piece++) {
-      copyDown(plan, piece);
-      inner.send(plan.in.pieces[kind(plan, piece)], peer);
-    }
-  }
-
-  void receive(CudaBuffer buffer, int peer) {
-    Plan plan = messagePlan(null, buffer, peer);
-    for (int piece = 0; piece < plan.lengths.length; piece++) {
-      inner.receive(plan.out.pieces[kind(plan, piece)], peer);
+          onHost.set(
+              call.kind(),
+              plan.in == null ? null : plan.in.pieces[kind],
+              plan.out == null ? null : plan.out.pieces[kind],
+              call.op(),
+              call.root()));
       copyUp(plan, piece);
     }
   }
 
   /** Exchanges messages that match, whole, through memory of the host. */
-  void exchange(List<PeerMessage> messages) {
+  void exchange(List<CollectiveCall> messages) {
     gpu.makeCurrent();
-    List<PeerMessage> onHost = new ArrayList<>();
-    for (PeerMessage message : messages) {
-      DeviceBuffer copy = wholes.get(message.sends(), message.buffer(), null, message.peer());
+    List<CollectiveCall> copies = new ArrayList<>();
+    for (CollectiveCall message : messages) {
+      DeviceBuffer copy = wholes.get(message);
       if (copy == null) {
         copy = host.allocate(message.buffer().type(), message.buffer().count());
-        wholes.put(message.sends(), message.buffer(), null, message.peer(), copy);
+        wholes.put(message, copy);
       }
       if (message.sends()) {
         copy(message.buffer(), copy, true);
       }
-      onHost.add(new PeerMessage(copy, message.peer(), message.sends()));
+      copies.add(
+          message.sends()
+              ? CollectiveCall.send(copy, message.peer())
+              : CollectiveCall.receive(copy, message.peer()));
     }
-    inner.exchange(onHost);
-    for (int i = 0; i < onHost.size(); i++) {
+    inner.exchange(copies);
+    for (int i = 0; i < copies.size(); i++) {
       if (!messages.get(i).sends()) {
-        copy(messages.get(i).buffer(), onHost.get(i).buffer(), false);
+        copy(messages.get(i).buffer(), copies.get(i).buffer(), false);
       }
     }
   }
@@ -156,16 +142,6 @@ final class StagedTransfers implements AutoCloseable {
         from.copyFromUnseen(memory);
       }
     }
-  }
-
-  private Plan messagePlan(CudaBuffer in, CudaBuffer out, int peer) {
-    gpu.makeCurrent();
-    Plan plan = plans.get(StagedTransfers.class, in, out, peer);
-    if (plan == null) {
-      plan = plan(in, 1, out, 1);
-      plans.put(StagedTransfers.class, in, out, peer, plan);
-    }
-    return plan;
   }
 
   /** 0 for a full piece, 1 for the last one. */
@@ -205,10 +181,13 @@ final class StagedTransfers implements AutoCloseable {
     plan.out.stream.await(); // the next piece, or the next call, uses the staging memory
   }
 
-  private Plan plan(CudaBuffer in, int inBlocks, CudaBuffer out, int outBlocks) {
-    CudaBuffer any = in != null ? in : out;
-    DataType type = any.type();
-    long count = in != null ? in.count() / inBlocks : out.count() / outBlocks;
+  private Plan plan(CollectiveCall call) {
+    CudaBuffer in = (CudaBuffer) call.in();
+    CudaBuffer out = (CudaBuffer) call.out();
+    int inBlocks = call.kind().inputBlocks(group.size());
+    int outBlocks = call.kind().outputBlocks(group.size());
+    DataType type = call.buffer().type();
+    long count = call.blockCount(group.size());
     long most = Math.max(1, STAGING_BYTES / type.sizeInBytes() / Math.max(inBlocks, outBlocks));
     int pieces = Math.toIntExact((count - 1) / most + 1);
     long[] lengths = new long[pieces];

@@ -19,8 +19,8 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.nccl.NcclRanks.Rank;
-import org.gradientsync.spi.Collective;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -62,6 +62,10 @@ class NcclReducerTest {
     }
   }
 
+  private static CollectiveCall message(CudaBuffer buffer, int peer, boolean sends) {
+    return sends ? CollectiveCall.send(buffer, peer) : CollectiveCall.receive(buffer, peer);
+  }
+
   @ParameterizedTest
   @CsvSource({
     "FLOAT32, SUM, 7, 0",
@@ -76,8 +80,8 @@ class NcclReducerTest {
         2,
         (rank, reducer) -> {
           try (CudaBuffer buffer = rank.device().allocate(type, 100)) {
-            reducer.allReduce(buffer, op);
-            reducer.allReduce(buffer, op);
+            reducer.run(CollectiveCall.allReduce(buffer, op));
+            reducer.run(CollectiveCall.allReduce(buffer, op));
           }
           String call =
               "allReduce(in place, count 100, type "
@@ -97,7 +101,7 @@ class NcclReducerTest {
         2,
         (rank, reducer) -> {
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 3)) {
-            reducer.broadcast(buffer, 1);
+            reducer.run(CollectiveCall.broadcast(buffer, 1));
           }
           assertEquals(
               List.of(
@@ -116,10 +120,10 @@ class NcclReducerTest {
           String end = ", comm " + (100 + rank.rank()) + ", stream 5)";
           try (CudaBuffer whole = rank.device().allocate(DataType.FLOAT32, 8);
               CudaBuffer part = (CudaBuffer) whole.slice(4, 4)) {
-            reducer.run(Collective.ALL_GATHER, part, whole, null, NONE);
-            reducer.run(Collective.REDUCE_SCATTER, whole, part, ReduceOp.AVERAGE, NONE);
+            reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, whole, null, NONE));
+            reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, whole, part, ReduceOp.AVERAGE, NONE));
             CudaBuffer out = rank.rank() == 1 ? whole : null;
-            reducer.run(Collective.REDUCE, whole, out, ReduceOp.SUM, 1);
+            reducer.run(new CollectiveCall(Kind.REDUCE, whole, out, ReduceOp.SUM, 1));
           }
           assertEquals(
               List.of(
@@ -135,7 +139,7 @@ class NcclReducerTest {
 
   @ParameterizedTest
   @CsvSource({"GATHER, 0", "SCATTER, 1", "ALL_TO_ALL, -1"})
-  void otherCollectivesAreGroupsOfMessages(Collective collective, int root) {
+  void otherCollectivesAreGroupsOfMessages(Kind kind, int root) {
     run(
         3,
         (rank, reducer) -> {
@@ -143,23 +147,23 @@ class NcclReducerTest {
           try (CudaBuffer input = rank.device().allocate(DataType.INT64, 6);
               CudaBuffer output = rank.device().allocate(DataType.INT64, 6)) {
             CudaBuffer in =
-                collective == Collective.GATHER ? (CudaBuffer) input.slice(0, 2) : input;
+                kind == Kind.GATHER ? (CudaBuffer) input.slice(0, 2) : input;
             CudaBuffer out =
-                collective == Collective.SCATTER ? (CudaBuffer) output.slice(0, 2) : output;
-            in = collective.hasInput(own, root) ? in : null;
-            out = collective.hasOutput(own, root) ? out : null;
-            reducer.run(collective, in, out, null, root);
+                kind == Kind.SCATTER ? (CudaBuffer) output.slice(0, 2) : output;
+            in = kind.hasInput(own, root) ? in : null;
+            out = kind.hasOutput(own, root) ? out : null;
+            reducer.run(new CollectiveCall(kind, in, out, null, root));
             List<String> expected = new ArrayList<>(List.of("groupStart()"));
             String end = ", count 2, type 4, comm " + (100 + own) + ", stream 5)";
             for (int peer = 0; peer < 3; peer++) {
-              boolean sends = in != null && (collective != Collective.GATHER || peer == root);
-              boolean receives = out != null && (collective != Collective.SCATTER || peer == root);
+              boolean sends = in != null && (kind != Kind.GATHER || peer == root);
+              boolean receives = out != null && (kind != Kind.SCATTER || peer == root);
               if (sends) {
-                long block = collective == Collective.GATHER ? 0 : peer * 16L;
+                long block = kind == Kind.GATHER ? 0 : peer * 16L;
                 expected.add("send(to " + peer + " from " + (input.address() + block) + end);
               }
               if (receives) {
-                long block = collective == Collective.SCATTER ? 0 : peer * 16L;
+                long block = kind == Kind.SCATTER ? 0 : peer * 16L;
                 expected.add("receive(from " + peer + " to " + (output.address() + block) + end);
               }
             }
@@ -176,7 +180,7 @@ class NcclReducerTest {
         (rank, reducer) -> {
           try (CudaBuffer whole = rank.device().allocate(DataType.INT32, 4)) {
             CudaBuffer in = (CudaBuffer) whole.slice(0, 2);
-            reducer.run(Collective.GATHER, in, rank.rank() == 0 ? whole : null, null, 0);
+            reducer.run(new CollectiveCall(Kind.GATHER, in, rank.rank() == 0 ? whole : null, null, 0));
           }
           assertEquals(3, rank.nccl().calls.size(), rank.nccl().calls.toString());
         });
@@ -191,12 +195,12 @@ class NcclReducerTest {
           try (CudaBuffer a = rank.device().allocate(DataType.FLOAT32, 5);
               CudaBuffer b = rank.device().allocate(DataType.FLOAT32, 5)) {
             if (rank.rank() == 0) {
-              reducer.send(a, 1);
+              reducer.run(CollectiveCall.send(a, 1));
             } else {
-              reducer.receive(a, 0);
+              reducer.run(CollectiveCall.receive(a, 0));
             }
             reducer.exchange(
-                List.of(new PeerMessage(a, peer, true), new PeerMessage(b, peer, false)));
+                List.of(CollectiveCall.send(a, peer), CollectiveCall.receive(b, peer)));
             String end = ", count 5, type 7, comm " + (100 + rank.rank()) + ", stream 5)";
             assertEquals(
                 List.of(
@@ -218,10 +222,10 @@ class NcclReducerTest {
         2,
         (rank, reducer) -> {
           try (CudaBuffer empty = rank.device().allocate(DataType.FLOAT32, 0)) {
-            reducer.allReduce(empty, ReduceOp.SUM);
-            reducer.broadcast(empty, 0);
-            reducer.run(Collective.ALL_TO_ALL, empty, empty, null, NONE);
-            reducer.exchange(List.of(new PeerMessage(empty, 1 - rank.rank(), rank.rank() == 0)));
+            reducer.run(CollectiveCall.allReduce(empty, ReduceOp.SUM));
+            reducer.run(CollectiveCall.broadcast(empty, 0));
+            reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, empty, empty, null, NONE));
+            reducer.exchange(List.of(message(empty, 1 - rank.rank(), rank.rank() == 0)));
           }
           assertEquals(List.of(), rank.nccl().calls);
         });
@@ -235,9 +239,9 @@ class NcclReducerTest {
           try (Reducer reducer = rank.create();
               CudaBuffer in = rank.device().allocate(DataType.FLOAT32, 4);
               CudaBuffer out = rank.device().allocate(DataType.FLOAT32, 4)) {
-            reducer.allReduce(in, ReduceOp.AVERAGE);
-            reducer.broadcast(in, 0);
-            reducer.run(Collective.ALL_GATHER, in, out, null, NONE);
+            reducer.run(CollectiveCall.allReduce(in, ReduceOp.AVERAGE));
+            reducer.run(CollectiveCall.broadcast(in, 0));
+            reducer.run(new CollectiveCall(Kind.ALL_GATHER, in, out, null, NONE));
             verify(rank.gpu().api).copy(any(), any(), eq(16L), any());
           }
           assertEquals(List.of(), rank.nccl().calls);
@@ -251,13 +255,13 @@ class NcclReducerTest {
         (rank, reducer) -> {
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5 + rank.rank())) {
             assertThrows(
-                MismatchedCallException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertEquals(List.of(), rank.nccl().calls);
             assertThrows(
                 MismatchedCallException.class,
                 () ->
                     reducer.exchange(
-                        List.of(new PeerMessage(buffer, 1 - rank.rank(), rank.rank() == 0))));
+                        List.of(message(buffer, 1 - rank.rank(), rank.rank() == 0))));
           }
           assertEquals(List.of(), rank.nccl().calls);
           assertTrue(reducer.blocksHost());
@@ -273,12 +277,12 @@ class NcclReducerTest {
             when(rank.gpu().api.isCapturing(any())).thenReturn(true);
             IllegalStateException e =
                 assertThrows(
-                    IllegalStateException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    IllegalStateException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().startsWith("the stream is being captured: "), e.toString());
             assertTrue(e.getMessage().endsWith("call outside of graphs"), e.toString());
             when(rank.gpu().api.isCapturing(any())).thenReturn(false);
             rank.everybody().barrier();
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           }
         });
   }
@@ -293,13 +297,13 @@ class NcclReducerTest {
             rank.nccl().code = 2;
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(
                 e.getMessage()
                     .contains("ncclAllReduce failed: ncclSystemError (2), log=socket closed"),
                 e.getMessage());
             assertEquals(2, ((DeviceException) e.getCause()).code());
-            assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
           }
         });
@@ -317,12 +321,7 @@ class NcclReducerTest {
                 assertThrows(
                     RankLostException.class,
                     () ->
-                        reducer.run(
-                            Collective.ALL_TO_ALL,
-                            buffer.slice(0, 2),
-                            buffer.slice(2, 2),
-                            null,
-                            NONE));
+                        reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, buffer.slice(0, 2), buffer.slice(2, 2), null, NONE)));
             assertTrue(
                 e.getMessage().contains("ncclSend failed: ncclInvalidUsage (5)"), e.getMessage());
             assertTrue(rank.nccl().calls.contains("groupEnd()"));
@@ -337,7 +336,7 @@ class NcclReducerTest {
         (rank, reducer) -> {
           rank.hang();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             rank.nccl().failure = 6;
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
             RankLostException e =
@@ -349,7 +348,7 @@ class NcclReducerTest {
                             + " call=allReduce(FLOAT32[5], SUM), rank="),
                 e.getMessage());
             rank.device().stream().await(); // told once
-            assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }
@@ -362,11 +361,11 @@ class NcclReducerTest {
         (rank, reducer) -> {
           rank.hang();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
-            reducer.broadcast(buffer, 1);
+            reducer.run(CollectiveCall.broadcast(buffer, 1));
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(
                 e.getMessage()
                     .startsWith(
@@ -385,7 +384,7 @@ class NcclReducerTest {
         (rank, reducer) -> {
           rank.hang();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             if (rank.rank() == 0) {
               synchronized (rank.group()) {
                 rank.group().lost("the test says so", null);
@@ -395,7 +394,7 @@ class NcclReducerTest {
             awaitCall(rank, "abort(101)");
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().startsWith("nccl has stopped: rank 0 ("), e.getMessage());
             assertTrue(e.getMessage().contains("the test says so"), e.getMessage());
           }
@@ -410,13 +409,13 @@ class NcclReducerTest {
           AtomicInteger ends = rank.hang();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
             for (int i = 0; i < NcclProgress.CALLS; i++) {
-              reducer.allReduce(buffer, ReduceOp.SUM);
+              reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             }
             String state = reducer.state().toString();
             assertTrue(state.contains("unfinished=" + NcclProgress.CALLS), state);
             assertTrue(state.contains("version=2.21.5, library=/opt/libnccl.so.2"), state);
             ends.set(1);
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           }
         });
   }
@@ -430,7 +429,7 @@ class NcclReducerTest {
           rank.nccl().calls.clear();
           rank.hang();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             rank.nccl().failure = 6;
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
             RankLostException e = assertThrows(RankLostException.class, reducer::close);
@@ -446,7 +445,7 @@ class NcclReducerTest {
         rank -> {
           Reducer reducer = rank.create();
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5)) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           }
           reducer.close();
           awaitCall(rank, "destroy(" + (100 + rank.rank()) + ")");

@@ -16,6 +16,7 @@ import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.group.ProcessGroup;
 import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.DeviceRequest;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Reducer;
@@ -64,17 +65,17 @@ class NcclStuckOnGpu {
             new NcclReducerProvider()
                 .create(new SyncContext(group, new GroupCommunicator(group), device, settings));
         CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1000)) {
-      reducer.allReduce(buffer, ReduceOp.SUM);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
       device.stream().await();
       if (group.rank() > 0) {
         synchronized (group) {
-          group.meetForAllReduce(buffer, ReduceOp.SUM); // and nothing is enqueued
+          group.meet(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // and nothing is enqueued
           group.finished();
         }
         assertThrows(RankLostException.class, new GroupCommunicator(group)::barrier);
         return;
       }
-      reducer.allReduce(buffer, ReduceOp.SUM);
+      reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
       RankLostException e = assertThrows(RankLostException.class, () -> device.stream().await());
       assertTrue(
           e.getMessage()

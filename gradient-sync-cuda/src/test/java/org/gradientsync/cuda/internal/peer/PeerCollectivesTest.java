@@ -25,7 +25,8 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -88,13 +89,13 @@ class PeerCollectivesTest {
     run(
         2,
         (rank, reducer, all, part) -> {
-          reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
-          reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+          reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+          reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
           long met = rank.group().deviceCalls().met();
           if (rank.rank() == 0) {
             for (int i = 0; i < 4; i++) {
-              reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
-              reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+              reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+              reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
             }
             assertEquals(met, rank.group().deviceCalls().met());
             assertEquals(10, rank.group().deviceCalls().count());
@@ -112,16 +113,16 @@ class PeerCollectivesTest {
         2,
         (rank, reducer, all, part) -> {
           for (int i = 0; i < 2; i++) { // the second time changes nothing
-            reducer.register(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
-            reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+            reducer.prepare(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
+            reducer.prepare(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
           }
           assertEquals(0, graphs(rank));
           int plans = rank.gpu().holds().get("executable graph");
           long met = rank.group().deviceCalls().met();
           if (rank.rank() == 0) {
             for (int i = 0; i < 4; i++) {
-              reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE);
-              reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+              reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
+              reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
             }
             assertEquals(met, rank.group().deviceCalls().met());
             assertEquals(8, rank.group().deviceCalls().count());
@@ -139,7 +140,7 @@ class PeerCollectivesTest {
         (rank, reducer, all, part) -> {
           DeviceBuffer whole = all.named("weights");
           DeviceBuffer block = whole.slice(rank.rank() * part.count(), part.count());
-          reducer.register(Collective.ALL_GATHER, block, whole, null, NONE);
+          reducer.prepare(new CollectiveCall(Kind.ALL_GATHER, block, whole, null, NONE));
           assertEquals(0, graphs(rank));
         });
   }
@@ -151,7 +152,7 @@ class PeerCollectivesTest {
         (rank, reducer, all, part) -> {
           float[] before = new float[10];
           part.copyFrom(new float[10]);
-          reducer.register(Collective.ALL_GATHER, part, all, null, NONE);
+          reducer.prepare(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
           part.copyTo(before);
           assertArrayEquals(new float[10], before);
           assertEquals(0, graphs(rank));
@@ -163,8 +164,8 @@ class PeerCollectivesTest {
     run(
         2,
         (rank, reducer, all, part) -> {
-          reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
-          reducer.run(Collective.REDUCE, all, rank.rank() == 1 ? all : null, ReduceOp.MAX, 1);
+          reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+          reducer.run(new CollectiveCall(Kind.REDUCE, all, rank.rank() == 1 ? all : null, ReduceOp.MAX, 1));
           report(
               rank,
               PeerReport.MISMATCH,
@@ -172,7 +173,7 @@ class PeerCollectivesTest {
           MismatchedCallException e =
               assertThrows(
                   MismatchedCallException.class,
-                  () -> reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+                  () -> reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE)));
           assertEquals(
               "the ranks' calls do not match, rank="
                   + rank.rank()
@@ -192,13 +193,13 @@ class PeerCollectivesTest {
               MismatchedCallException.class,
               () -> {
                 if (rank.rank() == 0) {
-                  reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+                  reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
                 } else {
-                  reducer.run(Collective.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE);
+                  reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
                 }
               });
           assertEquals(0, graphs(rank));
-          reducer.run(Collective.ALL_GATHER, part, all, null, NONE);
+          reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
           assertEquals(1, graphs(rank));
         });
   }
@@ -211,9 +212,9 @@ class PeerCollectivesTest {
           boolean isRoot = rank.rank() == 0;
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 20);
           for (int i = 0; i < 3; i++) {
-            reducer.run(Collective.GATHER, part, isRoot ? all : null, null, 0);
-            reducer.run(Collective.GATHER, part, isRoot ? other : null, null, 0);
-            reducer.run(Collective.SCATTER, isRoot ? all : null, part, null, 0);
+            reducer.run(new CollectiveCall(Kind.GATHER, part, isRoot ? all : null, null, 0));
+            reducer.run(new CollectiveCall(Kind.GATHER, part, isRoot ? other : null, null, 0));
+            reducer.run(new CollectiveCall(Kind.SCATTER, isRoot ? all : null, part, null, 0));
           }
           assertEquals(9, graphs(rank));
           other.close();
@@ -226,11 +227,11 @@ class PeerCollectivesTest {
         2,
         (rank, reducer, all, part) -> {
           CudaBuffer none = rank.device().allocate(DataType.FLOAT32, 0);
-          reducer.run(Collective.ALL_TO_ALL, none, none, null, NONE);
+          reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, none, none, null, NONE));
           if (rank.rank() == 0) {
-            reducer.send(none, 1);
+            reducer.run(CollectiveCall.send(none, 1));
           } else {
-            reducer.receive(none, 0);
+            reducer.run(CollectiveCall.receive(none, 0));
           }
           assertEquals(List.of(), rank.gpu().launched);
           none.close();
@@ -238,8 +239,8 @@ class PeerCollectivesTest {
     run(
         1,
         (rank, reducer, all, part) -> {
-          reducer.run(Collective.ALL_GATHER, all, part, null, NONE);
-          reducer.run(Collective.REDUCE, all, all, ReduceOp.SUM, 0);
+          reducer.run(new CollectiveCall(Kind.ALL_GATHER, all, part, null, NONE));
+          reducer.run(new CollectiveCall(Kind.REDUCE, all, all, ReduceOp.SUM, 0));
           assertEquals(List.of(), rank.gpu().launched);
           verify(rank.gpu().api, times(1)).copy(any(), any(), anyLong(), any());
         });
@@ -258,7 +259,7 @@ class PeerCollectivesTest {
           }
           long before = rank.gpu().allocatedBytes();
           for (int i = 0; i < 3; i++) {
-            reducer.run(Collective.REDUCE, all, all, ReduceOp.SUM, 1);
+            reducer.run(new CollectiveCall(Kind.REDUCE, all, all, ReduceOp.SUM, 1));
           }
           assertEquals(80, rank.gpu().allocatedBytes() - before);
           verify(rank.gpu().api, times(3)).copy(any(), any(), anyLong(), any());
@@ -271,17 +272,17 @@ class PeerCollectivesTest {
     run(
         2,
         (rank, reducer, all, part) -> {
-          reducer.run(Collective.ALL_TO_ALL, all, all, null, NONE);
+          reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, all, all, null, NONE));
           rank.gpu().launched.clear();
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
-          reducer.run(Collective.ALL_TO_ALL, all, all, null, NONE);
+          reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, all, all, null, NONE));
           assertEquals(List.of("push_copy"), rank.gpu().launched);
           IllegalStateException e =
               assertThrows(
                   IllegalStateException.class,
-                  () -> reducer.run(Collective.ALL_GATHER, part, all, null, NONE));
+                  () -> reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE)));
           assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
-          e = assertThrows(IllegalStateException.class, () -> reducer.send(part, 1));
+          e = assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.send(part, 1)));
           assertTrue(e.getMessage().endsWith("; send and receive outside of graphs"));
           when(rank.gpu().api.isCapturing(any())).thenReturn(false);
         });
@@ -294,9 +295,9 @@ class PeerCollectivesTest {
         (rank, reducer, all, part) -> {
           for (int i = 0; i < 2; i++) {
             if (rank.rank() == 0) {
-              reducer.send(part, 2);
+              reducer.run(CollectiveCall.send(part, 2));
             } else if (rank.rank() == 2) {
-              reducer.receive(part, 0);
+              reducer.run(CollectiveCall.receive(part, 0));
             }
           }
           assertEquals(
@@ -312,7 +313,7 @@ class PeerCollectivesTest {
             part.stream().await();
           }
           assertEquals(0, rank.group().deviceCalls().pending());
-          reducer.broadcast(part, 0);
+          reducer.run(CollectiveCall.broadcast(part, 0));
         });
   }
 
@@ -326,7 +327,7 @@ class PeerCollectivesTest {
           tags[rank.rank()] = PeerTag.ofMessage(sends ? 1 : 0, sends);
           report(rank, PeerReport.TIMED_OUT, tags);
           RankLostException e =
-              assertThrows(RankLostException.class, () -> reducer.broadcast(part, 0));
+              assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(part, 0)));
           String text = e.getMessage();
           assertTrue(text.startsWith("timed out: rank " + (sends ? 1 : 0) + " (thread="), text);
           assertTrue(text.contains(") did not join in time"), text);

@@ -36,6 +36,7 @@ import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
@@ -138,8 +139,8 @@ class PeerReducerProviderTest {
           try (Reducer reducer = provider.create(context);
               CudaBuffer gradients = rank.device().allocate(DataType.FLOAT32, 1 << 10)) {
             assertTrue(reducer.compresses());
-            reducer.register(gradients);
-            reducer.allReduce(gradients, ReduceOp.SUM);
+            reducer.prepare(CollectiveCall.allReduce(gradients, ReduceOp.AVERAGE));
+            reducer.run(CollectiveCall.allReduce(gradients, ReduceOp.SUM));
           }
           String module = "peer_FLOAT32_BFLOAT16" + (checkFinite ? "_check_finite." : ".");
           verify(api).loadImage(eq(module + image), any());
@@ -214,7 +215,7 @@ class PeerReducerProviderTest {
           Map<String, Integer> before = rank.gpu().holds();
           Reducer reducer = provider.create(rank.context("dev.peer.algorithm", "stream"));
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 1000)) {
-            reducer.register(buffer);
+            reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
             assertTrue(rank.gpu().allocatedBytes() > new PeerLayout(2).bytes());
             reducer.close();
           }
@@ -230,9 +231,9 @@ class PeerReducerProviderTest {
           Map<String, Integer> before = rank.gpu().holds();
           Reducer reducer = provider.create(rank.context());
           CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 1000);
-          reducer.register(buffer);
-          reducer.allReduce(buffer, ReduceOp.AVERAGE);
-          reducer.broadcast(buffer, 0);
+          reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
+          reducer.run(CollectiveCall.broadcast(buffer, 0));
           assertTrue(rank.gpu().launched.isEmpty());
           buffer.close();
           reducer.close();

@@ -45,7 +45,8 @@ import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
-import org.gradientsync.spi.Collective;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -85,7 +86,7 @@ class PeerReducerTest {
               settings.length == 0 ? new String[] {"dev.peer.tuning", "off"} : settings;
           Reducer reducer = new PeerReducerProvider().create(rank.context(given));
           CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 100);
-          reducer.register(buffer);
+          reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
           try {
             body.run(rank, reducer, buffer);
           } finally {
@@ -143,7 +144,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           if (rank.rank() == 0) {
             for (int i = 0; i < 5; i++) {
-              reducer.allReduce(buffer, i < 3 ? ReduceOp.AVERAGE : ReduceOp.MAX);
+              reducer.run(CollectiveCall.allReduce(buffer, i < 3 ? ReduceOp.AVERAGE : ReduceOp.MAX));
             }
             assertEquals(5, graphs(rank));
             assertEquals(2, rank.gpu().holds().get("executable graph"));
@@ -159,12 +160,12 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer other = rank.device().allocate(DataType.INT64, 7);
-          reducer.register(other);
+          reducer.prepare(CollectiveCall.allReduce(other, ReduceOp.AVERAGE));
           int[] tags = {PeerTag.of(1, ReduceOp.MAX), PeerTag.of(2, ReduceOp.SUM)};
           report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
           MismatchedCallException e =
               assertThrows(
-                  MismatchedCallException.class, () -> reducer.allReduce(buffer, ReduceOp.MAX));
+                  MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
           assertEquals(
               "the ranks' calls do not match, rank="
                   + rank.rank()
@@ -190,7 +191,7 @@ class PeerReducerTest {
               new int[] {tag, tag, PeerTag.of(1, ReduceOp.MAX)});
           RankLostException e =
               assertThrows(
-                  RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
+                  RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertTrue(
               e.getMessage()
                   .startsWith(
@@ -199,10 +200,10 @@ class PeerReducerTest {
               e.getMessage());
           assertTrue(e.getMessage().contains(", rank=" + rank.rank()), e.getMessage());
           assertTrue(rank.group().isBroken());
-          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
-          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.MAX));
-          assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
-          assertThrows(RankLostException.class, () -> reducer.register(buffer));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(RankLostException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertEquals(0, graphs(rank));
         });
   }
@@ -221,7 +222,7 @@ class PeerReducerTest {
           report(rank, STOPPED, 9, calls, tags);
           RankLostException e =
               assertThrows(
-                  RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.AVERAGE));
+                  RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           int[] late =
               List.of(new int[] {1, 2}, new int[] {0, 2}, new int[] {0, 1}, new int[] {0, 1})
                   .get(rank.rank());
@@ -266,12 +267,12 @@ class PeerReducerTest {
           CudaBuffer all = rank.device().allocate(DataType.FLOAT32, 200);
           List<Executable> calls =
               List.of(
-                  () -> reducer.allReduce(buffer, ReduceOp.SUM),
-                  () -> reducer.broadcast(buffer, 1),
-                  () -> reducer.run(Collective.ALL_GATHER, buffer, all, null, RankGroup.NO_RANK),
+                  () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)),
+                  () -> reducer.run(CollectiveCall.broadcast(buffer, 1)),
+                  () -> reducer.run(new CollectiveCall(Kind.ALL_GATHER, buffer, all, null, RankGroup.NO_RANK)),
                   () -> reducer.check(true));
           for (int call = 1; call <= calls.size(); call++) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             if (rank.rank() == 1) {
               find(rank, call, 7);
             }
@@ -295,24 +296,24 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           boolean ahead = rank.rank() == 0;
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           if (ahead) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           } else {
             find(rank, 1, 7);
             complete(rank, 1); // which rank 0's GPU has not
           }
           rank.everybody().barrier();
           if (!ahead) {
-            reducer.allReduce(buffer, ReduceOp.SUM); // as rank 0 has made it
-            assertNotFinite(() -> reducer.allReduce(buffer, ReduceOp.SUM));
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // as rank 0 has made it
+            assertNotFinite(() -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
           rank.everybody().barrier();
           if (ahead) {
-            assertNotFinite(() -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertNotFinite(() -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
           assertEquals(2, graphs(rank));
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           assertEquals(3, graphs(rank));
         },
         FINITE);
@@ -334,7 +335,7 @@ class PeerReducerTest {
                   find(rank, round, 7);
                   complete(rank, round);
                 }
-                reducer.allReduce(buffer, ReduceOp.SUM);
+                reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
                 calls++;
               }
               throw new AssertionError("nothing is thrown, round=" + round);
@@ -355,7 +356,7 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           if (rank.rank() == 1) {
             find(rank, 1, 7);
           }
@@ -407,13 +408,13 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5 + rank.rank());
-          assertThrows(MismatchedCallException.class, () -> reducer.allReduce(other, ReduceOp.SUM));
-          assertThrows(MismatchedCallException.class, () -> reducer.register(other));
-          assertThrows(MismatchedCallException.class, () -> reducer.broadcast(other, 0));
-          assertThrows(MismatchedCallException.class, () -> reducer.broadcast(buffer, rank.rank()));
+          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM)));
+          assertThrows(MismatchedCallException.class, () -> reducer.prepare(CollectiveCall.allReduce(other, ReduceOp.AVERAGE)));
+          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.broadcast(other, 0)));
+          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, rank.rank())));
           assertEquals(0, graphs(rank));
-          reducer.broadcast(buffer, 1);
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.broadcast(buffer, 1));
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           assertEquals(2, graphs(rank));
           other.close();
         });
@@ -426,7 +427,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           rank.gpu().launched.clear();
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
-          reducer.allReduce(buffer, ReduceOp.AVERAGE);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
           assertEquals(List.of("one_shot_FLOAT32_ADDING"), rank.gpu().launched);
         });
   }
@@ -436,13 +437,13 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          reducer.broadcast(buffer, 1);
+          reducer.run(CollectiveCall.broadcast(buffer, 1));
           rank.gpu().launched.clear();
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
-          reducer.broadcast(buffer, 1);
+          reducer.run(CollectiveCall.broadcast(buffer, 1));
           assertEquals(List.of("broadcast_FLOAT32"), rank.gpu().launched);
           IllegalStateException e =
-              assertThrows(IllegalStateException.class, () -> reducer.broadcast(buffer, 0));
+              assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
           assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
           when(rank.gpu().api.isCapturing(any())).thenReturn(false);
         });
@@ -454,7 +455,7 @@ class PeerReducerTest {
     CudaStream stream = buffer.stream();
     stream.beginCapture();
     when(api.isCapturing(same(DriverAccess.stream(stream).handle()))).thenReturn(true);
-    reducer.allReduce(buffer, ReduceOp.AVERAGE);
+    reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
     when(api.nodes(any())).thenReturn(1L);
     CudaGraph graph = stream.endCapture();
     when(api.isCapturing(same(DriverAccess.stream(stream).handle()))).thenReturn(false);
@@ -470,9 +471,9 @@ class PeerReducerTest {
           CudaStream other = rank.device().createStream();
           try (CudaGraph graph = capture(rank, reducer, buffer)) {
             assertEquals(0, rank.group().deviceCalls().count());
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             graph.launch(other);
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             assertEquals(3, rank.group().deviceCalls().count());
             InOrder order = inOrder(api);
             order.verify(api).launch(any(), same(DriverAccess.stream(buffer.stream()).handle()));
@@ -497,10 +498,10 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaStream stream = buffer.stream();
           try (CudaGraph graph = capture(rank, reducer, buffer)) {
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             for (Runnable call :
                 List.<Runnable>of(
-                    () -> reducer.allReduce(buffer, ReduceOp.SUM), () -> graph.launch(stream))) {
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)), () -> graph.launch(stream))) {
               doAnswer(
                       launch -> {
                         Thread other = new Thread(stream::await);
@@ -527,7 +528,7 @@ class PeerReducerTest {
           doThrow(new DeviceException("cuGraphLaunch failed: X (1)", 1))
               .when(rank.gpu().api)
               .launch(any(CUgraphExec.class), any());
-          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           assertTrue(rank.group().deviceCalls().pending() > 0);
           buffer.stream().await();
           assertEquals(0, rank.group().deviceCalls().pending());
@@ -540,7 +541,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
-          reducer.allReduce(buffer, ReduceOp.AVERAGE);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
           assertTrue(rank.group().deviceCalls().count() < 0);
         });
   }
@@ -573,7 +574,7 @@ class PeerReducerTest {
                 assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
             assertTrue(e.getMessage().contains("cuGraphLaunch failed: no room"), e::getMessage);
             assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
-            assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }
@@ -584,7 +585,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer brief = rank.device().allocate(DataType.FLOAT32, 5);
-          reducer.register(brief);
+          reducer.prepare(CollectiveCall.allReduce(brief, ReduceOp.AVERAGE));
           try (CudaGraph graph = capture(rank, reducer, brief)) {
             CudaStream stream = brief.stream();
             brief.close();
@@ -604,8 +605,8 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
-          reducer.allReduce(buffer, ReduceOp.SUM);
-          reducer.allReduce(other, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
+          reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM));
           InOrder order = inOrder(api);
           order
               .verify(api)
@@ -614,7 +615,7 @@ class PeerReducerTest {
           order.verify(api).launch(any(), same(DriverAccess.stream(stream).handle()));
           other.close();
           stream.close();
-          reducer.allReduce(buffer, ReduceOp.SUM); // must not use the closed stream
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // must not use the closed stream
         });
   }
 
@@ -630,9 +631,9 @@ class PeerReducerTest {
             CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000);
             clearInvocations(api);
             if (reduces) {
-              reducer.allReduce(large, ReduceOp.SUM);
+              reducer.run(CollectiveCall.allReduce(large, ReduceOp.SUM));
             } else {
-              reducer.broadcast(large, 1);
+              reducer.run(CollectiveCall.broadcast(large, 1));
             }
             InOrder order = inOrder(api);
             order.verify(api).captureMode(CudaApi.ANY_CALL);
@@ -660,14 +661,14 @@ class PeerReducerTest {
       odd = device.createStream(true);
       a = device.allocate(DataType.FLOAT32, 5_000_000, even);
       b = device.allocate(DataType.FLOAT32, 5_000_000, odd);
-      reducer.register(a);
-      reducer.register(b);
+      reducer.prepare(CollectiveCall.allReduce(a, ReduceOp.AVERAGE));
+      reducer.prepare(CollectiveCall.allReduce(b, ReduceOp.AVERAGE));
       clearInvocations(rank.gpu().api);
     }
 
     void averageBoth() {
-      reducer.allReduce(a, ReduceOp.AVERAGE);
-      reducer.allReduce(b, ReduceOp.AVERAGE);
+      reducer.run(CollectiveCall.allReduce(a, ReduceOp.AVERAGE));
+      reducer.run(CollectiveCall.allReduce(b, ReduceOp.AVERAGE));
     }
 
     @Override
@@ -688,12 +689,12 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CudaStream last = rank.device().createStream(false);
           CudaBuffer c = rank.device().allocate(DataType.FLOAT32, 5_000_000, last);
-          reducer.register(c);
+          reducer.prepare(CollectiveCall.allReduce(c, ReduceOp.AVERAGE));
           try (Buckets buckets = new Buckets(rank, reducer)) {
             buckets.averageBoth();
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
-            reducer.allReduce(c, ReduceOp.AVERAGE);
-            reducer.allReduce(buffer, ReduceOp.AVERAGE);
+            reducer.run(CollectiveCall.allReduce(buckets.a, ReduceOp.AVERAGE));
+            reducer.run(CollectiveCall.allReduce(c, ReduceOp.AVERAGE));
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE));
             CUstream even = DriverAccess.stream(buckets.even).handle();
             CUstream odd = DriverAccess.stream(buckets.odd).handle();
             InOrder order = inOrder(api);
@@ -727,10 +728,10 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           try (Buckets buckets = new Buckets(rank, reducer)) {
             buckets.averageBoth();
-            reducer.allReduce(buckets.a, ReduceOp.AVERAGE);
+            reducer.run(CollectiveCall.allReduce(buckets.a, ReduceOp.AVERAGE));
             buckets.even.close(); // the stream of the last call
             buckets.odd.close();
-            fail(rank, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+            fail(rank, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             reducer.close();
           }
         },
@@ -752,10 +753,10 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
-          reducer.allReduce(other, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM));
           CUstream handle = DriverAccess.stream(stream).handle();
           stream.close();
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           InOrder order = inOrder(api);
           order.verify(api).launch(any(), same(handle));
           order.verify(api).record(any(), same(handle));
@@ -779,7 +780,7 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CudaStream stream = rank.device().createStream();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5, stream);
-          reducer.allReduce(other, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM));
           CUstream handle = DriverAccess.stream(stream).handle();
           Thread closer = new Thread(stream::close);
           AtomicReference<Boolean> destroyed = new AtomicReference<>();
@@ -809,8 +810,8 @@ class PeerReducerTest {
           CudaApi api = rank.gpu().api;
           CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5);
-          reducer.register(other);
-          reducer.allReduce(other, ReduceOp.SUM);
+          reducer.prepare(CollectiveCall.allReduce(other, ReduceOp.AVERAGE));
+          reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM));
           rank.everybody().barrier();
           if (rank.rank() == 0) {
             AtomicInteger asked = new AtomicInteger(); // queries since the group broke
@@ -826,7 +827,7 @@ class PeerReducerTest {
             order.verify(api, atLeastOnce()).destroyGraph(any(CUgraphExec.class));
             e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
           } else {
             other.close();
@@ -843,9 +844,9 @@ class PeerReducerTest {
           report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
           assertThrows(MismatchedCallException.class, () -> buffer.stream().await());
           buffer.stream().await(); // the data can still be read
-          assertThrows(RankLostException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
-          assertThrows(RankLostException.class, () -> reducer.broadcast(buffer, 0));
-          assertThrows(RankLostException.class, () -> reducer.register(buffer));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(RankLostException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertEquals(0, graphs(rank));
         });
   }
@@ -859,10 +860,10 @@ class PeerReducerTest {
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
           IllegalStateException e =
               assertThrows(
-                  IllegalStateException.class, () -> reducer.allReduce(fresh, ReduceOp.SUM));
+                  IllegalStateException.class, () -> reducer.run(CollectiveCall.allReduce(fresh, ReduceOp.SUM)));
           assertTrue(e.getMessage().contains("register the buffer before"), e.getMessage());
-          assertThrows(IllegalStateException.class, () -> reducer.broadcast(buffer, 0));
-          assertThrows(IllegalStateException.class, () -> reducer.register(fresh));
+          assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(IllegalStateException.class, () -> reducer.prepare(CollectiveCall.allReduce(fresh, ReduceOp.AVERAGE)));
           fresh.close();
         });
   }
@@ -872,7 +873,7 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           rank.gpu().launched.clear();
           reducer.close();
           assertEquals(List.of("depart"), rank.gpu().launched);
@@ -887,7 +888,7 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer large = rank.device().allocate(DataType.FLOAT64, 5_000_000);
-          reducer.allReduce(large, ReduceOp.AVERAGE);
+          reducer.run(CollectiveCall.allReduce(large, ReduceOp.AVERAGE));
           assertTrue(rank.gpu().launched.contains("stream_FLOAT64_ADDING"));
           long address = large.address();
           if (rank.rank() == 0) {
@@ -931,14 +932,14 @@ class PeerReducerTest {
           algorithms.forEach(
               (slice, algorithm) -> {
                 rank.gpu().launched.clear();
-                reducer.allReduce(slice, ReduceOp.AVERAGE);
+                reducer.run(CollectiveCall.allReduce(slice, ReduceOp.AVERAGE));
                 assertEquals(
                     List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank), "" + slice);
                 assertEquals(1, graphs(rank));
               });
           rank.gpu().launched.clear();
           boolean odd = rank.rank() == 1; // each rank chooses for itself
-          reducer.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE);
+          reducer.run(CollectiveCall.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE));
           String algorithm = odd ? "two_shot" : "two_shot_unrolled";
           assertEquals(List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank));
           all.close();
@@ -961,7 +962,7 @@ class PeerReducerTest {
               for (int elements : new int[] {4, count}) {
                 CudaBuffer all = rank.device().allocate(type, elements);
                 rank.gpu().launched.clear();
-                reducer.allReduce(all, op);
+                reducer.run(CollectiveCall.allReduce(all, op));
                 int pieces = elements == 4 ? 1 : (count * type.sizeInBytes() + (8 << 20) - 1) >> 23;
                 String kernel = "two_shot_" + type + family;
                 assertEquals(pieces, Collections.frequency(rank.gpu().launched, kernel), kernel);
@@ -970,10 +971,10 @@ class PeerReducerTest {
             }
             CudaBuffer doubles = rank.device().allocate(DataType.FLOAT64, count);
             rank.gpu().launched.clear();
-            checkFinite.allReduce(doubles, ReduceOp.AVERAGE);
+            checkFinite.run(CollectiveCall.allReduce(doubles, ReduceOp.AVERAGE));
             assertEquals(List.of("two_shot_FLOAT64_ADDING", "graph"), adding(rank));
             rank.gpu().launched.clear();
-            reducer.allReduce(doubles, ReduceOp.AVERAGE);
+            reducer.run(CollectiveCall.allReduce(doubles, ReduceOp.AVERAGE));
             assertEquals(List.of("stream_FLOAT64_ADDING", "graph"), adding(rank));
             doubles.close();
           }
@@ -993,10 +994,10 @@ class PeerReducerTest {
                 CudaStream stream = rank.device().createStream(true)) {
               CudaBuffer overlapped = rank.device().on(stream, large);
               rank.gpu().launched.clear();
-              reducer.allReduce(overlapped, ReduceOp.AVERAGE);
+              reducer.run(CollectiveCall.allReduce(overlapped, ReduceOp.AVERAGE));
               assertEquals(List.of("stream_few_ctas_FLOAT32_ADDING", "graph"), adding(rank));
               rank.gpu().launched.clear();
-              second.allReduce(overlapped, ReduceOp.AVERAGE);
+              second.run(CollectiveCall.allReduce(overlapped, ReduceOp.AVERAGE));
               assertEquals(List.of("stream_FLOAT32_ADDING", "graph"), adding(rank));
             }
             large.close();
@@ -1016,7 +1017,7 @@ class PeerReducerTest {
           }
           rank.gpu().launched.clear();
           CudaBuffer large = rank.device().allocate(DataType.FLOAT32, 5_000_000); // 20 MB
-          reducer.allReduce(large, ReduceOp.AVERAGE);
+          reducer.run(CollectiveCall.allReduce(large, ReduceOp.AVERAGE));
           assertEquals(
               3, Collections.frequency(rank.gpu().launched, "two_shot_unrolled_FLOAT32_ADDING"));
           assertFalse(rank.gpu().launched.contains("stream_FLOAT32_ADDING"));
@@ -1034,9 +1035,9 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 100);
           // rank 0 has registered its buffer, rank 1 has not
-          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1);
-          reducer.broadcast(rank.rank() == 0 ? buffer : other, 1);
-          reducer.broadcast(rank.rank() == 0 ? buffer : other, 0);
+          reducer.run(CollectiveCall.broadcast(rank.rank() == 0 ? buffer : other, 1));
+          reducer.run(CollectiveCall.broadcast(rank.rank() == 0 ? buffer : other, 1));
+          reducer.run(CollectiveCall.broadcast(rank.rank() == 0 ? buffer : other, 0));
           assertEquals(3, graphs(rank));
           other.close();
         });
@@ -1061,7 +1062,7 @@ class PeerReducerTest {
           int planned = ReduceOp.values().length - later * (ReduceOp.values().length - 1);
           verify(api, times(planned)).instantiate(any());
           for (ReduceOp op : ReduceOp.values()) {
-            reducer.allReduce(buffer, op);
+            reducer.run(CollectiveCall.allReduce(buffer, op));
           }
           verify(api, times(ReduceOp.values().length)).instantiate(any());
           verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
@@ -1092,7 +1093,7 @@ class PeerReducerTest {
                   })
               .when(api)
               .launch(any(CUgraphExec.class), any());
-          reducer.broadcast(buffer, 1);
+          reducer.run(CollectiveCall.broadcast(buffer, 1));
           verify(api).launch(any(CUgraphExec.class), any());
         });
   }
@@ -1102,7 +1103,7 @@ class PeerReducerTest {
     run(
         2,
         (rank, reducer, buffer) -> {
-          reducer.allReduce(buffer, ReduceOp.SUM);
+          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           rank.everybody().barrier();
           if (rank.rank() == 0) {
             rank.group().close();
@@ -1127,7 +1128,7 @@ class PeerReducerTest {
             rank.group().close();
           } else {
             CUstream handle = DriverAccess.stream(rank.device().stream()).handle();
-            reducer.allReduce(buffer, ReduceOp.SUM);
+            reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             when(rank.gpu().api.isDone(same(handle))).thenReturn(false);
             RankLostException e =
                 assertThrows(RankLostException.class, () -> rank.device().stream().await());
@@ -1148,9 +1149,9 @@ class PeerReducerTest {
           if (rank.rank() == 0) {
             rank.group().close();
           } else {
-            assertThrows(GradientSyncException.class, () -> reducer.register(buffer));
+            assertThrows(GradientSyncException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
             assertThrows(
-                GradientSyncException.class, () -> reducer.allReduce(buffer, ReduceOp.SUM));
+                GradientSyncException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }

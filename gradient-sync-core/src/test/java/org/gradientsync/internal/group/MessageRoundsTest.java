@@ -1,4 +1,4 @@
-package org.gradientsync.internal.collectives;
+package org.gradientsync.internal.group;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -9,21 +9,21 @@ import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
 import java.util.Random;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 import org.junit.jupiter.api.Test;
 
 class MessageRoundsTest {
-  private static PeerMessage to(int peer) {
-    return new PeerMessage(null, peer, true);
+  private static CollectiveCall to(int peer) {
+    return CollectiveCall.send(null, peer);
   }
 
-  private static PeerMessage from(int peer) {
-    return new PeerMessage(null, peer, false);
+  private static CollectiveCall from(int peer) {
+    return CollectiveCall.receive(null, peer);
   }
 
   @Test
   void eachRoundHasOneMessageForEachRankAndDirection() {
-    List<PeerMessage> messages = List.of(to(1), to(1), from(1), to(2), to(1), from(1));
+    List<CollectiveCall> messages = List.of(to(1), to(1), from(1), to(2), to(1), from(1));
     assertEquals(
         List.of(List.of(to(1), from(1), to(2)), List.of(to(1), from(1)), List.of(to(1))),
         MessageRounds.of(messages));
@@ -35,7 +35,7 @@ class MessageRoundsTest {
     Random random = new Random(1);
     for (int game = 0; game < 200; game++) {
       int ranks = 2 + random.nextInt(6);
-      List<List<PeerMessage>> lists = new ArrayList<>();
+      List<List<CollectiveCall>> lists = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         lists.add(new ArrayList<>());
       }
@@ -45,7 +45,7 @@ class MessageRoundsTest {
         lists.get(sender).add(to(receiver));
         lists.get(receiver).add(from(sender));
       }
-      List<Deque<PeerMessage>> left = new ArrayList<>();
+      List<Deque<CollectiveCall>> left = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         Collections.shuffle(lists.get(rank), random);
         left.add(new ArrayDeque<>(MessageRounds.inOneOrder(lists.get(rank), rank)));
@@ -57,11 +57,11 @@ class MessageRoundsTest {
   }
 
   /** Removes a message that is the next one for both of its ranks. */
-  private static boolean anyPairMeets(List<Deque<PeerMessage>> left) {
+  private static boolean anyPairMeets(List<Deque<CollectiveCall>> left) {
     for (int rank = 0; rank < left.size(); rank++) {
-      PeerMessage next = left.get(rank).peek();
+      CollectiveCall next = left.get(rank).peek();
       if (next != null) {
-        PeerMessage other = left.get(next.peer()).peek();
+        CollectiveCall other = left.get(next.peer()).peek();
         if (other != null && other.peer() == rank && other.sends() != next.sends()) {
           left.get(rank).remove();
           left.get(next.peer()).remove();

@@ -1,9 +1,9 @@
-package org.gradientsync.internal.collectives;
+package org.gradientsync.internal.group;
 
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.gradientsync.spi.PeerMessage;
+import org.gradientsync.spi.CollectiveCall;
 
 /**
  * Divides messages into rounds that have at most one message to and one from each rank. The k-th
@@ -15,9 +15,9 @@ public final class MessageRounds {
   private MessageRounds() {}
 
   /** The rounds, each in the order of the list. */
-  public static List<List<PeerMessage>> of(List<PeerMessage> messages) {
-    List<List<PeerMessage>> rounds = new ArrayList<>();
-    for (PeerMessage message : messages) {
+  public static List<List<CollectiveCall>> of(List<CollectiveCall> messages) {
+    List<List<CollectiveCall>> rounds = new ArrayList<>();
+    for (CollectiveCall message : messages) {
       int round = 0;
       while (round < rounds.size() && hasSame(rounds.get(round), message)) {
         round++;
@@ -37,12 +37,12 @@ public final class MessageRounds {
    *
    * @param rank this rank
    */
-  public static List<PeerMessage> inOneOrder(List<PeerMessage> messages, int rank) {
-    List<PeerMessage> ordered = new ArrayList<>();
-    for (List<PeerMessage> round : of(messages)) {
+  public static List<CollectiveCall> inOneOrder(List<CollectiveCall> messages, int rank) {
+    List<CollectiveCall> ordered = new ArrayList<>();
+    for (List<CollectiveCall> round : of(messages)) {
       round.stream()
           .sorted(
-              Comparator.comparingInt((PeerMessage message) -> Math.min(rank, message.peer()))
+              Comparator.comparingInt((CollectiveCall message) -> Math.min(rank, message.peer()))
                   .thenComparingInt(message -> Math.max(rank, message.peer()))
                   .thenComparing(message -> message.sends() != rank < message.peer()))
           .forEach(ordered::add);
@@ -50,7 +50,7 @@ public final class MessageRounds {
     return ordered;
   }
 
-  private static boolean hasSame(List<PeerMessage> round, PeerMessage message) {
+  private static boolean hasSame(List<CollectiveCall> round, CollectiveCall message) {
     return round.stream()
         .anyMatch(other -> other.peer() == message.peer() && other.sends() == message.sends());
   }

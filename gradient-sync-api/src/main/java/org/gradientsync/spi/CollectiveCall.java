@@ -1,0 +1,354 @@
+package org.gradientsync.spi;
+
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+
+/**
+ * What one rank asks for in one call: what is to happen, with which input and output, with which
+ * reduction, and with which root or peer.
+ *
+ * <p>Input and output consist of blocks of the same type and count: one block, or one for each rank
+ * in rank order. All-reduces and broadcasts are in place: their input is their output. A send has
+ * an input only, a receive an output only.
+ *
+ * <p>A sync sets one object again for each call, so that a call allocates nothing. Who keeps a call
+ * keeps a {@link #copy}. Two calls are equal if they ask for the same with the same buffers. Not
+ * thread-safe.
+ */
+public final class CollectiveCall {
+  /** What a call does. */
+  public enum Kind {
+    /** Every rank gets the reduction of all ranks' elements, in place. */
+    ALL_REDUCE("allReduce"),
+
+    /** Every rank gets the root's elements, in place. */
+    BROADCAST("broadcast"),
+
+    /** Every rank gets the blocks of all ranks. The input may be this rank's block of the output. */
+    ALL_GATHER("allGather"),
+
+    /**
+     * Rank r gets the reduction of all ranks' blocks r. The output may be this rank's block of the
+     * input.
+     */
+    REDUCE_SCATTER("reduceScatter"),
+
+    /** The root gets the reduction of all ranks' blocks. Input and output may be the same. */
+    REDUCE("reduce"),
+
+    /** The root gets the blocks of all ranks. Its input may be its block of the output. */
+    GATHER("gather"),
+
+    /** Rank r gets block r of the root. The root's output may be its block of the input. */
+    SCATTER("scatter"),
+
+    /** Rank r gets block r of all ranks. Input and output must not overlap. */
+    ALL_TO_ALL("allToAll"),
+
+    /** A message to one other rank. */
+    SEND("send"),
+
+    /** A message from one other rank. */
+    RECEIVE("receive"),
+
+    /** No data: every rank returns after all ranks have called. */
+    BARRIER("barrier");
+
+    private final String text;
+
+    Kind(String text) {
+      this.text = text;
+    }
+
+    /**
+     * The call's name in the API.
+     *
+     * @return for example {@code allReduce}
+     */
+    public String text() {
+      return text;
+    }
+
+    /**
+     * Whether one rank is special.
+     *
+     * @return true if there is a root
+     */
+    public boolean hasRoot() {
+      return this == BROADCAST || this == REDUCE || this == GATHER || this == SCATTER;
+    }
+
+    /**
+     * Whether blocks are reduced.
+     *
+     * @return true if there is an operation
+     */
+    public boolean reduces() {
+      return this == ALL_REDUCE || this == REDUCE || this == REDUCE_SCATTER;
+    }
+
+    /**
+     * Whether only two ranks take part.
+     *
+     * @return true for a send and a receive
+     */
+    public boolean isMessage() {
+      return this == SEND || this == RECEIVE;
+    }
+
+    /**
+     * The number of blocks of the input.
+     *
+     * @param ranks the number of ranks
+     * @return 1 or the number of ranks
+     */
+    public int inputBlocks(int ranks) {
+      return this == REDUCE_SCATTER || this == SCATTER || this == ALL_TO_ALL ? ranks : 1;
+    }
+
+    /**
+     * The number of blocks of the output.
+     *
+     * @param ranks the number of ranks
+     * @return 1 or the number of ranks
+     */
+    public int outputBlocks(int ranks) {
+      return this == ALL_GATHER || this == GATHER || this == ALL_TO_ALL ? ranks : 1;
+    }
+
+    /**
+     * Whether a rank has an input.
+     *
+     * @param rank the rank
+     * @param root the root, if there is one
+     * @return false for ranks other than the root of a scatter, for a receive and a barrier
+     */
+    public boolean hasInput(int rank, int root) {
+      return this == SCATTER ? rank == root : this != RECEIVE && this != BARRIER;
+    }
+
+    /**
+     * Whether a rank has an output.
+     *
+     * @param rank the rank
+     * @param root the root, if there is one
+     * @return false for ranks other than the root of a gather or a reduction to one rank, for a
+     *     send and a barrier
+     */
+    public boolean hasOutput(int rank, int root) {
+      return this == GATHER || this == REDUCE ? rank == root : this != SEND && this != BARRIER;
+    }
+  }
+
+  private Kind kind;
+  private DeviceBuffer in;
+  private DeviceBuffer out;
+  private ReduceOp op;
+  private int root;
+
+  /** Creates a call, to be {@link #set}. */
+  public CollectiveCall() {}
+
+  /**
+   * Creates a call.
+   *
+   * @param kind what it does
+   * @param in this rank's input, or null if it has none
+   * @param out this rank's output, or null if it has none
+   * @param op the reduction, or null if nothing is reduced
+   * @param root the root, or the other rank of a message, or {@link RankGroup#NO_RANK}
+   */
+  public CollectiveCall(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    set(kind, in, out, op, root);
+  }
+
+  /**
+   * Sets all fields.
+   *
+   * @param newKind what it does
+   * @param newIn this rank's input, or null if it has none
+   * @param newOut this rank's output, or null if it has none
+   * @param newOp the reduction, or null if nothing is reduced
+   * @param newRoot the root, or the other rank of a message, or {@link RankGroup#NO_RANK}
+   * @return this call
+   */
+  public CollectiveCall set(
+      Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
+    kind = newKind;
+    in = newIn;
+    out = newOut;
+    op = newOp;
+    root = newRoot;
+    return this;
+  }
+
+  /**
+   * The same call as an object of its own.
+   *
+   * @return a new call, equal to this one
+   */
+  public CollectiveCall copy() {
+    return new CollectiveCall(kind, in, out, op, root);
+  }
+
+  /**
+   * An all-reduce.
+   *
+   * @param buffer the elements to reduce in place
+   * @param op the reduction
+   * @return a new call
+   */
+  public static CollectiveCall allReduce(DeviceBuffer buffer, ReduceOp op) {
+    return new CollectiveCall(Kind.ALL_REDUCE, buffer, buffer, op, RankGroup.NO_RANK);
+  }
+
+  /**
+   * A broadcast.
+   *
+   * @param buffer the elements to send or to receive
+   * @param root the rank that has the data
+   * @return a new call
+   */
+  public static CollectiveCall broadcast(DeviceBuffer buffer, int root) {
+    return new CollectiveCall(Kind.BROADCAST, buffer, buffer, null, root);
+  }
+
+  /**
+   * A message to another rank.
+   *
+   * @param buffer the elements to send
+   * @param peer the other rank
+   * @return a new call
+   */
+  public static CollectiveCall send(DeviceBuffer buffer, int peer) {
+    return new CollectiveCall(Kind.SEND, buffer, null, null, peer);
+  }
+
+  /**
+   * A message from another rank.
+   *
+   * @param buffer where to receive the elements
+   * @param peer the other rank
+   * @return a new call
+   */
+  public static CollectiveCall receive(DeviceBuffer buffer, int peer) {
+    return new CollectiveCall(Kind.RECEIVE, null, buffer, null, peer);
+  }
+
+  /**
+   * What this call does.
+   *
+   * @return its kind, the same on all ranks but for messages
+   */
+  public Kind kind() {
+    return kind;
+  }
+
+  /**
+   * This rank's input.
+   *
+   * @return a buffer, or null if this rank has no input
+   */
+  public DeviceBuffer in() {
+    return in;
+  }
+
+  /**
+   * This rank's output.
+   *
+   * @return a buffer, or null if this rank has no output
+   */
+  public DeviceBuffer out() {
+    return out;
+  }
+
+  /**
+   * The buffer to whose stream the call belongs: the output, or the input if there is no output.
+   * The library orders the other one's stream with it.
+   *
+   * @return a buffer, or null for a barrier
+   */
+  public DeviceBuffer buffer() {
+    return out != null ? out : in;
+  }
+
+  /**
+   * The reduction.
+   *
+   * @return the same on all ranks; null if nothing is reduced
+   */
+  public ReduceOp op() {
+    return op;
+  }
+
+  /**
+   * The root.
+   *
+   * @return the same on all ranks; the other rank of a message; {@link RankGroup#NO_RANK} if there
+   *     is none
+   */
+  public int root() {
+    return root;
+  }
+
+  /**
+   * The other rank of a message.
+   *
+   * @return a rank of the group
+   */
+  public int peer() {
+    return root;
+  }
+
+  /**
+   * Whether this rank sends a message.
+   *
+   * @return false for a receive, and for all that is no message
+   */
+  public boolean sends() {
+    return kind == Kind.SEND;
+  }
+
+  /**
+   * The number of elements of a block.
+   *
+   * @param ranks the number of ranks
+   * @return 0 or more
+   */
+  public long blockCount(int ranks) {
+    return in != null
+        ? in.count() / kind.inputBlocks(ranks)
+        : out != null ? out.count() / kind.outputBlocks(ranks) : 0;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return object instanceof CollectiveCall other
+        && kind == other.kind
+        && in == other.in
+        && out == other.out
+        && op == other.op
+        && root == other.root;
+  }
+
+  @Override
+  public int hashCode() {
+    int hash = System.identityHashCode(in) * 31 + System.identityHashCode(out);
+    hash = hash * 31 + kind.ordinal();
+    return (hash * 31 + (op == null ? -1 : op.ordinal())) * 31 + root;
+  }
+
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder(String.valueOf(kind)).append('(').append(in);
+    if (out != in) {
+      text.append(", ").append(out);
+    }
+    if (op != null) {
+      text.append(", ").append(op);
+    }
+    return (root == RankGroup.NO_RANK ? text : text.append(", rank=").append(root))
+        .append(')')
+        .toString();
+  }
+}

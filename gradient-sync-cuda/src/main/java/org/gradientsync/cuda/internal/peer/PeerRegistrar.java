@@ -1,0 +1,317 @@
+package org.gradientsync.cuda.internal.peer;
+
+import java.nio.LongBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.DeviceException;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.cuda.internal.driver.CudaApi;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.internal.collectives.Agreement;
+import org.gradientsync.internal.collectives.GroupCommunicator;
+import org.gradientsync.internal.collectives.PlanCache;
+import org.gradientsync.internal.matching.Call;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
+
+/**
+ * Registers the buffers of calls, so that kernels can name them by a number and reach each other's
+ * memory, and keeps the registrations until their buffers are closed. All ranks register, and
+ * forget, in the same order. The caller holds the group's lock.
+ */
+final class PeerRegistrar implements AutoCloseable {
+  private final RankGroup group;
+  private final CudaDevice device;
+  private final Gpu gpu;
+  private final GroupCommunicator communicator;
+  private final PeerMemory memory;
+  private final PeerUnmapFlags unmapFlags;
+  private final long ownMailbox;
+  private final PeerPlanner planner;
+  private final PeerNames names;
+  private final PeerOrder order;
+  private final PlanCache<Kept> collectives;
+
+  /** Apart, so that the ranks forget the others in the same order. */
+  private final PlanCache<Kept> oneSided;
+
+  private final CollectiveCall lookup = new CollectiveCall();
+
+  /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
+  private final List<AutoCloseable> captured = new ArrayList<>();
+
+  private int lastNumber;
+  private boolean closing;
+
+  /** A registration, and how it ends when one of its buffers is closed. */
+  private record Kept(PeerRegistration registration, Runnable end) implements AutoCloseable {
+    @Override
+    public void close() {
+      end.run();
+    }
+  }
+
+  PeerRegistrar(
+      RankGroup group,
+      CudaDevice device,
+      PeerMemory memory,
+      PeerUnmapFlags unmapFlags,
+      long ownMailbox,
+      PeerPlanner planner,
+      PeerNames names,
+      PeerOrder order) {
+    this.group = group;
+    this.device = device;
+    gpu = DriverAccess.gpu(device);
+    communicator = memory.communicator();
+    this.memory = memory;
+    this.unmapFlags = unmapFlags;
+    this.ownMailbox = ownMailbox;
+    this.planner = planner;
+    this.names = names;
+    this.order = order;
+    collectives = new PlanCache<>(group);
+    oneSided = new PlanCache<>(group);
+  }
+
+  /**
+   * Whether one rank has other buffers than the others, so that it may come with new ones while the
+   * others come with those of the call before. Then the hosts meet for each call.
+   */
+  static boolean isOneSided(Kind kind) {
+    return kind == Kind.GATHER || kind == Kind.SCATTER;
+  }
+
+  private static boolean isInPlace(Kind kind) {
+    return kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST;
+  }
+
+  private PlanCache<Kept> cache(Kind kind) {
+    return isOneSided(kind) ? oneSided : collectives;
+  }
+
+  /** What a call is registered under: its buffer, if all calls of it share a registration. */
+  private CollectiveCall key(CollectiveCall call) {
+    return isInPlace(call.kind())
+        ? lookup.set(Kind.ALL_REDUCE, call.in(), call.in(), null, RankGroup.NO_RANK)
+        : call;
+  }
+
+  /** The registration of a call's buffers on this rank, or null. Allocates nothing. */
+  PeerRegistration get(CollectiveCall call) {
+    Kept kept = cache(call.kind()).get(key(call));
+    return kept == null ? null : kept.registration();
+  }
+
+  /**
+   * The registration of a call's buffers, which the ranks make together now, unless they have made
+   * it together before. All ranks ask for it.
+   */
+  PeerRegistration together(CollectiveCall call) {
+    PeerRegistration known = get(call);
+    if (!needsRegistration(known == null ? 0 : known.number)) {
+      return known;
+    }
+    cache(call.kind()).forget(key(call));
+    prepare(
+        () -> {
+          if (isInPlace(call.kind())) {
+            boolean maps = planner.needsMapping(call.in().type(), call.in().count());
+            registerInPlace((CudaBuffer) call.in(), maps);
+          } else {
+            registerBlocks(call);
+          }
+        });
+    return get(call);
+  }
+
+  /**
+   * Whether the ranks' buffers are not registered together. All ranks get the same answer.
+   *
+   * @param number of this rank's registration, or 0
+   */
+  private boolean needsRegistration(long number) {
+    long[] numbers = {number, -number};
+    communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
+    return numbers[0] == 0 || numbers[0] != -numbers[1];
+  }
+
+  /** The plan of a call, made now if there is none. */
+  PeerPlan plan(PeerRegistration registration, CollectiveCall call) {
+    if (registration.plan(call) == null) {
+      prepare(() -> registration.keep(call, planner.inPlace(registration, call)));
+      if (call.kind() == Kind.BROADCAST) {
+        memory.sharing().planned(communicator); // the hosts meet for each broadcast
+      }
+    }
+    return registration.plan(call);
+  }
+
+  /**
+   * Runs the preparations of a first call. This thread may be capturing a stream, and CUDA would
+   * then refuse some of the calls that they make. They do not touch what is captured.
+   */
+  private void prepare(Runnable preparations) {
+    gpu.makeCurrent();
+    int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
+    try {
+      preparations.run();
+    } finally {
+      gpu.api().captureMode(mode);
+    }
+  }
+
+  /**
+   * Registers a buffer for all-reduces and broadcasts. Collective.
+   *
+   * @param map whether the kernels access other ranks' buffers
+   */
+  PeerRegistration registerInPlace(CudaBuffer own, boolean map) {
+    boolean overlapped = agreeOnNumber(own);
+    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
+    long[] addresses = new long[group.size()];
+    addresses[group.rank()] = own.address();
+    if (mapped != null) {
+      for (int peer = 0; peer < addresses.length; peer++) {
+        addresses[peer] = mapped[peer].address();
+      }
+      keepUntilUnmapped(own);
+    }
+    PeerRegistration registration =
+        new PeerRegistration(
+            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null);
+    // Load kernels before any rank may run one: loading can block on a running kernel, which waits
+    // for the other ranks.
+    String reason = "";
+    try {
+      for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
+        plan(registration, CollectiveCall.allReduce(own, op));
+      }
+    } catch (DeviceException e) {
+      reason = e.getMessage();
+    }
+    agree(registration, reason);
+    keep(CollectiveCall.allReduce(own, null), registration);
+    names.add(lastNumber, own);
+    return registration;
+  }
+
+  private void registerBlocks(CollectiveCall call) {
+    boolean overlapped = agreeOnNumber((CudaBuffer) call.buffer());
+    CudaBuffer in = (CudaBuffer) call.in();
+    long count = call.blockCount(group.size());
+    boolean pushes = planner.pushes(call, count);
+    PeerMemory.Mapped[] mapped = null;
+    CudaBuffer copy = null;
+    if (!pushes) {
+      // Ranks without an input take part with memory that the others have mapped already.
+      mapped = memory.share(in == null ? ownMailbox : in.address());
+      if (mapped == null) {
+        CudaBuffer own = (CudaBuffer) call.buffer();
+        copy =
+            in == null
+                ? null
+                : Unclosed.exempt(device.allocate(in.type(), in.count(), own.stream()));
+        mapped = memory.share(copy == null ? ownMailbox : copy.address());
+      }
+    }
+    long[] addresses =
+        mapped == null
+            ? null
+            : Arrays.stream(mapped).mapToLong(PeerMemory.Mapped::address).toArray();
+    PeerRegistration registration =
+        new PeerRegistration(
+            lastNumber, call.buffer().type(), count, overlapped, addresses, mapped, copy);
+    String reason = "";
+    try {
+      if (pushes) {
+        registration.keep(call, planner.push(registration, call));
+      } else if (mapped == null) {
+        reason = "a rank cannot map another rank's GPU memory";
+      } else {
+        if (in != null) {
+          keepUntilUnmapped(copy != null ? copy : in);
+        }
+        registration.keep(call, planner.pull(registration, call));
+      }
+    } catch (DeviceException e) {
+      reason = e.getMessage();
+    }
+    agree(registration, reason);
+    keep(call, registration);
+    names.addCollective(lastNumber, Call.describe(call, group.size()));
+  }
+
+  /** Throws on all ranks if one has not loaded its kernels. */
+  private void agree(PeerRegistration registration, String reason) {
+    try {
+      Agreement.requireAll(communicator, reason);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> release(registration));
+      throw e;
+    }
+  }
+
+  private void keep(CollectiveCall key, PeerRegistration registration) {
+    cache(key.kind()).put(key, new Kept(registration, () -> end(registration)));
+  }
+
+  /**
+   * Sets {@link #lastNumber} to a number that is new on all ranks.
+   *
+   * @return whether the streams of all ranks leave most of the GPU to other work
+   */
+  private boolean agreeOnNumber(CudaBuffer own) {
+    long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
+    communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
+    memory.sharing().met(gpu.memory()); // before the agreement that ends each registration
+    lastNumber = (int) number[0] + 1;
+    if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
+      throw new GradientSyncException(
+          "too many buffers have been registered, rank="
+              + group.rank()
+              + ", limit="
+              + PeerTag.MAX_REGISTRATIONS
+              + "; reuse buffers, or create a new sync");
+    }
+    return number[1] == 0;
+  }
+
+  private void keepUntilUnmapped(CudaBuffer shared) {
+    gpu.memory()
+        .keepUntil(gpu.api().allocationOf(shared.address()), unmapFlags.isUnmapped(lastNumber));
+  }
+
+  private void end(PeerRegistration registration) {
+    if (registration.captured && !closing) {
+      captured.add(() -> release(registration));
+    } else {
+      Resources.closeAll(order::await, () -> release(registration));
+    }
+  }
+
+  private void release(PeerRegistration registration) {
+    PeerMemory.Mapped[] mapped = registration.mapped;
+    Resources.closeAll(
+        registration::closePlans,
+        mapped == null ? null : () -> memory.unmap(mapped),
+        mapped == null ? null : () -> unmapFlags.setUnmapped(registration.number),
+        registration.copy);
+  }
+
+  /** Ends all registrations, after the last call. */
+  @Override
+  public void close() {
+    closing = true;
+    Resources.closeAll(collectives, oneSided, () -> Resources.closeAll(captured));
+  }
+}
