@@ -125,35 +125,40 @@ final class GroupSplit {
   }
 
   private int lowestFree(long[] all) {
-    BitSet used = new BitSet();
-    int holder = 0;
-    for (int peer = 0; peer < group.size(); peer++) {
-      BitSet open = open(all, peer);
-      used.or(open);
-      if (open.cardinality() > open(all, holder).cardinality()) {
-        holder = peer;
+    long[] used = new long[WORDS - FIXED];
+    for (int i = 0; i < all.length; i++) {
+      if (i % WORDS >= FIXED) {
+        used[i % WORDS - FIXED] |= all[i];
       }
     }
-    int free = used.nextClearBit(0);
+    int free = BitSet.valueOf(used).nextClearBit(0);
     if (free >= ContextIds.LIMIT) {
-      throw new GradientSyncException(
-          "too many communicators are open: rank="
-              + group.rank()
-              + ", open here="
-              + open(all, group.rank()).cardinality()
-              + ", most="
-              + open(all, holder).cardinality()
-              + " on "
-              + group.ranks().name(holder)
-              + ", limit="
-              + ContextIds.LIMIT
-              + " for all ranks together; close some where they are open");
+      throw tooMany(all);
     }
     return free;
   }
 
-  private static BitSet open(long[] all, int peer) {
-    return BitSet.valueOf(Arrays.copyOfRange(all, peer * WORDS + FIXED, (peer + 1) * WORDS));
+  private GradientSyncException tooMany(long[] all) {
+    int[] open = new int[group.size()];
+    int holder = 0;
+    for (int peer = 0; peer < open.length; peer++) {
+      for (int i = peer * WORDS + FIXED; i < (peer + 1) * WORDS; i++) {
+        open[peer] += Long.bitCount(all[i]);
+      }
+      holder = open[peer] > open[holder] ? peer : holder;
+    }
+    return new GradientSyncException(
+        "too many communicators are open: rank="
+            + group.rank()
+            + ", open here="
+            + open[group.rank()]
+            + ", most="
+            + open[holder]
+            + " on "
+            + group.ranks().name(holder)
+            + ", limit="
+            + ContextIds.LIMIT
+            + " for all ranks together; close some where they are open");
   }
 
   private Part part(long[] all, int color, int context) {
