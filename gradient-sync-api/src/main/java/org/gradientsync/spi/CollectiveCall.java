@@ -24,7 +24,9 @@ public final class CollectiveCall {
     /** Every rank gets the root's elements, in place. */
     BROADCAST("broadcast"),
 
-    /** Every rank gets the blocks of all ranks. The input may be this rank's block of the output. */
+    /**
+     * Every rank gets the blocks of all ranks. The input may be this rank's block of the output.
+     */
     ALL_GATHER("allGather"),
 
     /**

@@ -87,8 +87,7 @@ final class AverageChecks {
     double[] all = new double[sync.size()];
     sync.awaitTurn();
     DoubleBuffer sum = DoubleBuffer.wrap(new double[] {own});
-    sync.compose(
-        Origin.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
+    sync.compose(Origin.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
     double total = 0;
     for (double part : all) {
       total += part;

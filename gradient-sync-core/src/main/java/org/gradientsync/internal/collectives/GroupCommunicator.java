@@ -392,15 +392,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private static void write(ByteBuffer call, Kind kind, Buffer data, int tag) {
-    Call.write(
-        call,
-        0,
-        Origin.COMMUNICATOR,
-        kind,
-        Call.element(data),
-        data.remaining(),
-        null,
-        tag);
+    Call.write(call, 0, Origin.COMMUNICATOR, kind, Call.element(data), data.remaining(), null, tag);
   }
 
   private void exchange(Message[] messages, int destination, int source) {

@@ -198,8 +198,7 @@ public final class MessageReducer implements Reducer {
     try {
       for (CollectiveCall message : round) {
         device.await(message.buffer());
-        moves.add(
-            keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
+        moves.add(keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
       }
       move(moves);
     } finally {

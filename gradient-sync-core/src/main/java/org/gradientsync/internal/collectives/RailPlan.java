@@ -64,8 +64,7 @@ final class RailPlan implements AutoCloseable {
     long length = piece.count() / localSize;
     this.gathered = view(gathered, 0, piece.count());
     shard = view(piece, localRank * length, length);
-    scatter =
-        new CollectiveCall(Kind.ALL_TO_ALL, piece, this.gathered, null, RankGroup.NO_RANK);
+    scatter = new CollectiveCall(Kind.ALL_TO_ALL, piece, this.gathered, null, RankGroup.NO_RANK);
     gather = new CollectiveCall(Kind.ALL_GATHER, shard, piece, null, RankGroup.NO_RANK);
     int chunks = Math.toIntExact((length - 1) / chunk + 1);
     steps = new RailSteps(chunks, nodes, ownNode);

@@ -151,8 +151,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private boolean anyPrivateInput(CollectiveCall call) {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |=
-          call.kind().hasInput(peer, call.root()) && Call.memoryId(rendezvous.call(peer)) < 0;
+      any |= call.kind().hasInput(peer, call.root()) && Call.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }
@@ -166,8 +165,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
       NodeBuffers.Mapped inputs =
           buffers.map((HostBuffer) call.in(), call.buffer().type(), count, size);
       transfer =
-          new Transfer(
-              inputs, new SharedTransferPlan(device, inputs.all(), call, group.rank()));
+          new Transfer(inputs, new SharedTransferPlan(device, inputs.all(), call, group.rank()));
       transfers.put(call, transfer);
     }
     return transfer;

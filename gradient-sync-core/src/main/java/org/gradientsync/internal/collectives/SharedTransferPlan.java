@@ -39,8 +39,7 @@ final class SharedTransferPlan {
       }
       long first = kind.inputBlocks(size) > 1 ? rank * count : 0;
       sources[peer] = (HostBuffer) inputs[peer].slice(first, count);
-      targets[peer] =
-          (HostBuffer) out.slice(kind.outputBlocks(size) > 1 ? peer * count : 0, count);
+      targets[peer] = (HostBuffer) out.slice(kind.outputBlocks(size) > 1 ? peer * count : 0, count);
       boolean inPlace = peer == rank && sources[peer].overlaps(targets[peer]);
       if (inPlace && !reduces) {
         sources[peer] = null;

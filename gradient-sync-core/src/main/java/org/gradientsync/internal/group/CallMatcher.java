@@ -147,8 +147,7 @@ public final class CallMatcher {
    * @param destination the rank to send to, or {@link RankMap#NO_RANK}
    * @param source the rank to receive from, or {@link RankMap#NO_RANK}
    */
-  public void beginPair(
-      Kind kind, int element, long count, int destination, int source, int tag) {
+  public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
     calls.pairs(kind, element, count, tag);
   }

@@ -369,8 +369,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
     Objects.requireNonNull(buffer, "buffer");
     awaitTurn();
     CollectiveCall average = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
-    CollectiveCall given =
-        interceptor == null ? average : interceptor.beforeCall(average, size());
+    CollectiveCall given = interceptor == null ? average : interceptor.beforeCall(average, size());
     if (given != null) {
       prepare(given);
     }

@@ -251,7 +251,8 @@ class CompressedReducerTest {
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 10)) {
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    RankLostException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("in the middle"), e.getMessage());
             assertTrue(e.getMessage().contains("no more"), e.getMessage());
             assertTrue(group.isBroken());
@@ -271,7 +272,8 @@ class CompressedReducerTest {
           assertEquals("inner", reducer.name());
           assertTrue(reducer.compresses());
           assertTrue(reducer.blocksHost());
-          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // one rank: nothing is rounded
+          reducer.run(
+              CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // one rank: nothing is rounded
           verify(inner).run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
           reducer.run(CollectiveCall.broadcast(buffer, 0));
           verify(inner).run(CollectiveCall.broadcast(buffer, 0));

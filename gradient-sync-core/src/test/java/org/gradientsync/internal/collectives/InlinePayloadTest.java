@@ -192,7 +192,9 @@ class InlinePayloadTest {
               five.copyFrom(before);
               assertThrows(
                   MismatchedCallException.class,
-                  () -> rank.reducer().run(CollectiveCall.allReduce(isOdd ? nine : five, ReduceOp.SUM)));
+                  () ->
+                      rank.reducer()
+                          .run(CollectiveCall.allReduce(isOdd ? nine : five, ReduceOp.SUM)));
               assertThrows(
                   MismatchedCallException.class,
                   () -> {
@@ -225,7 +227,8 @@ class InlinePayloadTest {
             }
             NotFiniteException e =
                 assertThrows(
-                    NotFiniteException.class, () -> rank.reducer().run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    NotFiniteException.class,
+                    () -> rank.reducer().run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("rank 1: "), e::toString);
             rank.sum(buffer, 9);
           }

@@ -163,7 +163,9 @@ class ManyRanksTest {
       buffer.copyFrom(before);
       DeviceBuffer part = buffer.slice(0, group.rank() == ODD ? 3 : 40);
       String text =
-          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
+          assertThrows(
+                  MismatchedCallException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
               .getMessage();
       requireShort(text);
       assertTrue(text.contains("\n  rank " + ODD + ": allReduce(FLOAT32[3] \"w\", SUM)"), text);

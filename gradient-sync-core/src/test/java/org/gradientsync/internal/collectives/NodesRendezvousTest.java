@@ -177,7 +177,8 @@ class NodesRendezvousTest {
             }
             String message =
                 assertThrows(
-                        NotFiniteException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
+                        NotFiniteException.class,
+                        () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                     .getMessage();
             assertTrue(message.contains("\n  rank " + last + ": "), message);
             assertFalse(message.contains("\n  rank 0: "), message);

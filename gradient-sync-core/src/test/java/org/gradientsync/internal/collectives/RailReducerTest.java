@@ -136,7 +136,8 @@ class RailReducerTest {
             for (int call = 0; call < 2; call++) {
               String message =
                   assertThrows(
-                          RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
+                          RankLostException.class,
+                          () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                       .getMessage();
               assertTrue(
                   message.contains(

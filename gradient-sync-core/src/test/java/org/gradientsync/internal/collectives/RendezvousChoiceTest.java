@@ -109,7 +109,9 @@ class RendezvousChoiceTest {
               memoryIsGone.await();
             }
             String message =
-                assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
+                assertThrows(
+                        RankLostException.class,
+                        () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)))
                     .getMessage();
             closer.join();
             assertTrue(message.contains("closed its buffer during the call"), message);
@@ -139,7 +141,8 @@ class RendezvousChoiceTest {
             DeviceBuffer part = buffer.slice(0, group.rank() == 1 ? 4 : 5);
             MismatchedCallException e =
                 assertThrows(
-                    MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)));
+                    MismatchedCallException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("rank 1: allReduce(FLOAT32[4], SUM)"), e::toString);
             for (int call = 0; call < 3; call++) {
               float own0 = group.rank() + call;

@@ -248,7 +248,9 @@ class TwoLevelReducerTest {
       buffer.copyFrom(before);
       DeviceBuffer part = group.rank() == 3 ? buffer.slice(0, 4000) : buffer;
       String message =
-          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
+          assertThrows(
+                  MismatchedCallException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(part, ReduceOp.SUM)))
               .getMessage();
       assertTrue(message.contains("rank 3: allReduce(FLOAT32[4000], SUM)"), message);
       assertTrue(message.contains("rank 0: allReduce(FLOAT32[5000], SUM)"), message);

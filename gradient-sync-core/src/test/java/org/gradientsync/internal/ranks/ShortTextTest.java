@@ -8,8 +8,8 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.internal.host.HostDevice;
 import org.gradientsync.internal.matching.Call;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 
 /** Texts of other ranks in this rank's log. */
@@ -35,7 +35,15 @@ class ShortTextTest {
     try (HostDevice device = new HostDevice();
         AbstractDeviceBuffer buffer = device.allocate(DataType.INT32, 3).named("a\u2028b")) {
       ByteBuffer call = ByteBuffer.allocate(Call.BYTES);
-      Call.write(call, 7, Call.Origin.SYNC, Kind.ALL_REDUCE, Call.element(DataType.INT32), 3, ReduceOp.MAX, -1);
+      Call.write(
+          call,
+          7,
+          Call.Origin.SYNC,
+          Kind.ALL_REDUCE,
+          Call.element(DataType.INT32),
+          3,
+          ReduceOp.MAX,
+          -1);
       Call.writeOwn(call, 0, CollectiveCall.allReduce(buffer, ReduceOp.MAX));
       assertEquals("allReduce(INT32[3] \"a b\", MAX), call=7", Call.describe(call));
     }

@@ -64,9 +64,7 @@ final class RankCalls implements CallInterceptor {
     long outputCount = count * call.kind().outputBlocks(ranks);
     DeviceBuffer in = call.in() == null ? null : call.in().slice(0, inputCount);
     DeviceBuffer out =
-        oneBuffer
-            ? in
-            : call.out() == null ? null : call.out().slice(0, outputCount);
+        oneBuffer ? in : call.out() == null ? null : call.out().slice(0, outputCount);
     if (isInPlace(call) && inputCount > outputCount) {
       out = in.slice(rank * count, count);
     } else if (isInPlace(call) && outputCount > inputCount) {

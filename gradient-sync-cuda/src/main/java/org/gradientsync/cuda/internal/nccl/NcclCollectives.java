@@ -38,8 +38,7 @@ final class NcclCollectives {
               nccl.allReduce(from, to, count, type, NcclCodes.of(call.op()), comm, stream),
               "ncclAllReduce");
       case BROADCAST ->
-          check(
-              nccl.broadcast(from, to, count, type, call.root(), comm, stream), "ncclBroadcast");
+          check(nccl.broadcast(from, to, count, type, call.root(), comm, stream), "ncclBroadcast");
       case ALL_GATHER ->
           check(nccl.allGather(from, to, count, type, comm, stream), "ncclAllGather");
       case REDUCE_SCATTER ->
@@ -58,14 +57,7 @@ final class NcclCollectives {
 
   /** Moves blocks between single ranks, all at once. A block of this rank's own goes to itself. */
   private void moveBlocks(
-      long comm,
-      Kind kind,
-      long from,
-      long to,
-      long count,
-      CudaBuffer own,
-      int root,
-      long stream) {
+      long comm, Kind kind, long from, long to, long count, CudaBuffer own, int root, long stream) {
     int type = NcclCodes.of(own.type());
     long bytes = count * own.type().sizeInBytes();
     check(nccl.groupStart(), "ncclGroupStart");

@@ -141,10 +141,7 @@ final class PeerPlanner implements AutoCloseable {
     PeerAlgorithm lines = PeerAlgorithm.ONE_SHOT;
     int most =
         tuning.mostBlocks(
-            kernels.perSm(function, lines.threads),
-            kernels.sms(),
-            lines,
-            registration.overlapped);
+            kernels.perSm(function, lines.threads), kernels.sms(), lines, registration.overlapped);
     PeerLaunch launch =
         new PeerLaunch(
                 gpu.api(),

@@ -19,8 +19,8 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.nccl.NcclRanks.Rank;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -121,7 +121,8 @@ class NcclReducerTest {
           try (CudaBuffer whole = rank.device().allocate(DataType.FLOAT32, 8);
               CudaBuffer part = (CudaBuffer) whole.slice(4, 4)) {
             reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, whole, null, NONE));
-            reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, whole, part, ReduceOp.AVERAGE, NONE));
+            reducer.run(
+                new CollectiveCall(Kind.REDUCE_SCATTER, whole, part, ReduceOp.AVERAGE, NONE));
             CudaBuffer out = rank.rank() == 1 ? whole : null;
             reducer.run(new CollectiveCall(Kind.REDUCE, whole, out, ReduceOp.SUM, 1));
           }
@@ -146,10 +147,8 @@ class NcclReducerTest {
           int own = rank.rank();
           try (CudaBuffer input = rank.device().allocate(DataType.INT64, 6);
               CudaBuffer output = rank.device().allocate(DataType.INT64, 6)) {
-            CudaBuffer in =
-                kind == Kind.GATHER ? (CudaBuffer) input.slice(0, 2) : input;
-            CudaBuffer out =
-                kind == Kind.SCATTER ? (CudaBuffer) output.slice(0, 2) : output;
+            CudaBuffer in = kind == Kind.GATHER ? (CudaBuffer) input.slice(0, 2) : input;
+            CudaBuffer out = kind == Kind.SCATTER ? (CudaBuffer) output.slice(0, 2) : output;
             in = kind.hasInput(own, root) ? in : null;
             out = kind.hasOutput(own, root) ? out : null;
             reducer.run(new CollectiveCall(kind, in, out, null, root));
@@ -180,7 +179,8 @@ class NcclReducerTest {
         (rank, reducer) -> {
           try (CudaBuffer whole = rank.device().allocate(DataType.INT32, 4)) {
             CudaBuffer in = (CudaBuffer) whole.slice(0, 2);
-            reducer.run(new CollectiveCall(Kind.GATHER, in, rank.rank() == 0 ? whole : null, null, 0));
+            reducer.run(
+                new CollectiveCall(Kind.GATHER, in, rank.rank() == 0 ? whole : null, null, 0));
           }
           assertEquals(3, rank.nccl().calls.size(), rank.nccl().calls.toString());
         });
@@ -255,13 +255,13 @@ class NcclReducerTest {
         (rank, reducer) -> {
           try (CudaBuffer buffer = rank.device().allocate(DataType.FLOAT32, 5 + rank.rank())) {
             assertThrows(
-                MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                MismatchedCallException.class,
+                () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertEquals(List.of(), rank.nccl().calls);
             assertThrows(
                 MismatchedCallException.class,
                 () ->
-                    reducer.exchange(
-                        List.of(message(buffer, 1 - rank.rank(), rank.rank() == 0))));
+                    reducer.exchange(List.of(message(buffer, 1 - rank.rank(), rank.rank() == 0))));
           }
           assertEquals(List.of(), rank.nccl().calls);
           assertTrue(reducer.blocksHost());
@@ -277,7 +277,8 @@ class NcclReducerTest {
             when(rank.gpu().api.isCapturing(any())).thenReturn(true);
             IllegalStateException e =
                 assertThrows(
-                    IllegalStateException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    IllegalStateException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().startsWith("the stream is being captured: "), e.toString());
             assertTrue(e.getMessage().endsWith("call outside of graphs"), e.toString());
             when(rank.gpu().api.isCapturing(any())).thenReturn(false);
@@ -297,13 +298,16 @@ class NcclReducerTest {
             rank.nccl().code = 2;
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    RankLostException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(
                 e.getMessage()
                     .contains("ncclAllReduce failed: ncclSystemError (2), log=socket closed"),
                 e.getMessage());
             assertEquals(2, ((DeviceException) e.getCause()).code());
-            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+            assertThrows(
+                RankLostException.class,
+                () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
           }
         });
@@ -321,7 +325,13 @@ class NcclReducerTest {
                 assertThrows(
                     RankLostException.class,
                     () ->
-                        reducer.run(new CollectiveCall(Kind.ALL_TO_ALL, buffer.slice(0, 2), buffer.slice(2, 2), null, NONE)));
+                        reducer.run(
+                            new CollectiveCall(
+                                Kind.ALL_TO_ALL,
+                                buffer.slice(0, 2),
+                                buffer.slice(2, 2),
+                                null,
+                                NONE)));
             assertTrue(
                 e.getMessage().contains("ncclSend failed: ncclInvalidUsage (5)"), e.getMessage());
             assertTrue(rank.nccl().calls.contains("groupEnd()"));
@@ -348,7 +358,9 @@ class NcclReducerTest {
                             + " call=allReduce(FLOAT32[5], SUM), rank="),
                 e.getMessage());
             rank.device().stream().await(); // told once
-            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+            assertThrows(
+                RankLostException.class,
+                () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }
@@ -365,7 +377,8 @@ class NcclReducerTest {
             awaitCall(rank, "abort(" + (100 + rank.rank()) + ")");
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    RankLostException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(
                 e.getMessage()
                     .startsWith(
@@ -394,7 +407,8 @@ class NcclReducerTest {
             awaitCall(rank, "abort(101)");
             RankLostException e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    RankLostException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().startsWith("nccl has stopped: rank 0 ("), e.getMessage());
             assertTrue(e.getMessage().contains("the test says so"), e.getMessage());
           }

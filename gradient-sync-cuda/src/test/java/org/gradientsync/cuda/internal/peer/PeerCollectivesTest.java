@@ -25,8 +25,8 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -113,7 +113,8 @@ class PeerCollectivesTest {
         2,
         (rank, reducer, all, part) -> {
           for (int i = 0; i < 2; i++) { // the second time changes nothing
-            reducer.prepare(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
+            reducer.prepare(
+                new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
             reducer.prepare(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
           }
           assertEquals(0, graphs(rank));
@@ -121,7 +122,8 @@ class PeerCollectivesTest {
           long met = rank.group().deviceCalls().met();
           if (rank.rank() == 0) {
             for (int i = 0; i < 4; i++) {
-              reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
+              reducer.run(
+                  new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.AVERAGE, NONE));
               reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
             }
             assertEquals(met, rank.group().deviceCalls().met());
@@ -165,7 +167,8 @@ class PeerCollectivesTest {
         2,
         (rank, reducer, all, part) -> {
           reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
-          reducer.run(new CollectiveCall(Kind.REDUCE, all, rank.rank() == 1 ? all : null, ReduceOp.MAX, 1));
+          reducer.run(
+              new CollectiveCall(Kind.REDUCE, all, rank.rank() == 1 ? all : null, ReduceOp.MAX, 1));
           report(
               rank,
               PeerReport.MISMATCH,
@@ -173,7 +176,9 @@ class PeerCollectivesTest {
           MismatchedCallException e =
               assertThrows(
                   MismatchedCallException.class,
-                  () -> reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE)));
+                  () ->
+                      reducer.run(
+                          new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE)));
           assertEquals(
               "the ranks' calls do not match, rank="
                   + rank.rank()
@@ -195,7 +200,8 @@ class PeerCollectivesTest {
                 if (rank.rank() == 0) {
                   reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE));
                 } else {
-                  reducer.run(new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
+                  reducer.run(
+                      new CollectiveCall(Kind.REDUCE_SCATTER, all, part, ReduceOp.SUM, NONE));
                 }
               });
           assertEquals(0, graphs(rank));
@@ -282,7 +288,9 @@ class PeerCollectivesTest {
                   IllegalStateException.class,
                   () -> reducer.run(new CollectiveCall(Kind.ALL_GATHER, part, all, null, NONE)));
           assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
-          e = assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.send(part, 1)));
+          e =
+              assertThrows(
+                  IllegalStateException.class, () -> reducer.run(CollectiveCall.send(part, 1)));
           assertTrue(e.getMessage().endsWith("; send and receive outside of graphs"));
           when(rank.gpu().api.isCapturing(any())).thenReturn(false);
         });
@@ -327,7 +335,8 @@ class PeerCollectivesTest {
           tags[rank.rank()] = PeerTag.ofMessage(sends ? 1 : 0, sends);
           report(rank, PeerReport.TIMED_OUT, tags);
           RankLostException e =
-              assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(part, 0)));
+              assertThrows(
+                  RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(part, 0)));
           String text = e.getMessage();
           assertTrue(text.startsWith("timed out: rank " + (sends ? 1 : 0) + " (thread="), text);
           assertTrue(text.contains(") did not join in time"), text);

@@ -45,8 +45,8 @@ import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
@@ -144,7 +144,8 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           if (rank.rank() == 0) {
             for (int i = 0; i < 5; i++) {
-              reducer.run(CollectiveCall.allReduce(buffer, i < 3 ? ReduceOp.AVERAGE : ReduceOp.MAX));
+              reducer.run(
+                  CollectiveCall.allReduce(buffer, i < 3 ? ReduceOp.AVERAGE : ReduceOp.MAX));
             }
             assertEquals(5, graphs(rank));
             assertEquals(2, rank.gpu().holds().get("executable graph"));
@@ -165,7 +166,8 @@ class PeerReducerTest {
           report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
           MismatchedCallException e =
               assertThrows(
-                  MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
+                  MismatchedCallException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
           assertEquals(
               "the ranks' calls do not match, rank="
                   + rank.rank()
@@ -191,7 +193,8 @@ class PeerReducerTest {
               new int[] {tag, tag, PeerTag.of(1, ReduceOp.MAX)});
           RankLostException e =
               assertThrows(
-                  RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+                  RankLostException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertTrue(
               e.getMessage()
                   .startsWith(
@@ -200,10 +203,17 @@ class PeerReducerTest {
               e.getMessage());
           assertTrue(e.getMessage().contains(", rank=" + rank.rank()), e.getMessage());
           assertTrue(rank.group().isBroken());
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
-          assertThrows(RankLostException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.MAX)));
+          assertThrows(
+              RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertEquals(0, graphs(rank));
         });
   }
@@ -222,7 +232,8 @@ class PeerReducerTest {
           report(rank, STOPPED, 9, calls, tags);
           RankLostException e =
               assertThrows(
-                  RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+                  RankLostException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           int[] late =
               List.of(new int[] {1, 2}, new int[] {0, 2}, new int[] {0, 1}, new int[] {0, 1})
                   .get(rank.rank());
@@ -269,7 +280,10 @@ class PeerReducerTest {
               List.of(
                   () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)),
                   () -> reducer.run(CollectiveCall.broadcast(buffer, 1)),
-                  () -> reducer.run(new CollectiveCall(Kind.ALL_GATHER, buffer, all, null, RankGroup.NO_RANK)),
+                  () ->
+                      reducer.run(
+                          new CollectiveCall(
+                              Kind.ALL_GATHER, buffer, all, null, RankGroup.NO_RANK)),
                   () -> reducer.check(true));
           for (int call = 1; call <= calls.size(); call++) {
             reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
@@ -408,10 +422,17 @@ class PeerReducerTest {
         2,
         (rank, reducer, buffer) -> {
           CudaBuffer other = rank.device().allocate(DataType.FLOAT32, 5 + rank.rank());
-          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM)));
-          assertThrows(MismatchedCallException.class, () -> reducer.prepare(CollectiveCall.allReduce(other, ReduceOp.AVERAGE)));
-          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.broadcast(other, 0)));
-          assertThrows(MismatchedCallException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, rank.rank())));
+          assertThrows(
+              MismatchedCallException.class,
+              () -> reducer.run(CollectiveCall.allReduce(other, ReduceOp.SUM)));
+          assertThrows(
+              MismatchedCallException.class,
+              () -> reducer.prepare(CollectiveCall.allReduce(other, ReduceOp.AVERAGE)));
+          assertThrows(
+              MismatchedCallException.class, () -> reducer.run(CollectiveCall.broadcast(other, 0)));
+          assertThrows(
+              MismatchedCallException.class,
+              () -> reducer.run(CollectiveCall.broadcast(buffer, rank.rank())));
           assertEquals(0, graphs(rank));
           reducer.run(CollectiveCall.broadcast(buffer, 1));
           reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
@@ -443,7 +464,9 @@ class PeerReducerTest {
           reducer.run(CollectiveCall.broadcast(buffer, 1));
           assertEquals(List.of("broadcast_FLOAT32"), rank.gpu().launched);
           IllegalStateException e =
-              assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+              assertThrows(
+                  IllegalStateException.class,
+                  () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
           assertTrue(e.getMessage().endsWith("; make the same call once before"), e::getMessage);
           when(rank.gpu().api.isCapturing(any())).thenReturn(false);
         });
@@ -501,7 +524,8 @@ class PeerReducerTest {
             reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             for (Runnable call :
                 List.<Runnable>of(
-                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)), () -> graph.launch(stream))) {
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)),
+                    () -> graph.launch(stream))) {
               doAnswer(
                       launch -> {
                         Thread other = new Thread(stream::await);
@@ -528,7 +552,9 @@ class PeerReducerTest {
           doThrow(new DeviceException("cuGraphLaunch failed: X (1)", 1))
               .when(rank.gpu().api)
               .launch(any(CUgraphExec.class), any());
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           assertTrue(rank.group().deviceCalls().pending() > 0);
           buffer.stream().await();
           assertEquals(0, rank.group().deviceCalls().pending());
@@ -574,7 +600,9 @@ class PeerReducerTest {
                 assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
             assertTrue(e.getMessage().contains("cuGraphLaunch failed: no room"), e::getMessage);
             assertThrows(RankLostException.class, () -> graph.launch(buffer.stream()));
-            assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+            assertThrows(
+                RankLostException.class,
+                () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }
@@ -615,7 +643,8 @@ class PeerReducerTest {
           order.verify(api).launch(any(), same(DriverAccess.stream(stream).handle()));
           other.close();
           stream.close();
-          reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // must not use the closed stream
+          reducer.run(
+              CollectiveCall.allReduce(buffer, ReduceOp.SUM)); // must not use the closed stream
         });
   }
 
@@ -827,7 +856,8 @@ class PeerReducerTest {
             order.verify(api, atLeastOnce()).destroyGraph(any(CUgraphExec.class));
             e =
                 assertThrows(
-                    RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                    RankLostException.class,
+                    () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
             assertTrue(e.getMessage().contains("interrupted while waiting"), e.getMessage());
           } else {
             other.close();
@@ -844,9 +874,14 @@ class PeerReducerTest {
           report(rank, PeerReport.MISMATCH, 9, new long[] {9, 9}, tags);
           assertThrows(MismatchedCallException.class, () -> buffer.stream().await());
           buffer.stream().await(); // the data can still be read
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
-          assertThrows(RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
-          assertThrows(RankLostException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+          assertThrows(
+              RankLostException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(
+              RankLostException.class,
+              () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
           assertEquals(0, graphs(rank));
         });
   }
@@ -860,10 +895,14 @@ class PeerReducerTest {
           when(rank.gpu().api.isCapturing(any())).thenReturn(true);
           IllegalStateException e =
               assertThrows(
-                  IllegalStateException.class, () -> reducer.run(CollectiveCall.allReduce(fresh, ReduceOp.SUM)));
+                  IllegalStateException.class,
+                  () -> reducer.run(CollectiveCall.allReduce(fresh, ReduceOp.SUM)));
           assertTrue(e.getMessage().contains("register the buffer before"), e.getMessage());
-          assertThrows(IllegalStateException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
-          assertThrows(IllegalStateException.class, () -> reducer.prepare(CollectiveCall.allReduce(fresh, ReduceOp.AVERAGE)));
+          assertThrows(
+              IllegalStateException.class, () -> reducer.run(CollectiveCall.broadcast(buffer, 0)));
+          assertThrows(
+              IllegalStateException.class,
+              () -> reducer.prepare(CollectiveCall.allReduce(fresh, ReduceOp.AVERAGE)));
           fresh.close();
         });
   }
@@ -939,7 +978,8 @@ class PeerReducerTest {
               });
           rank.gpu().launched.clear();
           boolean odd = rank.rank() == 1; // each rank chooses for itself
-          reducer.run(CollectiveCall.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE));
+          reducer.run(
+              CollectiveCall.allReduce(all.slice(odd ? 1 : 0, count - 4), ReduceOp.AVERAGE));
           String algorithm = odd ? "two_shot" : "two_shot_unrolled";
           assertEquals(List.of(algorithm + "_FLOAT32_ADDING", "graph"), adding(rank));
           all.close();
@@ -1149,9 +1189,12 @@ class PeerReducerTest {
           if (rank.rank() == 0) {
             rank.group().close();
           } else {
-            assertThrows(GradientSyncException.class, () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
             assertThrows(
-                GradientSyncException.class, () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
+                GradientSyncException.class,
+                () -> reducer.prepare(CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE)));
+            assertThrows(
+                GradientSyncException.class,
+                () -> reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM)));
           }
         });
   }
