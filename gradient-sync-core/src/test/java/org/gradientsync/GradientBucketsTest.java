@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -22,6 +21,7 @@ import org.gradientsync.internal.buckets.BucketsBuilder;
 import org.gradientsync.internal.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.gradientsync.spi.CollectiveCall;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -218,8 +218,8 @@ class GradientBucketsTest {
     LocalRanks.run(
         2,
         sync -> {
-          List<List<Object>> prepared = new ArrayList<>();
-          List<List<Object>> made = new ArrayList<>();
+          List<CollectiveCall> prepared = new ArrayList<>();
+          List<CollectiveCall> made = new ArrayList<>();
           BucketSync seen = watched((BucketSync) sync, prepared, made);
           BucketsBuilder builder = new BucketsBuilder(seen, MODEL).firstBucketBytes(1);
           try (GradientBuckets buckets = (sharded ? builder.sharded() : builder).build()) {
@@ -292,24 +292,18 @@ class GradientBucketsTest {
             });
   }
 
-  /** Notes the calls' names and the buffers' identities. */
+  /** Notes the calls that are prepared, and those that are made. */
   private static BucketSync watched(
-      BucketSync sync, List<List<Object>> prepared, List<List<Object>> made) {
-    Map<String, String> names =
-        Map.of(
-            "averageInOrder", "prepare",
-            "averageShardInOrder", "prepareShard",
-            "gatherInOrder", "prepareGather");
+      BucketSync sync, List<CollectiveCall> prepared, List<CollectiveCall> made) {
     return (BucketSync)
         Proxy.newProxyInstance(
             BucketSync.class.getClassLoader(),
             new Class<?>[] {BucketSync.class},
             (proxy, method, arguments) -> {
-              String name = method.getName();
-              if (names.containsKey(name) || names.containsValue(name)) {
-                List<Object> call = new ArrayList<>(List.of(names.getOrDefault(name, name)));
-                call.addAll(List.of(arguments)); // buffers are equal only to themselves
-                (names.containsKey(name) ? made : prepared).add(call);
+              if (method.getName().equals("prepare")) {
+                prepared.add(((CollectiveCall) arguments[0]).copy());
+              } else if (method.getName().equals("runInOrder")) {
+                made.add(((CollectiveCall) arguments[0]).copy());
               }
               return method.invoke(sync, arguments);
             });

@@ -71,14 +71,15 @@ public final class Calls implements DeviceCalls {
   }
 
   private ByteBuffer begin(long number, Origin origin, CollectiveCall call) {
+    boolean registers = origin == Origin.REGISTER; // for whatever operation
     return begin(
         number,
         origin,
         call.kind(),
         Call.element(call.buffer().type()),
         Call.count(call, ranks),
-        call.op(),
-        call.root(),
+        registers ? null : call.op(),
+        registers ? Call.NO_ROOT : call.root(),
         call);
   }
 

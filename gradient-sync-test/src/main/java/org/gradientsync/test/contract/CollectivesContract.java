@@ -429,7 +429,7 @@ public abstract class CollectivesContract {
                   DeviceBuffer other = sync.allocate(type, ranks * 5L).named("other");
                   DeviceBuffer own = sync.allocate(type, 5).named("part")) {
                 DeviceBuffer block = whole.slice(sync.rank() * 5L, 5);
-                DeviceBuffer inPlaceOnRoot = root ? block : own;
+                DeviceBuffer inPlaceOnRoot = root ? whole.slice(0, 5) : own; // new on all ranks
                 sync.allGather(block, whole);
                 sync.allGather(block, other);
                 sync.allGather(inPlaceOnRoot, whole);

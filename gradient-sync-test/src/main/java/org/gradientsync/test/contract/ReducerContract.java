@@ -779,7 +779,8 @@ public abstract class ReducerContract {
               }
               long arrays = 100 * 1_054 * Float.BYTES;
               assertTrue(
-                  allocated < arrays + 100 * 500, "bytes allocated in 100 averages: " + allocated);
+                  allocated < arrays + 100 * 1_000,
+                  "bytes allocated in 100 averages: " + allocated);
             });
   }
 
