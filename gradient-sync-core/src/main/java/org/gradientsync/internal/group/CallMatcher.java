@@ -80,6 +80,7 @@ public final class CallMatcher {
     awaitAll(rendezvous, sequence);
     boolean same =
         sameNames(rendezvous, own, Call.INPUT) && sameNames(rendezvous, own, Call.OUTPUT);
+    boolean sameEnqueued = true;
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
     // each other, whether or not this rank knows its own.
@@ -87,17 +88,21 @@ public final class CallMatcher {
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
         ByteBuffer call = rendezvous.call(peer);
-        same &= Call.same(own, call) && Call.sameEnqueued(counted, call);
+        same &= Call.same(own, call);
+        sameEnqueued &= Call.sameEnqueued(counted, call);
         counted = Call.enqueued(counted) >= 0 ? counted : call;
         finite &= Call.notFinite(call) < 0;
       }
     }
-    if (same && finite) {
+    if (same && sameEnqueued && finite) {
       return;
     }
     calls.log().finished();
     int rank = ranks.rank();
     int size = ranks.size();
+    if (!sameEnqueued) { // a device waits for a call that another rank has not made
+      throw state.mismatched(CallTable.ofMismatch(rendezvous, rank, size));
+    }
     throw same
         ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
         : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
