@@ -32,7 +32,11 @@ public final class MpiTrial {
     return MpiLibrary.check(MpiTrial.class.getClassLoader(), libraryPath);
   }
 
-  /** Returns whether ranks call MPI through its Java bindings here, or else its C library. */
+  /**
+   * Returns whether ranks call MPI through its Java bindings here, or else its C library.
+   *
+   * @return true if they are asked for or would be chosen
+   */
   public static boolean takesJavaBindings() {
     return MpiBinding.isJava(new Settings(Map.of()));
   }
