@@ -67,10 +67,19 @@ public abstract class GradientSync implements AutoCloseable {
     return provider().builder();
   }
 
-  /** The engine that this class's own loader finds, or else the thread's context class loader. */
+  /**
+   * The engine that this class's own loader finds, or its module layer, or the thread's context
+   * class loader.
+   */
   private static SyncProvider provider() {
+    ModuleLayer layer = GradientSync.class.getModule().getLayer(); // null on the class path
     return ServiceLoader.load(SyncProvider.class, GradientSync.class.getClassLoader())
         .findFirst()
+        .or(
+            () ->
+                layer == null
+                    ? Optional.empty()
+                    : ServiceLoader.load(layer, SyncProvider.class).findFirst())
         .or(() -> ServiceLoader.load(SyncProvider.class).findFirst())
         .orElseThrow(
             () ->

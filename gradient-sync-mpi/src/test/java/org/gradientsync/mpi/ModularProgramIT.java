@@ -102,6 +102,7 @@ class ModularProgramIT {
         java(
             List.of("--illegal-native-access=deny", "-Dgradientsync.mpi.binding=direct"),
             GradientSync.class,
+            LocalRanks.class,
             Logger.class,
             MpiLauncher.class,
             NativeLibrary.class);
@@ -114,7 +115,9 @@ class ModularProgramIT {
   /** As in a container that gives each module a loader of its own. */
   @Test
   void modulesWithALoaderEachFindEachOther() throws Exception {
-    Class<?>[] modules = {GradientSync.class, Logger.class, MpiLauncher.class, NativeLibrary.class};
+    Class<?>[] modules = {
+      GradientSync.class, LocalRanks.class, Logger.class, MpiLauncher.class, NativeLibrary.class
+    };
     Path[] places = new Path[modules.length];
     for (int i = 0; i < modules.length; i++) {
       places[i] = place(modules[i]);
