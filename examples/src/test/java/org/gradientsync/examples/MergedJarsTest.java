@@ -30,7 +30,11 @@ import org.slf4j.simple.SimpleLogger;
 /** Tests jars that were merged into one in which each file is that of the first jar with it. */
 class MergedJarsTest {
   private static final Map<String, Class<?>> MODULES =
-      Map.of("api", GradientSync.class, "mpi", MpiTrial.class, "cuda", CudaDevice.class);
+      Map.of(
+          "api", GradientSync.class,
+          "core", LocalRanks.class,
+          "mpi", MpiTrial.class,
+          "cuda", CudaDevice.class);
 
   private static final Pattern WARNING =
       Pattern.compile(
@@ -49,7 +53,11 @@ class MergedJarsTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"api mpi cuda, cuda mpi", "cuda mpi api, api mpi", "mpi cuda api, api cuda"})
+  @CsvSource({
+    "api core mpi cuda, cuda mpi",
+    "cuda mpi core api, core mpi",
+    "mpi api cuda core, core cuda"
+  })
   void eachModuleWhoseServicesAreLostIsWarnedOf(String order, String lost) throws Exception {
     for (String module : order.split(" ")) {
       merge(place(MODULES.get(module)));
