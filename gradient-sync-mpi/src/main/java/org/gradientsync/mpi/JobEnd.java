@@ -92,7 +92,11 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (mpi.isFinished()) {
         return; // the program has finalized MPI
       }
-      awaitProgram(world);
+      if (!awaitCause(world).isEmpty()) {
+        SharedFiles.deleteAllOfJob(); // at once: mpirun kills this process in a moment
+      } else {
+        awaitProgram(world);
+      }
       repeatCause(mpi, world);
       aborted = !world.endedBy().isEmpty() || !world.isComplete();
       noneLost = world.leaveAll(departure, "");
@@ -208,7 +212,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
   private static void abort(MpiJob mpi, int code) {
     try {
-      SharedFiles.deleteAll();
+      SharedFiles.deleteAllOfJob();
     } finally {
       mpi.abort(code);
     }

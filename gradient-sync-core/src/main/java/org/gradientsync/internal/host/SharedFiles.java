@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
@@ -38,6 +39,7 @@ public final class SharedFiles implements AutoCloseable {
   private static final String PREFIX = "gradient-sync-";
   private static final Thread HOOK = new Thread(SharedFiles::deleteAll, "gradient-sync-files");
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
+  private static final Set<String> OF_OTHERS = ConcurrentHashMap.newKeySet(); // starts of names
   private static final AtomicLong NEXT = new AtomicLong();
   private static final Cleaner CLEANER = Cleaner.create();
   private static final AtomicInteger LIVE = new AtomicInteger();
@@ -87,6 +89,23 @@ public final class SharedFiles implements AutoCloseable {
   public static void deleteAll() {
     OPEN.forEach(SharedFiles::delete);
     deleteStaleFiles();
+  }
+
+  /**
+   * Deletes as {@link #deleteAll} does, and the files of the processes whose files this one has
+   * mapped. For a job that is about to be aborted: its other processes may be killed before they
+   * have deleted theirs.
+   */
+  public static void deleteAllOfJob() {
+    deleteAll();
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(
+            FOLDER,
+            file -> OF_OTHERS.stream().anyMatch(file.getFileName().toString()::startsWith))) {
+      files.forEach(SharedFiles::delete);
+    } catch (IOException | RuntimeException e) {
+      log.debug("what other processes share cannot be looked for: folder={}", FOLDER, e);
+    }
   }
 
   /**
@@ -202,6 +221,7 @@ public final class SharedFiles implements AutoCloseable {
    * @param segmentBytes the size of a segment
    */
   static HostMemory open(Owner owner, long id, int segmentBytes) {
+    OF_OTHERS.add(start(owner));
     long most = (long) segmentBytes * HostDevice.MAX_SEGMENTS;
     return open(path(owner, id), MapMode.READ_ONLY, 1, most, segmentBytes, id);
   }
@@ -249,6 +269,7 @@ public final class SharedFiles implements AutoCloseable {
    *     size
    */
   public static ByteBuffer openWritable(Owner owner, long id, int bytes) {
+    OF_OTHERS.add(start(owner));
     Path path = path(owner, id);
     return open(path, MapMode.READ_WRITE, bytes, bytes, bytes, id).segment(0);
   }
@@ -312,11 +333,13 @@ public final class SharedFiles implements AutoCloseable {
 
   /** Also for tests. */
   static Path path(Owner owner, long id) {
-    return FOLDER.resolve(
-        ProcessFileNames.of(PREFIX, owner.namespace(), owner.process())
-            + Long.toHexString(owner.secret())
-            + "-"
-            + id);
+    return FOLDER.resolve(start(owner) + id);
+  }
+
+  private static String start(Owner owner) {
+    return ProcessFileNames.of(PREFIX, owner.namespace(), owner.process())
+        + Long.toHexString(owner.secret())
+        + "-";
   }
 
   /**
