@@ -10,12 +10,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.host.ShutdownHooks;
-import org.gradientsync.internal.ranks.Amounts;
-import org.gradientsync.internal.ranks.Departure;
-import org.gradientsync.internal.ranks.WaitClock;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.host.ShutdownHooks;
+import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.ranks.WaitClock;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Timeouts;
 
