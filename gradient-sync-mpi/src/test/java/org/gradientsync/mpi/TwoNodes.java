@@ -59,7 +59,9 @@ final class TwoNodes {
 
   private static void require(Path agent) throws IOException, InterruptedException {
     Process process =
-        new ProcessBuilder("sh", agent.toString(), "probe", "true").redirectErrorStream(true).start();
+        new ProcessBuilder("sh", agent.toString(), "probe", "true")
+            .redirectErrorStream(true)
+            .start();
     String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     if (process.waitFor() != 0) {
       String reason = "SKIPPED: no nodes can be made of namespaces here: " + text.strip();

@@ -1,2 +1,2 @@
-/** The environment variables that launchers set for the processes they start. */
+/** How the processes of a job start and end: launchers' variables, joining the job, its end. */
 package org.gradientsync.core.launch;

@@ -17,6 +17,7 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.Denormals;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.launch.LauncherVariables;
 import org.gradientsync.core.local.LocalTransport;
 import org.gradientsync.core.local.LocalWorld;
@@ -213,7 +214,7 @@ public final class Selection {
     List<String> names = new ArrayList<>();
     for (Launcher launcher : Providers.of(Launcher.class)) {
       if (launcher.launched()) {
-        ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
+        ProcessGroup world = LaunchedJob.connect(launcher, settings);
         variables.requireSize(world.size());
         return world;
       }

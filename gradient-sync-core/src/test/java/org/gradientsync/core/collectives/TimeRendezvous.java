@@ -10,6 +10,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
@@ -33,7 +34,7 @@ public final class TimeRendezvous {
             .filter(Launcher::launched)
             .findFirst()
             .orElseThrow();
-    ProcessGroup world = ProcessGroup.of(launcher.connect(settings));
+    ProcessGroup world = LaunchedJob.connect(launcher, settings);
     try (ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
         HostDevice device = new HostDevice();
         MessageReducer reducer = new MessageReducer("mpi", group, device)) {

@@ -12,9 +12,9 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Logged;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Launcher;
-import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -33,7 +33,7 @@ class ProvidersTest {
     }
 
     @Override
-    public RankGroup connect(Settings settings) {
+    public Transport connect(Settings settings) {
       throw new UnsupportedOperationException();
     }
   }

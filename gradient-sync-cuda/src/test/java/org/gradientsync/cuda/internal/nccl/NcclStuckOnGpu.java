@@ -10,6 +10,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
@@ -40,7 +41,7 @@ class NcclStuckOnGpu {
     if (System.getenv("OMPI_COMM_WORLD_SIZE") != null) {
       for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
         if (launcher.launched()) {
-          callsAlone(ProcessGroup.of(launcher.connect(settings(0))));
+          callsAlone(LaunchedJob.connect(launcher, settings(0)));
         }
       }
       return;

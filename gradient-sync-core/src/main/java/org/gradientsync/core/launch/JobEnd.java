@@ -1,4 +1,4 @@
-package org.gradientsync.mpi;
+package org.gradientsync.core.launch;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -6,6 +6,7 @@ import java.lang.Thread.UncaughtExceptionHandler;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
@@ -16,12 +17,12 @@ import org.gradientsync.core.host.ShutdownHooks;
 import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.WaitClock;
-import org.gradientsync.mpi.binding.MpiJob;
+import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * Ends an MPI rank: together with the others after success, and by aborting the job after a
- * failure.
+ * Ends a rank that is a process: together with the others after success, and by aborting the job
+ * after a failure.
  */
 final class JobEnd implements UncaughtExceptionHandler {
 
@@ -34,25 +35,18 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration HEAD_START = Duration.ofSeconds(3);
 
-  private static volatile Runnable beforeFinalize = () -> {};
   private static volatile Timeouts longest;
   private static volatile Duration longestGrace = Duration.ZERO;
 
   private static JobEnd installed;
 
   private final UncaughtExceptionHandler previous;
-  private volatile MpiJob mpi;
+  private volatile JobProcess job;
   private volatile ProcessGroup world; // null until this rank has joined the job
+  private volatile boolean none; // the ranks of the job are no processes
 
   private JobEnd(UncaughtExceptionHandler previous) {
     this.previous = previous;
-  }
-
-  /**
-   * Sets an action that the thread that finalizes MPI runs just before. Replaces an earlier one.
-   */
-  static void beforeFinalize(Runnable preparation) {
-    beforeFinalize = preparation;
   }
 
   /**
@@ -75,38 +69,46 @@ final class JobEnd implements UncaughtExceptionHandler {
     return installed;
   }
 
-  /** Ends this rank together with the others from now on. */
-  void joined(MpiJob job, ProcessGroup ranks) {
-    mpi = job;
+  /**
+   * Ends this rank together with the others from now on.
+   *
+   * @param process empty if the ranks of the job are no processes, which end without this class
+   */
+  void joined(Optional<JobProcess> process, ProcessGroup ranks) {
+    none = process.isEmpty();
+    if (none) {
+      return;
+    }
+    JobProcess own = process.get();
+    job = own;
     world = ranks;
     Runtime.getRuntime()
-        .addShutdownHook(new Thread(() -> shutDown(job, ranks), "gradient-sync-mpi-end"));
+        .addShutdownHook(new Thread(() -> shutDown(own, ranks), "gradient-sync-end"));
     SharedFiles.leaveDeletionToCaller();
   }
 
-  private static void shutDown(MpiJob mpi, ProcessGroup world) {
+  private static void shutDown(JobProcess job, ProcessGroup world) {
     Departure departure = Departure.ofThisProcess();
     boolean aborted;
     boolean noneLost;
     try {
-      if (mpi.isFinished()) {
-        return; // the program has finalized MPI
+      if (job.isFinished()) {
+        return; // the program has ended the backend itself
       }
       if (!awaitCause(world).isEmpty()) {
         SharedFiles.deleteAllOfJob(); // at once: mpirun kills this process in a moment
       } else {
         awaitProgram(world);
       }
-      repeatCause(mpi, world);
+      repeatCause(job, world);
       aborted = !world.endedBy().isEmpty() || !world.isComplete();
       noneLost = world.leaveAll(departure, "");
     } finally {
       SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
     }
-    // After a failure mpirun ends the remaining ranks, so MPI cannot be finalized with them.
-    if (!aborted && mpi.isOwner()) {
-      beforeFinalize.run();
-      end(mpi, world, departure, noneLost);
+    // After a failure the launcher ends the remaining ranks, which do not come to this end.
+    if (!aborted && job.isOwner()) {
+      end(job, world, departure, noneLost);
     }
   }
 
@@ -127,18 +129,19 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /**
-   * Finalizes MPI together with the other ranks, or aborts the job if some do not come.
+   * Ends the job together with the other ranks, or aborts the job if some do not come.
    *
    * @param departure how this rank leaves
    * @param noneLost false if a rank was lost, which may then never come
    */
-  private static void end(MpiJob mpi, ProcessGroup world, Departure departure, boolean noneLost) {
+  private static void end(
+      JobProcess job, ProcessGroup world, Departure departure, boolean noneLost) {
     Timeouts timeouts = longest;
     long limit = noneLost ? timeouts.timeoutNanos() : LIMIT.toNanos();
     WaitClock time = new WaitClock();
     long lastCheck = 0;
     boolean warned = false;
-    while (!mpi.haveAllCome()) {
+    while (!job.haveAllCome()) {
       pause(POLL);
       long waited = time.look();
       if (waited - lastCheck < CHECK_INTERVAL.toNanos()) {
@@ -149,44 +152,44 @@ final class JobEnd implements UncaughtExceptionHandler {
       boolean complete = world.isComplete();
       String cause = complete ? world.endedBy() : awaitCause(world);
       if (!cause.isEmpty()) {
-        follow(mpi, departure, cause);
+        follow(world, departure, cause);
         return;
       }
       List<Integer> staying = world.staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
-      boolean first = staying.containsAll(IntStream.range(0, mpi.rank()).boxed().toList());
+      boolean first = staying.containsAll(IntStream.range(0, world.rank()).boxed().toList());
       if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
         print(
             "rank "
-                + mpi.rank()
+                + world.rank()
                 + " ends the job: it has come to its end and waited "
                 + Amounts.time(Duration.ofNanos(waited).truncatedTo(ChronoUnit.SECONDS))
                 + " for "
-                + awaited(mpi, world, staying)
+                + awaited(job, world, staying)
                 + (complete
                     ? "; if a rank has more to do, raise gradientsync.timeout, which is "
                         + Amounts.time(timeouts.timeout())
                     : ""));
-        abort(mpi, RankLostException.EXIT_CODE);
+        abort(job, RankLostException.EXIT_CODE);
         return;
       }
       if (first && !warned && waited > timeouts.lateNanos()) {
         warned = true;
         print(
             "rank "
-                + mpi.rank()
+                + world.rank()
                 + " has come to its end and waited "
                 + Amounts.time(timeouts.late())
                 + " for "
-                + awaited(mpi, world, staying)
+                + awaited(job, world, staying)
                 + "; it ends the job after "
                 + Amounts.time(limit));
       }
     }
-    Thread watch = new Thread(() -> haltAfter(mpi, timeouts), "gradient-sync-mpi-end-watch");
+    Thread watch = new Thread(() -> haltAfter(job, world, timeouts), "gradient-sync-end-watch");
     watch.setDaemon(true);
     watch.start();
-    mpi.finish();
+    job.finish();
     watch.interrupt();
   }
 
@@ -195,12 +198,12 @@ final class JobEnd implements UncaughtExceptionHandler {
    * program called System.exit, this process ends with the program's code, and mpirun ends the
    * others.
    */
-  private static void follow(MpiJob mpi, Departure departure, String cause) {
+  private static void follow(ProcessGroup world, Departure departure, String cause) {
     if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
       pause(HEAD_START.dividedBy(2)); // the others print their exceptions
       print(
           "rank "
-              + mpi.rank()
+              + world.rank()
               + " ends the job: "
               + Departure.EXIT.text()
               + " while other ranks needed it");
@@ -210,36 +213,38 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /** Deletes shared files itself, because aborting runs no shutdown hooks. */
-  private static void abort(MpiJob mpi, int code) {
+  private static void abort(JobProcess job, int code) {
     try {
       SharedFiles.deleteAllOfJob();
     } finally {
-      mpi.abort(code);
+      job.abort(code);
     }
   }
 
-  private static String awaited(MpiJob mpi, ProcessGroup world, List<Integer> staying) {
-    String silent = mpi.troubles(peer -> world.whyLeft(peer).isEmpty());
-    String troubles = silent.isEmpty() ? mpi.troubles(peer -> true) : silent;
+  private static String awaited(JobProcess job, ProcessGroup world, List<Integer> staying) {
+    String silent = job.troubles(peer -> world.whyLeft(peer).isEmpty());
+    String troubles = silent.isEmpty() ? job.troubles(peer -> true) : silent;
     String names = staying.isEmpty() ? "other ranks" : world.names(staying);
     return names + (troubles.isEmpty() ? "" : ": " + troubles);
   }
 
-  /** MPI_Finalize has no time-out and hangs if a rank is lost during it. */
-  private static void haltAfter(MpiJob mpi, Timeouts timeouts) {
+  /** The end of a backend, such as MPI_Finalize, may hang if a rank is lost during it. */
+  private static void haltAfter(JobProcess job, ProcessGroup world, Timeouts timeouts) {
     WaitClock time = new WaitClock();
     while (time.look() < timeouts.timeoutNanos()) {
       try {
         Thread.sleep(POLL.toMillis());
       } catch (InterruptedException e) {
-        return; // MPI has ended
+        return; // it has ended
       }
     }
-    String troubles = mpi.troubles(peer -> true);
+    String troubles = job.troubles(peer -> true);
     print(
         "rank "
-            + mpi.rank()
-            + " ends: MPI_Finalize has not returned in "
+            + world.rank()
+            + " ends: "
+            + job.finishName()
+            + " has not returned in "
             + Amounts.time(timeouts.timeout())
             + (troubles.isEmpty() ? "" : ", " + troubles));
     Runtime.getRuntime().halt(RankLostException.EXIT_CODE);
@@ -249,7 +254,7 @@ final class JobEnd implements UncaughtExceptionHandler {
    * Repeats another rank's message about the end of the job, because mpirun prints pages of text
    * after that message. The lowest rank that the message does not name prints it for all.
    */
-  private static void repeatCause(MpiJob mpi, ProcessGroup world) {
+  private static void repeatCause(JobProcess job, ProcessGroup world) {
     String cause = awaitCause(world);
     if (cause.contains(Departure.EXIT.text())) {
       return; // the rank that has exited says so itself
@@ -258,8 +263,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     while (cause.contains("rank " + reporter + " ")) {
       reporter++;
     }
-    boolean noOther = reporter >= mpi.size() && !cause.startsWith("rank " + mpi.rank() + " ");
-    if (!cause.isEmpty() && (mpi.rank() == reporter || noOther)) {
+    boolean noOther = reporter >= world.size() && !cause.startsWith("rank " + world.rank() + " ");
+    if (!cause.isEmpty() && (world.rank() == reporter || noOther)) {
       print("the job was ended by " + cause);
     }
   }
@@ -284,7 +289,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (cause().isEmpty()) {
         print(
             "rank "
-                + mpi.rank()
+                + world.rank()
                 + " ends while "
                 + thread.getName()
                 + " makes calls: "
@@ -296,13 +301,13 @@ final class JobEnd implements UncaughtExceptionHandler {
     try {
       String cause = cause();
       if (lost != null && !exited && !cause.isEmpty()) {
-        print("rank " + mpi.rank() + " ends, because the job was ended by " + cause);
+        print("rank " + world.rank() + " ends, because the job was ended by " + cause);
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job and prints the details
         return;
       }
       print(
           "rank "
-              + mpi.rank()
+              + world.rank()
               + (exited ? " ends" : " ends the job")
               + ": uncaught exception in "
               + thread.getName());
@@ -315,9 +320,9 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (lost != null && !exited) {
         // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
         // about to print which rank was killed.
-        pause(mpi.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
+        pause(world.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
       }
-      if (!mpi.isFinished()) {
+      if (!job.isFinished()) {
         world.leaveAll(
             Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
@@ -325,13 +330,13 @@ final class JobEnd implements UncaughtExceptionHandler {
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job with its program's code
       }
     } finally {
-      abort(mpi, lost == null ? FAILED : lost.exitCode());
+      abort(job, lost == null ? FAILED : lost.exitCode());
     }
   }
 
   /**
-   * Ends the process if a rank was lost while MPI started. After other exceptions the JVM ends as
-   * it always does, once all threads have ended.
+   * Ends the process if a rank was lost while the job started. After other exceptions the JVM ends
+   * as it always does, once all threads have ended.
    */
   private void endBeforeStart(Thread thread, Throwable exception, RankLostException lost) {
     if (previous != null) {
@@ -340,9 +345,10 @@ final class JobEnd implements UncaughtExceptionHandler {
       System.err.print("Exception in thread \"" + thread.getName() + "\" " + trace(exception));
     }
     System.err.flush();
-    if (lost != null) {
+    if (lost != null && !none) {
       SharedFiles.deleteAll();
-      Runtime.getRuntime().halt(lost.exitCode()); // exit() could wait for a thread inside MPI_Init
+      Runtime.getRuntime()
+          .halt(lost.exitCode()); // exit() could wait for a thread inside the backend
     }
   }
 
@@ -364,7 +370,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   /** The cause that another rank has sent, or an empty text, also if reading it fails. */
   private String cause() {
     try {
-      return mpi.isFinished() ? "" : world.endedBy();
+      return job.isFinished() ? "" : world.endedBy();
     } catch (RuntimeException e) {
       return "";
     }
