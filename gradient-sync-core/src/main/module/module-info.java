@@ -36,7 +36,8 @@ module org.gradientsync.core {
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.core.local.LocalReducerProvider,
       org.gradientsync.core.collectives.SharedMemoryReducerProvider,
-      org.gradientsync.core.collectives.TwoLevelReducerProvider;
+      org.gradientsync.core.collectives.TwoLevelReducerProvider,
+      org.gradientsync.core.selection.RailReducerProvider;
   provides org.gradientsync.spi.SyncProvider with
       org.gradientsync.core.sync.CoreSyncProvider;
 }

@@ -18,6 +18,5 @@ module org.gradientsync.cuda {
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.cuda.internal.staged.HostStagedReducerProvider,
       org.gradientsync.cuda.internal.peer.PeerReducerProvider,
-      org.gradientsync.cuda.internal.nccl.NcclReducerProvider,
-      org.gradientsync.cuda.internal.nodes.RailReducerProvider;
+      org.gradientsync.cuda.internal.nccl.NcclReducerProvider;
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Map;
 import java.util.Optional;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;
@@ -93,7 +94,8 @@ class WireSettingTest {
     Settings settings = new Settings(Map.of("wire", "bfloat16"));
     try (ProcessGroup group = LocalWorld.single();
         HostDevice device = new HostDevice()) {
-      SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
+      SyncContext context =
+          new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts());
       assertEquals(Optional.of(DataType.BFLOAT16), context.wire());
     }
   }

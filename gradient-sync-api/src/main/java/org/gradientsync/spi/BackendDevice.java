@@ -1,6 +1,7 @@
 package org.gradientsync.spi;
 
 import java.util.List;
+import org.gradientsync.DataType;
 import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
@@ -12,6 +13,9 @@ import org.gradientsync.Stream;
  * are ordered on the device's own stream.
  */
 public interface BackendDevice extends Device, AutoCloseable {
+  @Override
+  AbstractDeviceBuffer allocate(DataType type, long count);
+
   /**
    * Reduces element by element, with the bits that {@link ReduceOp} promises. Ordered on the
    * target's stream; it may return before the work is done. Allocates nothing.

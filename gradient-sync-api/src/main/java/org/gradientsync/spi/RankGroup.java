@@ -18,7 +18,7 @@ import org.gradientsync.RankLostException;
  * different calls before any buffer is touched, and know the number of a missing rank. A call ends
  * with {@link #finished}.
  */
-public interface RankGroup {
+public interface RankGroup extends AutoCloseable {
   /** The value that stands for no rank. */
   int NO_RANK = -1;
 
@@ -91,6 +91,23 @@ public interface RankGroup {
    * @return the message of the rank's exception, or an empty text
    */
   String whyGivenUp(int peer);
+
+  /**
+   * Splits the group, for calls of a part of the ranks, or for calls that may fail without breaking
+   * this group. Collective. Takes the monitor itself.
+   *
+   * @param color ranks with the same one are in the same new group; 0 or more
+   * @param key orders the ranks in it; those with the same one keep their order
+   * @return a group with the same time-outs, which the caller closes
+   */
+  RankGroup split(int color, int key);
+
+  /**
+   * Leaves a group that {@link #split} made. Does not wait for other ranks. Takes the monitor
+   * itself.
+   */
+  @Override
+  void close();
 
   /**
    * Runs a call from its rendezvous to its end: meets the other ranks, runs the body, and records

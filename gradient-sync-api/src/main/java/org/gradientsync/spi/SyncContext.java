@@ -13,9 +13,34 @@ import org.gradientsync.SumOrder;
  *     a buffer is registered; the reducer must not close it
  * @param device this rank's device
  * @param settings the user's settings
+ * @param parts the library's own, to build on
  */
 public record SyncContext(
-    RankGroup group, Communicator communicator, BackendDevice device, Settings settings) {
+    RankGroup group,
+    Communicator communicator,
+    BackendDevice device,
+    Settings settings,
+    ReducerParts parts) {
+  /**
+   * The same with another group of the same ranks.
+   *
+   * @param other made by {@link RankGroup#split}
+   * @return a context
+   */
+  public SyncContext with(RankGroup other) {
+    return new SyncContext(other, communicator, device, settings, parts);
+  }
+
+  /**
+   * The same with another device.
+   *
+   * @param other a device of this rank
+   * @return a context
+   */
+  public SyncContext with(BackendDevice other) {
+    return new SyncContext(group, communicator, other, settings, parts);
+  }
+
   /**
    * The type in which FLOAT32 sums and averages travel; see {@link
    * org.gradientsync.GradientSync.Builder#wire}.

@@ -203,6 +203,8 @@ class LocalRanksTest {
         sync ->
             assertEquals(
                 Map.of(
+                    "two-level-gpu",
+                    "the gradients are not in GPU memory: device=host (rank 0)",
                     "shared",
                     "the ranks are threads of one JVM and share its memory anyway (rank 0)",
                     "two-level",
@@ -219,7 +221,9 @@ class LocalRanksTest {
             UnavailableException.class,
             () -> LocalRanks.run(2, b -> b.reducer("warp"), sync -> {}));
     assertTrue(e.getMessage().contains("no such reducer: reducer=warp"), e.getMessage());
-    assertTrue(e.getMessage().contains("known here: shared, two-level, local"), e.getMessage());
+    assertTrue(
+        e.getMessage().contains("known here: two-level-gpu, shared, two-level, local"),
+        e.getMessage());
     UnavailableException device =
         assertThrows(
             UnavailableException.class,

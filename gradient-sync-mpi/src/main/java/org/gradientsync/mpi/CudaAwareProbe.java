@@ -9,10 +9,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.StreamSupport;
 import org.gradientsync.DataType;
 import org.gradientsync.core.host.TemporaryFiles;
-import org.gradientsync.core.selection.Providers;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -125,13 +126,13 @@ final class CudaAwareProbe {
     MpiJob mpi = MpiJob.connect(calls, new Timeouts(limit, limit, Optional.empty()));
     DeviceRequest request = new DeviceRequest(0, 0, 1, new Settings(Map.of()));
     BackendDevice device =
-        Providers.of(DeviceProvider.class).stream()
+        StreamSupport.stream(ServiceLoader.load(DeviceProvider.class).spliterator(), false)
             .filter(p -> p.kind().equals("cuda"))
             .findFirst()
             .orElseThrow()
             .open(request);
-    AbstractDeviceBuffer from = (AbstractDeviceBuffer) device.allocate(DataType.INT32, COUNT);
-    AbstractDeviceBuffer to = (AbstractDeviceBuffer) device.allocate(DataType.INT32, COUNT);
+    AbstractDeviceBuffer from = device.allocate(DataType.INT32, COUNT);
+    AbstractDeviceBuffer to = device.allocate(DataType.INT32, COUNT);
     int[] values = new int[COUNT];
     for (int i = 0; i < COUNT; i++) {
       values[i] = 3 * i + 1;

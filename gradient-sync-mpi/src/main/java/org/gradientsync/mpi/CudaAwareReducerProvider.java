@@ -3,13 +3,10 @@ package org.gradientsync.mpi;
 import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.gradientsync.Communicator;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.collectives.MessageReducer;
-import org.gradientsync.core.collectives.RendezvousChoice;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Availability;
-import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -63,26 +60,25 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
   @Override
   public Reducer create(SyncContext context) {
     RankGroup group = context.group();
-    GroupCommunicator communicator = new GroupCommunicator(group);
+    Communicator communicator = context.communicator();
     boolean first = group.rank() == 0;
     agree(communicator, first ? process.apply(group.timeouts().timeout()).reason() : "");
     try (CudaAwareTrial trial = new CudaAwareTrial(group);
-        Reducer reducer = reducer(trial.group(), context.device())) {
+        Reducer reducer = reducer(context.with(trial.group()))) {
       agree(communicator, trial.prepare(context.device()));
       agree(communicator, trial.run(reducer));
     }
-    RendezvousChoice.choose(group, context.settings(), false);
     // MPI_Finalize unmaps the other GPUs' memory and needs a GPU's context for that.
     MpiJob.beforeFinalize(context.device()::makeCurrent);
-    return reducer(group, context.device());
+    return reducer(context);
   }
 
-  private Reducer reducer(RankGroup group, BackendDevice device) {
-    return new MessageReducer(name(), group, device, CHUNK_BYTES);
+  private Reducer reducer(SyncContext context) {
+    return context.parts().overMessages(context, name(), CHUNK_BYTES);
   }
 
   /** Throws on all ranks if one reports a failure. */
-  private static void agree(GroupCommunicator communicator, String failure) {
+  private static void agree(Communicator communicator, String failure) {
     Agreement.requireAll(
         communicator, failure.isEmpty() ? "" : "a trial with device memory failed: " + failure);
   }

@@ -4,7 +4,6 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
@@ -22,13 +21,13 @@ import org.gradientsync.spi.Unclosed;
 final class CudaAwareTrial implements AutoCloseable {
   private static final int COUNT = 1000;
 
-  private final ProcessGroup group;
+  private final RankGroup group;
   private final int[] values = new int[COUNT];
   private DeviceBuffer buffer;
 
   /** Creates the trial's group. Collective in the given group. */
   CudaAwareTrial(RankGroup ranks) {
-    group = ProcessGroup.of(ranks).split(0, ranks.rank(), ranks.timeouts());
+    group = ranks.split(0, ranks.rank());
   }
 
   RankGroup group() {

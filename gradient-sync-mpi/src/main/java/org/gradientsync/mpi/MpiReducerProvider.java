@@ -1,8 +1,6 @@
 package org.gradientsync.mpi;
 
 import java.util.Set;
-import org.gradientsync.core.collectives.MessageReducer;
-import org.gradientsync.core.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -12,6 +10,8 @@ import org.gradientsync.spi.SyncContext;
  * Provides {@code mpi}, which passes host memory to MPI point-to-point calls and adds on the CPU.
  */
 public final class MpiReducerProvider implements ReducerProvider {
+  private static final int CHUNK_BYTES = 256 << 10; // fits in the second-level cache
+
   /** For the service loader. */
   public MpiReducerProvider() {}
 
@@ -45,7 +45,6 @@ public final class MpiReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    RendezvousChoice.choose(context.group(), context.settings(), true);
-    return new MessageReducer(name(), context.group(), context.device());
+    return context.parts().overMessages(context, name(), CHUNK_BYTES);
   }
 }

@@ -8,6 +8,7 @@ import static org.mockito.Mockito.when;
 
 import java.util.Map;
 import org.gradientsync.Communicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;
@@ -50,6 +51,7 @@ class CudaAwareReducerProviderTest {
     when(group.transport()).thenReturn(transport);
     return new CudaAwareReducerProvider(() -> mpi, timeout -> Availability.yes())
         .availability(
-            new SyncContext(group, mock(Communicator.class), device, new Settings(Map.of())));
+            new SyncContext(
+                group, mock(Communicator.class), device, new Settings(Map.of()), new OwnParts()));
   }
 }

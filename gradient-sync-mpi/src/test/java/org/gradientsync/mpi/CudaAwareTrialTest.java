@@ -14,6 +14,7 @@ import java.util.function.Consumer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;
@@ -86,7 +87,11 @@ class CudaAwareTrialTest {
             attempt.on(
                 new CudaAwareReducerProvider(Availability::yes, timeout -> Availability.yes()),
                 new SyncContext(
-                    group, new GroupCommunicator(group), device, new Settings(Map.of())));
+                    group,
+                    new GroupCommunicator(group),
+                    device,
+                    new Settings(Map.of()),
+                    new OwnParts()));
             assertFalse(group.isBroken());
             new GroupCommunicator(group).barrier(); // the ranks can still meet
           }

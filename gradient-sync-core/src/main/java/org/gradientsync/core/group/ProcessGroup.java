@@ -55,7 +55,7 @@ import org.slf4j.LoggerFactory;
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
  */
-public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable {
+public final class ProcessGroup implements RankGroup, Job.Member {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
@@ -183,6 +183,11 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   /** The node of a rank. See {@link Transport#nodeOf}. */
   public int nodeOf(int peer) {
     return ranks.nodeOf(peer);
+  }
+
+  @Override
+  public ProcessGroup split(int color, int key) {
+    return split(color, key, timeouts());
   }
 
   /** As {@link #split(Origin, int, int, Timeouts)}, for a sync's or a communicator's group. */

@@ -132,6 +132,11 @@ public final class NodeMemory {
     return memory[rank];
   }
 
+  /** The memory of each rank. */
+  public ByteBuffer[] ofAll() {
+    return memory.clone();
+  }
+
   public SharedFiles files() {
     return files;
   }

@@ -40,7 +40,7 @@ public final class Providers {
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
           "nccl", "gradient-sync-cuda",
-          "two-level-gpu", "gradient-sync-cuda",
+          "two-level-gpu", HERE,
           "peer", "gradient-sync-cuda");
 
   /** A provider of each service that a module has: its class and its module. */

@@ -13,6 +13,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.CompressedReducer;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.Denormals;
 import org.gradientsync.core.host.HostDevice;
@@ -306,7 +307,8 @@ public final class Selection {
       BackendDevice device,
       Map<String, String> rejected,
       Map<String, String> alternatives) {
-    SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
+    SyncContext context =
+        new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts());
     List<ReducerProvider> providers =
         Providers.of(ReducerProvider.class, ReducerProvider::priority);
     Map<String, String> failed = new LinkedHashMap<>();

@@ -104,7 +104,8 @@ class ScalingModelTest {
   private static Reducer reducer(ProcessGroup group, HostDevice device, SumOrder order) {
     Settings settings = new Settings(Map.of("order", order.name().toLowerCase(Locale.ROOT)));
     return new TwoLevelReducerProvider()
-        .create(new SyncContext(group, new GroupCommunicator(group), device, settings));
+        .create(
+            new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts()));
   }
 
   private static long[] read(AtomicLongArray numbers) {

@@ -57,7 +57,8 @@ class TwoLevelReducerTest {
               ProcessGroup group = world.split(0, world.rank(), NONE.timeouts());
               HostDevice device = new HostDevice()) {
             SyncContext context =
-                new SyncContext(group, new GroupCommunicator(group), device, settings);
+                new SyncContext(
+                    group, new GroupCommunicator(group), device, settings, new OwnParts());
             try (Reducer reducer =
                 new TwoLevelReducerProvider().create(context, minBytes, CHUNK_BYTES)) {
               calls.make(group, device, reducer, own);

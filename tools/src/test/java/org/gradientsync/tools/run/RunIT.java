@@ -148,7 +148,8 @@ class RunIT {
         List.of(
             "setsid",
             "env",
-            "--default-signal=INT", // what a shell starts in the background ignores it
+            "--default-signal=INT,HUP", // what a shell or nohup starts in the background ignores
+            // them
             "TMPDIR=" + files,
             "OMPI_MCA_btl_vader_backing_directory=" + files,
             "OMPI_MCA_btl_sm_backing_directory=" + files);

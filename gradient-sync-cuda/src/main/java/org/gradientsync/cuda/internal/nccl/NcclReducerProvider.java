@@ -9,7 +9,6 @@ import org.gradientsync.DeviceException;
 import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.spi.Availability;
@@ -86,7 +85,7 @@ public final class NcclReducerProvider implements ReducerProvider {
     if (group.size() == 1) {
       return new NcclReducer(group, device, nccl, null);
     }
-    Communicator communicator = new GroupCommunicator(group);
+    Communicator communicator = context.communicator();
     requireSameVersion(communicator, nccl.version());
     byte[] id = new byte[Nccl.ID_BYTES];
     String reason = "";

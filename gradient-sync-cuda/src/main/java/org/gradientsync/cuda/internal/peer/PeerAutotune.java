@@ -2,9 +2,9 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.nio.DoubleBuffer;
 import java.util.Arrays;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
@@ -18,15 +18,14 @@ final class PeerAutotune {
   private static final int ROUNDS = 5;
 
   private final Gpu gpu;
-  private final GroupCommunicator communicator;
+  private final Communicator communicator;
   private final PeerPlanner planner;
   private final PeerRegistration buffer;
 
   /**
    * @param buffer a FLOAT32 buffer of the largest size that two_shot takes, registered and mapped
    */
-  PeerAutotune(
-      Gpu gpu, GroupCommunicator communicator, PeerPlanner planner, PeerRegistration buffer) {
+  PeerAutotune(Gpu gpu, Communicator communicator, PeerPlanner planner, PeerRegistration buffer) {
     this.gpu = gpu;
     this.communicator = communicator;
     this.planner = planner;

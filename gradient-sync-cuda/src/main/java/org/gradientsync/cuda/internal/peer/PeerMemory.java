@@ -10,14 +10,13 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -39,7 +38,7 @@ final class PeerMemory implements AutoCloseable {
   private static final int OFFER = 5 + CudaApi.HANDLE_BYTES / Long.BYTES;
 
   private final Gpu gpu;
-  private final GroupCommunicator communicator;
+  private final Communicator communicator;
   private final long process;
   private final PeerSharing sharing;
   private final Map<Place, Mapping> mappings = new HashMap<>();
@@ -60,7 +59,7 @@ final class PeerMemory implements AutoCloseable {
   /** A rank's memory, and its address here. */
   record Mapped(int rank, long process, long allocation, long address) {}
 
-  private PeerMemory(Gpu gpu, GroupCommunicator communicator, long process, PeerSharing sharing) {
+  private PeerMemory(Gpu gpu, Communicator communicator, long process, PeerSharing sharing) {
     this.gpu = gpu;
     this.communicator = communicator;
     this.process = process;
@@ -73,38 +72,37 @@ final class PeerMemory implements AutoCloseable {
    * @param sharingAllowed whether ranks of one process may share a GPU, see {@link PeerSharing}
    * @throws UnavailableException on all ranks, with the same reason, if one cannot
    */
-  static PeerMemory open(RankGroup group, Gpu gpu, boolean sharingAllowed) {
-    return open(group, gpu, sharingAllowed, PROCESS);
+  static PeerMemory open(Communicator communicator, Gpu gpu, boolean sharingAllowed) {
+    return open(communicator, gpu, sharingAllowed, PROCESS);
   }
 
-  /** As {@link #open(RankGroup, Gpu, boolean)}, with a given process number. */
-  static PeerMemory open(RankGroup group, Gpu gpu, boolean sharingAllowed, long process) {
-    GroupCommunicator communicator = new GroupCommunicator(group);
+  /** As {@link #open(Communicator, Gpu, boolean)}, with a given process number. */
+  static PeerMemory open(Communicator communicator, Gpu gpu, boolean sharingAllowed, long process) {
     byte[] pci = Arrays.copyOf(gpu.pciAddress().getBytes(StandardCharsets.UTF_8), 16);
     LongBuffer own = LongBuffer.allocate(FACTS);
     own.put(process);
     own.put(1000L * gpu.sms() + gpu.capability());
     own.put(ByteBuffer.wrap(pci).asLongBuffer());
-    long[] all = new long[FACTS * group.size()];
+    long[] all = new long[FACTS * communicator.size()];
     communicator.allGather(own.flip(), LongBuffer.wrap(all));
     String reason = "";
-    for (int peer = 0; peer < group.size() && reason.isEmpty(); peer++) {
-      if (peer != group.rank()) {
+    for (int peer = 0; peer < communicator.size() && reason.isEmpty(); peer++) {
+      if (peer != communicator.rank()) {
         reason =
             obstacle(
                 gpu,
                 sharingAllowed,
                 Arrays.copyOfRange(all, FACTS * peer, FACTS * peer + FACTS),
                 own.array());
-        reason = reason.isEmpty() ? "" : reason + ": ranks " + group.rank() + " and " + peer;
+        reason = reason.isEmpty() ? "" : reason + ": ranks " + communicator.rank() + " and " + peer;
       }
     }
     Agreement.requireAll(communicator, reason);
     List<List<Long>> gpus = new ArrayList<>();
-    for (int rank = 0; rank < group.size(); rank++) {
+    for (int rank = 0; rank < communicator.size(); rank++) {
       gpus.add(Arrays.stream(all, FACTS * rank, FACTS * rank + FACTS).boxed().toList());
     }
-    return new PeerMemory(gpu, communicator, process, new PeerSharing(gpus, group.rank()));
+    return new PeerMemory(gpu, communicator, process, new PeerSharing(gpus, communicator.rank()));
   }
 
   private static String obstacle(Gpu gpu, boolean sharingAllowed, long[] theirs, long[] own) {
@@ -148,7 +146,7 @@ final class PeerMemory implements AutoCloseable {
     return -1;
   }
 
-  GroupCommunicator communicator() {
+  Communicator communicator() {
     return communicator;
   }
 

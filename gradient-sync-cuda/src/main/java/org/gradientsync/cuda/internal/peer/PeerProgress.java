@@ -4,7 +4,6 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.core.ranks.ShortText;
 
 /**
@@ -45,11 +44,11 @@ final class PeerProgress {
   /** The bytes of a page up to the end of this part, including the first word. */
   static final int BYTES = STOP_AT + Long.BYTES;
 
-  private final NodeMemory memory;
+  private final ByteBuffer[] memory;
   private final int rank;
   private final int ranks;
 
-  PeerProgress(NodeMemory memory, int rank, int ranks) {
+  PeerProgress(ByteBuffer[] memory, int rank, int ranks) {
     this.memory = memory;
     this.rank = rank;
     this.ranks = ranks;
@@ -62,14 +61,14 @@ final class PeerProgress {
    * @param met the number of calls that have met on the host before
    */
   void enqueued(long number, long met) {
-    ByteBuffer own = memory.of(rank);
+    ByteBuffer own = memory[rank];
     WORD.setOpaque(own, MET_WHEN_ENQUEUED, met);
     WORD.setRelease(own, ENQUEUED, number);
   }
 
   /** Publishes that this rank waits on the host for a call. */
   void waits(long enqueued, long call, String text) {
-    ByteBuffer own = memory.of(rank);
+    ByteBuffer own = memory[rank];
     say("waits on the host in " + text);
     WORD.setOpaque(own, ENQUEUED_WHEN_WAITING, enqueued);
     WORD.setRelease(own, WAITING_FOR_CALL, call);
@@ -77,17 +76,17 @@ final class PeerProgress {
 
   /** Publishes what this rank does, for other ranks' reports. */
   void say(String text) {
-    ShortText.put(memory.of(rank), TEXT, TEXT_BYTES, text);
+    ShortText.put(memory[rank], TEXT, TEXT_BYTES, text);
   }
 
   /** What a rank has published last, and how far it has come. */
   String textOf(int peer) {
-    String text = ShortText.get(memory.of(peer), TEXT, TEXT_BYTES);
+    String text = ShortText.get(memory[peer], TEXT, TEXT_BYTES);
     return (text.isEmpty() ? "" : text + ", ") + "enqueued=" + enqueuedBy(peer);
   }
 
   long enqueuedBy(int peer) {
-    return (long) WORD.getAcquire(memory.of(peer), ENQUEUED);
+    return (long) WORD.getAcquire(memory[peer], ENQUEUED);
   }
 
   /**
@@ -96,11 +95,11 @@ final class PeerProgress {
    */
   boolean isMismatch() {
     for (int waiting = 0; waiting < ranks; waiting++) {
-      long call = (long) WORD.getAcquire(memory.of(waiting), WAITING_FOR_CALL);
-      long before = (long) WORD.getOpaque(memory.of(waiting), ENQUEUED_WHEN_WAITING);
+      long call = (long) WORD.getAcquire(memory[waiting], WAITING_FOR_CALL);
+      long before = (long) WORD.getOpaque(memory[waiting], ENQUEUED_WHEN_WAITING);
       for (int peer = 0; call > 0 && before >= 0 && peer < ranks; peer++) {
         long enqueued = enqueuedBy(peer);
-        long met = (long) WORD.getOpaque(memory.of(peer), MET_WHEN_ENQUEUED);
+        long met = (long) WORD.getOpaque(memory[peer], MET_WHEN_ENQUEUED);
         if (enqueued > before && met < call) {
           return true;
         }
@@ -111,7 +110,7 @@ final class PeerProgress {
 
   /** The part of the page to which this rank's GPU writes its findings. */
   ByteBuffer found() {
-    return memory.of(rank).slice(FOUND, FOUND_BYTES).order(ByteOrder.nativeOrder());
+    return memory[rank].slice(FOUND, FOUND_BYTES).order(ByteOrder.nativeOrder());
   }
 
   /**
@@ -121,19 +120,19 @@ final class PeerProgress {
    * @param place from 0 to {@link #FINDINGS} - 1
    */
   long foundIn(int peer, int place) {
-    return (long) WORD.getAcquire(memory.of(peer), FOUND_IN + place * Long.BYTES);
+    return (long) WORD.getAcquire(memory[peer], FOUND_IN + place * Long.BYTES);
   }
 
   /** The finding of that call, or of a later call that has overwritten it. */
   long foundBy(int peer, int place) {
-    return (long) WORD.getAcquire(memory.of(peer), FOUND + place * Long.BYTES);
+    return (long) WORD.getAcquire(memory[peer], FOUND + place * Long.BYTES);
   }
 
   /**
    * The last call that this rank's GPU has completed, if its kernels report it. Allocates nothing.
    */
   long done() {
-    return (long) WORD.getAcquire(memory.of(rank), DONE);
+    return (long) WORD.getAcquire(memory[rank], DONE);
   }
 
   /**
@@ -143,13 +142,13 @@ final class PeerProgress {
    * @param call the number of such calls, including this one
    */
   void begins(long call) {
-    WORD.setOpaque(memory.of(rank), BEGUN, call);
+    WORD.setOpaque(memory[rank], BEGUN, call);
     VarHandle.fullFence();
   }
 
   /** The last such call that a rank has begun. */
   long begun(int peer) {
-    return (long) WORD.getOpaque(memory.of(peer), BEGUN);
+    return (long) WORD.getOpaque(memory[peer], BEGUN);
   }
 
   /**
@@ -159,7 +158,7 @@ final class PeerProgress {
    * @param found the call, as the GPUs count them, whose finding all ranks are to throw
    */
   void willStop(long found) {
-    ByteBuffer own = memory.of(rank);
+    ByteBuffer own = memory[rank];
     WORD.setOpaque(own, STOP_AT, 0L);
     WORD.setRelease(own, STOP_FOR, found);
     VarHandle.fullFence();
@@ -167,18 +166,18 @@ final class PeerProgress {
 
   /** Publishes the call, as {@link #begins} counts them, in which all ranks throw. */
   void stopAt(long call) {
-    WORD.setRelease(memory.of(rank), STOP_AT, call);
+    WORD.setRelease(memory[rank], STOP_AT, call);
   }
 
   /**
    * The finding for which a rank has chosen a call last, or is choosing one; 0 if there is none.
    */
   long stopFor(int peer) {
-    return (long) WORD.getAcquire(memory.of(peer), STOP_FOR);
+    return (long) WORD.getAcquire(memory[peer], STOP_FOR);
   }
 
   /** The call that a rank has chosen, or 0 while it is choosing. */
   long stopAt(int peer) {
-    return (long) WORD.getAcquire(memory.of(peer), STOP_AT);
+    return (long) WORD.getAcquire(memory[peer], STOP_AT);
   }
 }

@@ -1,13 +1,13 @@
 package org.gradientsync.cuda.internal.peer;
 
+import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.util.Set;
+import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -49,7 +49,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       return Availability.no(
           "the gradients are not in GPU memory: device=" + context.device().kind());
     }
-    if (!NodeMemory.isPossible(context.communicator())) {
+    if (context.communicator().nodeCount() > 1) {
       return Availability.no("the ranks are on several nodes");
     }
     if (context.group().size() > PeerLayout.MAX_RANKS) {
@@ -65,9 +65,10 @@ public final class PeerReducerProvider implements ReducerProvider {
     CudaDevice device = (CudaDevice) context.device();
     Gpu gpu = DriverAccess.gpu(device);
     boolean measures = context.settings().isOn("dev.peer.tuning", true);
-    PeerMemory memory = PeerMemory.open(group, gpu, PeerSharing.isAllowed(context.settings()));
+    PeerMemory memory =
+        PeerMemory.open(context.communicator(), gpu, PeerSharing.isAllowed(context.settings()));
     memory.sharing().prepareStreams(DriverAccess.stream(device.stream()));
-    NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES);
+    ByteBuffer[] pages = context.parts().memoryOfNode(context, PeerUnmapFlags.BYTES);
     PeerUnmapFlags unmapFlags = new PeerUnmapFlags(pages, group.rank(), group.size());
     PeerProgress progress = new PeerProgress(pages, group.rank(), group.size());
     PeerLayout layout = new PeerLayout(group.size());
@@ -152,7 +153,7 @@ public final class PeerReducerProvider implements ReducerProvider {
    * Throws if the ranks' settings differ: different algorithms would wait for each other in vain.
    */
   private static void requireSame(
-      RankGroup group, GroupCommunicator communicator, PeerTuning tuning, boolean measures) {
+      RankGroup group, Communicator communicator, PeerTuning tuning, boolean measures) {
     long choice = tuning.choice() * 2L + (measures ? 1 : 0);
     long[] choices = {choice, -choice};
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
@@ -171,7 +172,7 @@ public final class PeerReducerProvider implements ReducerProvider {
   /** Sets the sizes that rank 0 cached in an earlier run. Without these, all ranks measure. */
   private static void tune(
       SyncContext context,
-      GroupCommunicator communicator,
+      Communicator communicator,
       PeerReducer reducer,
       PeerLayout layout,
       PeerTuning tuning,

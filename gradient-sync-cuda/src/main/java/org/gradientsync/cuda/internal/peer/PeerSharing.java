@@ -2,10 +2,10 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.util.Arrays;
 import java.util.List;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.GpuMemory;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Settings;
@@ -81,7 +81,7 @@ final class PeerSharing {
   /**
    * Called after planning during a call. If ranks share GPUs, waits until all ranks have planned.
    */
-  void planned(GroupCommunicator communicator) {
+  void planned(Communicator communicator) {
     if (isShared()) {
       Agreement.requireAll(communicator, "");
     }

@@ -5,7 +5,6 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.function.BooleanSupplier;
-import org.gradientsync.core.matching.NodeMemory;
 
 /**
  * Flags by which each rank shows which registrations' memory it has unmapped, so that the owners
@@ -21,11 +20,11 @@ final class PeerUnmapFlags {
   /** The size of a rank's page. */
   static final int BYTES = FIRST + (PeerTag.MAX_REGISTRATIONS / Long.SIZE + 1) * Long.BYTES;
 
-  private final NodeMemory memory;
+  private final ByteBuffer[] memory;
   private final int rank;
   private final int ranks;
 
-  PeerUnmapFlags(NodeMemory memory, int rank, int ranks) {
+  PeerUnmapFlags(ByteBuffer[] memory, int rank, int ranks) {
     this.memory = memory;
     this.rank = rank;
     this.ranks = ranks;
@@ -34,13 +33,13 @@ final class PeerUnmapFlags {
   /** Shows that this rank has unmapped a registration's memory. */
   void setUnmapped(int registration) {
     int at = word(registration);
-    long before = (long) WORD.get(memory.of(rank), at);
-    WORD.setRelease(memory.of(rank), at, before | 1L << registration);
+    long before = (long) WORD.get(memory[rank], at);
+    WORD.setRelease(memory[rank], at, before | 1L << registration);
   }
 
   /** Shows that this rank has unmapped everything. */
   void setAllUnmapped() {
-    WORD.setRelease(memory.of(rank), CLOSED, 1L);
+    WORD.setRelease(memory[rank], CLOSED, 1L);
   }
 
   /** Whether all ranks have unmapped a registration's memory. */
@@ -55,7 +54,7 @@ final class PeerUnmapFlags {
 
   private boolean all(int at, long bit) {
     for (int peer = 0; peer < ranks; peer++) {
-      ByteBuffer page = memory.of(peer);
+      ByteBuffer page = memory[peer];
       boolean ended = ((long) WORD.getAcquire(page, at) & bit) != 0;
       if (!ended && (long) WORD.getAcquire(page, CLOSED) == 0) {
         return false;

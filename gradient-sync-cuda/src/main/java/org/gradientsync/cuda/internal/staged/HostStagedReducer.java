@@ -1,10 +1,10 @@
 package org.gradientsync.cuda.internal.staged;
 
+import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.function.Consumer;
-import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
@@ -36,7 +36,8 @@ final class HostStagedReducer implements Reducer {
    * @param inner reduces buffers of the host device over the same group
    * @param node memory that all ranks share, or null if they cannot share any
    */
-  HostStagedReducer(RankGroup group, Gpu gpu, HostDevice host, Reducer inner, NodeMemory node) {
+  HostStagedReducer(
+      RankGroup group, Gpu gpu, BackendDevice host, Reducer inner, ByteBuffer[] node) {
     this.group = group;
     onHost = new StagedOnHost(group, gpu, host, inner);
     transfers = new StagedTransfers(group, gpu, host, inner);

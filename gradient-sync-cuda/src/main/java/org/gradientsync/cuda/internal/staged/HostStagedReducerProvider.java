@@ -1,15 +1,13 @@
 package org.gradientsync.cuda.internal.staged;
 
+import java.nio.ByteBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.collectives.HostReducers;
-import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -47,12 +45,9 @@ public final class HostStagedReducerProvider implements ReducerProvider {
     RankGroup group = context.group();
     Resources parts = new Resources();
     try {
-      HostDevice host = parts.add(new HostDevice());
-      Reducer inner =
-          parts.add(
-              HostReducers.fastest(
-                  new SyncContext(group, new GroupCommunicator(group), host, context.settings())));
-      NodeMemory node = node(group);
+      BackendDevice host = parts.add(context.parts().hostDevice());
+      Reducer inner = parts.add(context.parts().inHostMemory(context, host));
+      ByteBuffer[] node = node(context);
       HostStagedReducer reducer = null;
       String reason = "";
       try {
@@ -64,7 +59,7 @@ public final class HostStagedReducerProvider implements ReducerProvider {
         reason = e.getMessage();
       }
       // All ranks or none get it: the others would wait for a rank that failed.
-      Agreement.requireAll(new GroupCommunicator(group), reason);
+      Agreement.requireAll(context.communicator(), reason);
       return reducer;
     } catch (RuntimeException | Error e) {
       parts.closeAfter(e);
@@ -73,10 +68,10 @@ public final class HostStagedReducerProvider implements ReducerProvider {
   }
 
   /** The memory in which the GPUs stage, or null if it is not available. */
-  private static NodeMemory node(RankGroup group) {
+  private static ByteBuffer[] node(SyncContext context) {
     try {
-      return NodeMemory.isPossible(new GroupCommunicator(group))
-          ? NodeMemory.share(new GroupCommunicator(group), StagedOnGpu.bytes(group.size()))
+      return context.communicator().nodeCount() == 1
+          ? context.parts().memoryOfNode(context, StagedOnGpu.bytes(context.group().size()))
           : null;
     } catch (UnavailableException e) {
       log.warn("the CPU adds instead of the GPUs: {}", e.getMessage());

@@ -7,7 +7,6 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.PlanCache;
 import org.gradientsync.core.matching.Counter;
-import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -97,7 +96,7 @@ final class StagedOnGpu implements AutoCloseable {
     public void close() {} // it owns nothing
   }
 
-  StagedOnGpu(RankGroup group, Gpu gpu, NodeMemory node) {
+  StagedOnGpu(RankGroup group, Gpu gpu, ByteBuffer[] node) {
     this.group = group;
     this.gpu = gpu;
     rank = group.rank();
@@ -126,9 +125,9 @@ final class StagedOnGpu implements AutoCloseable {
     }
   }
 
-  private void lockMemory(NodeMemory node) {
+  private void lockMemory(ByteBuffer[] node) {
     for (int owner = 0; owner < size; owner++) {
-      ByteBuffer memory = node.of(owner);
+      ByteBuffer memory = node[owner];
       gpu.api().pageLock(memory);
       resources.add(() -> gpu.api().pageUnlock(memory));
       for (int slot = 0; slot < SLOTS; slot++) {

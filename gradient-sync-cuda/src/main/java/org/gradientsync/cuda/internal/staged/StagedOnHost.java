@@ -8,7 +8,6 @@ import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.PlanCache;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -16,6 +15,7 @@ import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
@@ -33,7 +33,7 @@ final class StagedOnHost implements AutoCloseable {
 
   private final RankGroup group;
   private final Gpu gpu;
-  private final HostDevice host;
+  private final BackendDevice host;
   private final Reducer inner;
   private final GpuStream down;
   private final GpuStream up;
@@ -67,7 +67,7 @@ final class StagedOnHost implements AutoCloseable {
   /**
    * @param inner reduces buffers of the host device over the same group
    */
-  StagedOnHost(RankGroup group, Gpu gpu, HostDevice host, Reducer inner) {
+  StagedOnHost(RankGroup group, Gpu gpu, BackendDevice host, Reducer inner) {
     this.group = group;
     this.gpu = gpu;
     this.host = host;

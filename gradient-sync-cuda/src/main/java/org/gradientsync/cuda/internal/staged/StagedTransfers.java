@@ -10,13 +10,13 @@ import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.PlanCache;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
@@ -35,7 +35,7 @@ final class StagedTransfers implements AutoCloseable {
 
   private final RankGroup group;
   private final Gpu gpu;
-  private final HostDevice host;
+  private final BackendDevice host;
   private final Reducer inner;
   private final Map<DataType, AbstractDeviceBuffer> staging = new EnumMap<>(DataType.class);
   private final Resources resources = new Resources();
@@ -73,7 +73,7 @@ final class StagedTransfers implements AutoCloseable {
   /**
    * @param inner runs collectives on buffers of the host device over the same group
    */
-  StagedTransfers(RankGroup group, Gpu gpu, HostDevice host, Reducer inner) {
+  StagedTransfers(RankGroup group, Gpu gpu, BackendDevice host, Reducer inner) {
     this.group = group;
     this.gpu = gpu;
     this.host = host;

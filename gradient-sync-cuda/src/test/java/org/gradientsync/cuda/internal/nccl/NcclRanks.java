@@ -13,6 +13,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.driver.CUevent;
 import org.gradientsync.Communicator;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.cuda.CudaDevice;
@@ -38,7 +39,8 @@ final class NcclRanks {
           group,
           new GroupCommunicator(group),
           device,
-          new Settings(Map.of("reducer", NcclReducer.NAME)));
+          new Settings(Map.of("reducer", NcclReducer.NAME)),
+          new OwnParts());
     }
 
     Reducer create() {

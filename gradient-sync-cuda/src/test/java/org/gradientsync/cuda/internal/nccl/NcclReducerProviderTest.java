@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.cuda.internal.nccl.NcclRanks.Rank;
 import org.gradientsync.spi.ReducerProvider;
@@ -35,7 +36,8 @@ class NcclReducerProviderTest {
                 rank.group(),
                 new GroupCommunicator(rank.group()),
                 rank.device(),
-                new Settings(settings)))
+                new Settings(settings),
+                new OwnParts()))
         .reason();
   }
 
@@ -76,7 +78,8 @@ class NcclReducerProviderTest {
                             rank.group(),
                             new GroupCommunicator(rank.group()),
                             host,
-                            new Settings(Map.of("reducer", "nccl"))))
+                            new Settings(Map.of("reducer", "nccl")),
+                            new OwnParts()))
                     .reason());
           }
         });

@@ -9,6 +9,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.local.LocalWorld;
@@ -64,7 +65,9 @@ class NcclStuckOnGpu {
                             world.rank(), world.rankOnNode(), world.ranksOnNode(), settings));
         Reducer reducer =
             new NcclReducerProvider()
-                .create(new SyncContext(group, new GroupCommunicator(group), device, settings));
+                .create(
+                    new SyncContext(
+                        group, new GroupCommunicator(group), device, settings, new OwnParts()));
         CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1000)) {
       reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
       device.stream().await();

@@ -270,7 +270,8 @@ class PeerLayoutTest {
           ProcessGroup group = LocalWorld.current().orElseThrow();
           Gpu device = Mockito.mock(Gpu.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
-          NodeMemory pages = NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES);
+          ByteBuffer[] pages =
+              NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).ofAll();
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
           PeerNames names = new PeerNames();
           AbstractDeviceBuffer buffer =

@@ -33,13 +33,19 @@ import org.junit.jupiter.api.Timeout;
 class PeerMemoryTest {
   /** Opens memory as if each rank had its own process. */
   private static PeerMemory openAsProcess(Rank rank) {
-    return PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true, 1000 + rank.rank());
+    return PeerMemory.open(
+        new GroupCommunicator(rank.group()),
+        DriverAccess.gpu(rank.device()),
+        true,
+        1000 + rank.rank());
   }
 
   private static String refusal(Rank rank) {
     return assertThrows(
             UnavailableException.class,
-            () -> PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), false))
+            () ->
+                PeerMemory.open(
+                    new GroupCommunicator(rank.group()), DriverAccess.gpu(rank.device()), false))
         .getMessage();
   }
 
@@ -124,7 +130,8 @@ class PeerMemoryTest {
         3, // ranks 0 and 2 use the same GPU
         rank -> {
           try (PeerMemory memory =
-                  PeerMemory.open(rank.group(), DriverAccess.gpu(rank.device()), true);
+                  PeerMemory.open(
+                      new GroupCommunicator(rank.group()), DriverAccess.gpu(rank.device()), true);
               CudaBuffer buffer = rank.device().allocate(DataType.INT32, 100)) {
             int others = rank.rank() == 1 ? 2 : 1;
             verify(rank.gpu().api, times(others)).enablePeerAccess(any());
@@ -209,7 +216,7 @@ class PeerMemoryTest {
     PeerMemory memory = openAsProcess(rank);
     PeerUnmapFlags unmapFlags =
         new PeerUnmapFlags(
-            NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES),
+            NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES).ofAll(),
             rank.rank(),
             rank.group().size());
     UnavailableException e =
@@ -267,7 +274,8 @@ class PeerMemoryTest {
           PeerMemory memory = openAsProcess(rank);
           PeerUnmapFlags unmapFlags =
               new PeerUnmapFlags(
-                  NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES),
+                  NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES)
+                      .ofAll(),
                   rank.rank(),
                   2);
           PeerLayout layout = new PeerLayout(2);

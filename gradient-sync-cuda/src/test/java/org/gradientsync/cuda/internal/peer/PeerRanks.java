@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.cuda.CudaDevice;
@@ -34,7 +35,8 @@ final class PeerRanks {
       for (int i = 0; i < settings.length; i += 2) {
         chosen.put(settings[i], settings[i + 1]);
       }
-      return new SyncContext(group, new GroupCommunicator(group), device, new Settings(chosen));
+      return new SyncContext(
+          group, new GroupCommunicator(group), device, new Settings(chosen), new OwnParts());
     }
   }
 

@@ -28,6 +28,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.Agreement;
 import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -74,7 +75,8 @@ class PeerReducerProviderTest {
                         rank.group(),
                         new GroupCommunicator(rank.group()),
                         host,
-                        new Settings(Map.of())));
+                        new Settings(Map.of()),
+                        new OwnParts()));
             assertFalse(answer.usable());
             assertEquals("the gradients are not in GPU memory: device=host", answer.reason());
           }

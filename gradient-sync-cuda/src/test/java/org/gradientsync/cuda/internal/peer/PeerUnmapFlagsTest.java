@@ -3,6 +3,7 @@ package org.gradientsync.cuda.internal.peer;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
@@ -28,8 +29,8 @@ class PeerUnmapFlagsTest {
         sync -> {
           ProcessGroup world = LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
-            NodeMemory memory =
-                NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES);
+            ByteBuffer[] memory =
+                NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).ofAll();
             PeerUnmapFlags unmapFlags = new PeerUnmapFlags(memory, group.rank(), group.size());
             body.run(unmapFlags, group.rank(), sync::barrier);
             sync.barrier();

@@ -1,16 +1,12 @@
-package org.gradientsync.cuda.internal.nodes;
+package org.gradientsync.core.selection;
 
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.collectives.RailReducer;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.selection.Selection;
-import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.cuda.internal.staged.HostStagedReducerProvider;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -23,6 +19,8 @@ import org.gradientsync.spi.SyncContext;
  */
 public final class RailReducerProvider implements ReducerProvider {
   static final String NAME = "two-level-gpu";
+
+  private static final String STAGED = "host-staged";
 
   private static final Set<String> BETWEEN_NODES = Set.of("nccl", "cuda-aware");
 
@@ -45,7 +43,7 @@ public final class RailReducerProvider implements ReducerProvider {
 
   @Override
   public Availability availability(SyncContext context) {
-    if (!(context.device() instanceof CudaDevice)) {
+    if (!context.device().kind().equals("cuda")) {
       return Availability.no(
           "the gradients are not in GPU memory: device=" + context.device().kind());
     }
@@ -74,7 +72,7 @@ public final class RailReducerProvider implements ReducerProvider {
       Selection.Choice rail = choose(context, layout.localRank(), parts);
       String between = rail.reducer().name();
       Agreement.requireAll(
-          new GroupCommunicator(group),
+          context.communicator(),
           BETWEEN_NODES.contains(between)
               ? ""
               : "neither NCCL nor a CUDA-aware MPI connects the nodes: nccl: "
@@ -82,7 +80,7 @@ public final class RailReducerProvider implements ReducerProvider {
                   + "; cuda-aware: "
                   + rail.alternatives().get("cuda-aware")
                   + "; install NCCL, or choose reducer=host-staged");
-      Reducer flat = parts.add(new HostStagedReducerProvider().create(context));
+      Reducer flat = parts.add(provider(STAGED).create(context));
       return new RailReducer(
           NAME,
           group,
@@ -98,6 +96,14 @@ public final class RailReducerProvider implements ReducerProvider {
       parts.closeAfter(e);
       throw e;
     }
+  }
+
+  private static ReducerProvider provider(String name) {
+    return Providers.of(ReducerProvider.class).stream()
+        .filter(provider -> provider.name().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () -> new UnavailableException("no reducer " + name + " is on the class path"));
   }
 
   /**
@@ -116,7 +122,7 @@ public final class RailReducerProvider implements ReducerProvider {
     } catch (UnavailableException e) {
       reason = e.getMessage();
     }
-    Agreement.requireAll(new GroupCommunicator(group), reason);
+    Agreement.requireAll(context.communicator(), reason);
     return choice;
   }
 }

@@ -1,0 +1,47 @@
+package org.gradientsync.spi;
+
+import java.nio.ByteBuffer;
+
+/**
+ * What the library offers to reducers that build on its own: reducers of other memory, and memory
+ * that the ranks of a node share. All methods but {@link #hostDevice} are collective.
+ */
+public interface ReducerParts {
+  /**
+   * Creates a reducer that hands the device's memory to the transport: {@link
+   * AbstractDeviceBuffer#nativeView} is what {@link Transport#sender} gets. The device adds.
+   *
+   * @param context the ranks, and a device whose memory the transport can read and write
+   * @param name the reducer's {@link Reducer#name}
+   * @param chunkBytes the size of a message in bytes, the same on all ranks; a multiple of 8
+   * @return a reducer that the caller closes
+   */
+  Reducer overMessages(SyncContext context, String name, int chunkBytes);
+
+  /**
+   * Creates the fastest reducer of host memory that all ranks can use.
+   *
+   * @param context the ranks; its device does not count
+   * @param host a device that {@link #hostDevice} returned
+   * @return a reducer that the caller closes
+   */
+  Reducer inHostMemory(SyncContext context, BackendDevice host);
+
+  /**
+   * Creates a device for host memory.
+   *
+   * @return a device that the caller closes
+   */
+  BackendDevice hostDevice();
+
+  /**
+   * Creates memory of each rank that all ranks of a node have mapped. Its files have no names any
+   * more, so nothing is left behind, however the ranks end.
+   *
+   * @param context the ranks, all on one node
+   * @param bytes the size for each rank, more than 0
+   * @return for each rank its memory, all zeros, in native byte order
+   * @throws org.gradientsync.UnavailableException on all ranks if one of them fails
+   */
+  ByteBuffer[] memoryOfNode(SyncContext context, int bytes);
+}
