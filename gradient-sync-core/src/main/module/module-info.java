@@ -5,27 +5,7 @@ module org.gradientsync.core {
   requires static jdk.jfr;
 
   exports org.gradientsync.local;
-  exports org.gradientsync.core.buckets to
-      org.gradientsync.djl;
-  exports org.gradientsync.core.collectives to
-      org.gradientsync.cuda,
-      org.gradientsync.mpi;
-  exports org.gradientsync.core.group to
-      org.gradientsync.cuda,
-      org.gradientsync.mpi;
-  exports org.gradientsync.core.host to
-      org.gradientsync.cuda,
-      org.gradientsync.mpi;
-  exports org.gradientsync.core.launch to
-      org.gradientsync.mpi;
-  exports org.gradientsync.core.matching to
-      org.gradientsync.cuda;
-  exports org.gradientsync.core.ranks to
-      org.gradientsync.cuda,
-      org.gradientsync.mpi;
-  exports org.gradientsync.core.selection to
-      org.gradientsync.cuda,
-      org.gradientsync.mpi;
+  exports org.gradientsync.core.backend;
 
   uses org.gradientsync.spi.Launcher;
   uses org.gradientsync.spi.DeviceProvider;

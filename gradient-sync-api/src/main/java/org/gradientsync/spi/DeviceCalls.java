@@ -13,6 +13,14 @@ public interface DeviceCalls {
   void enqueued(CollectiveCall call);
 
   /**
+   * How errors and reports show a call. Any thread may call it.
+   *
+   * @param call a call
+   * @return for example {@code allReduce(FLOAT32[1000] "w1", AVERAGE)}
+   */
+  String describe(CollectiveCall call);
+
+  /**
    * Records that the message for which this rank has met another one has been enqueued. Does not
    * count, because other ranks take no part.
    */

@@ -13,7 +13,7 @@ import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.StreamSupport;
 import org.gradientsync.DataType;
-import org.gradientsync.core.host.TemporaryFiles;
+import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.AbstractDeviceBuffer;

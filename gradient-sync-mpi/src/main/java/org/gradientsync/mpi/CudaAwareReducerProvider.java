@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.Communicator;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.RankGroup;

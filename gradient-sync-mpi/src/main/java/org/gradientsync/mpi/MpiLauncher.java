@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.launch.LauncherVariables;
+import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Launcher;

@@ -11,6 +11,7 @@ import org.gradientsync.Event;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.spi.BackendDevice;

@@ -4,6 +4,7 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.matching.InlinePayload;

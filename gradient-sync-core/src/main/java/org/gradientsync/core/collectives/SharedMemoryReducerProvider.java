@@ -1,8 +1,8 @@
 package org.gradientsync.core.collectives;
 
+import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.core.matching.SharedMemoryRendezvous;
 import org.gradientsync.spi.Availability;
@@ -37,7 +37,7 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
               ? "the ranks are threads of one JVM and share its memory anyway"
               : "the ranks are on several nodes");
     }
-    return SharedFiles.availability();
+    return NodeIdentity.canShareMemory();
   }
 
   /** Whether the ranks are processes of one node; the same answer on all of them. */

@@ -1,8 +1,8 @@
 package org.gradientsync.core.collectives;
 
+import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.matching.NodesRendezvous;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.spi.Availability;
@@ -32,7 +32,7 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
           "the gradients are not in host memory: device=" + context.device().kind());
     }
     String impossible = whyImpossible(context);
-    return impossible.isEmpty() ? SharedFiles.availability() : Availability.no(impossible);
+    return impossible.isEmpty() ? NodeIdentity.canShareMemory() : Availability.no(impossible);
   }
 
   /** Why the placement of the ranks rules it out, or an empty text; the same on all of them. */

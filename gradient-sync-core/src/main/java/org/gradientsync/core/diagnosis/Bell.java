@@ -9,7 +9,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.Set;
-import org.gradientsync.core.host.OwnFiles;
+import org.gradientsync.core.backend.OwnFiles;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -1,9 +1,9 @@
 package org.gradientsync.core.diagnosis;
 
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.matching.Pairs;
 import org.gradientsync.core.matching.WaitPhase;
-import org.gradientsync.core.ranks.WaitClock;
 import org.gradientsync.spi.Message;
 
 /** A long wait of a rank for another rank to reach a call. See {@link DeadlockDetector}. */

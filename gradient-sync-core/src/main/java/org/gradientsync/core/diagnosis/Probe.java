@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntFunction;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.matching.Call;
 import org.gradientsync.core.matching.WaitPhase;
 import org.gradientsync.core.ranks.GroupKey;

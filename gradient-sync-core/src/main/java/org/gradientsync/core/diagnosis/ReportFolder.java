@@ -14,8 +14,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import org.gradientsync.core.host.OwnFiles;
-import org.gradientsync.core.ranks.ShortText;
+import org.gradientsync.core.backend.OwnFiles;
+import org.gradientsync.core.backend.ShortText;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

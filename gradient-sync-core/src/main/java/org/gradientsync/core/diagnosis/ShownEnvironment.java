@@ -6,7 +6,7 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
-import org.gradientsync.core.ranks.ShortText;
+import org.gradientsync.core.backend.ShortText;
 
 /**
  * The environment variables that reports show. Users send reports to others, so reports show only

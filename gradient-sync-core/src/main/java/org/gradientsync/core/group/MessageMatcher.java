@@ -3,7 +3,7 @@ package org.gradientsync.core.group;
 import java.nio.ByteBuffer;
 import java.util.List;
 import org.gradientsync.MismatchedCallException;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.matching.Arrivals;
 import org.gradientsync.core.matching.Call;
 import org.gradientsync.core.matching.Calls;

@@ -13,6 +13,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.core.diagnosis.LocalReports;
 import org.gradientsync.core.diagnosis.RankReport;
 import org.gradientsync.core.diagnosis.RemoteReportRequest;

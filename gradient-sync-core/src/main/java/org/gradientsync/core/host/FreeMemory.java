@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
+import org.gradientsync.core.backend.HostBuffers;
 
 /**
  * The memory that the machine and this process's control groups have left. Linux overcommits

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.HostElement;
 

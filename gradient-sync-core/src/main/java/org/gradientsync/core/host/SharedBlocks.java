@@ -9,6 +9,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
+import org.gradientsync.core.backend.HostBuffers;
 
 /**
  * Small pieces of shared memory, many of which lie in one file: a process can have some 65,000

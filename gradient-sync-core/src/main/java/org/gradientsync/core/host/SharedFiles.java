@@ -13,14 +13,16 @@ import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import org.gradientsync.spi.Availability;
+import org.gradientsync.core.backend.NodeIdentity;
+import org.gradientsync.core.backend.OwnFiles;
+import org.gradientsync.core.backend.ProcessFileNames;
+import org.gradientsync.core.backend.Processes;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -35,7 +37,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class SharedFiles implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SharedFiles.class);
-  private static final Path FOLDER = Path.of("/dev/shm");
+  private static final Path FOLDER = NodeIdentity.FOLDER;
   private static final String PREFIX = "gradient-sync-";
   private static final Thread HOOK = new Thread(SharedFiles::deleteAll, "gradient-sync-files");
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
@@ -122,35 +124,6 @@ public final class SharedFiles implements AutoCloseable {
    */
   public static void deleteStaleFiles() {
     ProcessFileNames.deleteStaleFiles(FOLDER, PREFIX, OwnFiles.ofThisUser());
-  }
-
-  /** Whether there is a memory file system that this user can write to. */
-  public static Availability availability() {
-    return Files.isDirectory(FOLDER) && Files.isWritable(FOLDER)
-        ? Availability.yes()
-        : Availability.no(FOLDER + " is not there or not writable");
-  }
-
-  /**
-   * Identifies the memory that this process can share. Two processes with the same text can map
-   * each other's files, whatever their host names; containers with memory file systems of their own
-   * have different texts.
-   *
-   * @param host this host's name, which counts where this user has no memory file system
-   * @return an empty text if the machine cannot be distinguished from others
-   */
-  public static String identity(String host) {
-    String boot = TemporaryFiles.boot();
-    return boot.isEmpty() ? "" : boot + ' ' + (availability().usable() ? mount() : host);
-  }
-
-  /** The number of the memory file system, unique until the machine is booted again. */
-  private static String mount() {
-    try {
-      return String.valueOf(Files.readAttributes(FOLDER, BasicFileAttributes.class).fileKey());
-    } catch (IOException e) {
-      return "";
-    }
   }
 
   /** The owner of these files, with which other processes find them. */

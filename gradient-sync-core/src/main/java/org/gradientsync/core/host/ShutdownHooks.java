@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.gradientsync.core.backend.Processes;
 
 /**
  * The program's own shutdown hooks, for which the JVM has no list. After a signal they are the

@@ -11,12 +11,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.Amounts;
+import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.host.ShutdownHooks;
-import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.core.ranks.Departure;
-import org.gradientsync.core.ranks.WaitClock;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Timeouts;
 

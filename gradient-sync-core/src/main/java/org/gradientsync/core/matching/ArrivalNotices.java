@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.util.BitSet;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Neighbours;

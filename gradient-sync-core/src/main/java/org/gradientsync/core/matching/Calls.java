@@ -30,6 +30,11 @@ public final class Calls implements DeviceCalls {
     this.ranks = ranks;
   }
 
+  @Override
+  public String describe(CollectiveCall call) {
+    return Call.describe(call, ranks);
+  }
+
   /** Records a collective, and returns the record. */
   public ByteBuffer meets(Origin origin, CollectiveCall call) {
     met++;

@@ -5,7 +5,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLongArray;
-import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.backend.Amounts;
 
 /**
  * The most recent calls of a group, for error messages and reports. The thread that holds the

@@ -2,6 +2,7 @@ package org.gradientsync.core.matching;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.gradientsync.core.backend.Counter;
 
 /**
  * The calls of all ranks of a group, and what travels with them, in memory that the ranks of one

@@ -3,7 +3,7 @@ package org.gradientsync.core.matching;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.NodeLayout;

@@ -1,7 +1,7 @@
 package org.gradientsync.core.matching;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;

@@ -7,7 +7,7 @@ import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.host.SharedFiles;
 
 /**

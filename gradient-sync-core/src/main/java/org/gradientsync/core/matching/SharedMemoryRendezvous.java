@@ -3,6 +3,7 @@ package org.gradientsync.core.matching;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.gradientsync.core.backend.Counter;
 import org.gradientsync.spi.Message;
 
 /**

@@ -12,7 +12,7 @@ import org.gradientsync.Event;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.Synchronization;
-import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;

@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.IntPredicate;
+import org.gradientsync.core.backend.ShortText;
 
 /**
  * Departure notices for ranks that are threads of one JVM: each rank writes to its own slot in

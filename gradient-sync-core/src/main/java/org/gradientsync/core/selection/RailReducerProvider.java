@@ -3,7 +3,7 @@ package org.gradientsync.core.selection;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.collectives.RailReducer;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.NodeLayout;

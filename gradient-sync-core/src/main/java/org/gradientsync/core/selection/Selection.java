@@ -11,6 +11,9 @@ import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Answers;
+import org.gradientsync.core.backend.LauncherVariables;
+import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.collectives.CompressedReducer;
 import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.collectives.OwnParts;
@@ -19,7 +22,6 @@ import org.gradientsync.core.host.Denormals;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.launch.LaunchedJob;
-import org.gradientsync.core.launch.LauncherVariables;
 import org.gradientsync.core.local.LocalTransport;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.spi.Availability;
@@ -150,7 +152,7 @@ public final class Selection {
     if (!group.transport().name().equals(LocalTransport.NAME)
         && group.ranksOnNode() > 1
         && settings.get("reducer").isEmpty()
-        && SharedFiles.availability().usable()) {
+        && NodeIdentity.canShareMemory().usable()) {
       device.share();
     }
   }
@@ -436,7 +438,7 @@ public final class Selection {
   }
 
   /** The reason of the first rank that cannot use a candidate, or null if all ranks can. */
-  static String rejection(String candidate, List<String[]> answers) {
+  public static String rejection(String candidate, List<String[]> answers) {
     for (int rank = 0; rank < answers.size(); rank++) {
       String verdict = verdict(candidate, answers.get(rank));
       if (!verdict.equals(USABLE)) {

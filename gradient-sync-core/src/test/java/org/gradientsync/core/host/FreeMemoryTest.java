@@ -15,6 +15,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.core.backend.Processes;
+import org.gradientsync.core.backend.TemporaryFilesTest;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;

@@ -16,6 +16,8 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Processes;
+import org.gradientsync.core.backend.TemporaryFilesTest;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

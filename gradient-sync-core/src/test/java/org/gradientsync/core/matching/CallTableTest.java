@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.util.function.IntToLongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 import org.mockito.MockMakers;

@@ -3,7 +3,7 @@ package org.gradientsync.cuda.compute;
 import java.nio.ByteBuffer;
 import java.util.List;
 import jcuda.Pointer;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.CudaApi;

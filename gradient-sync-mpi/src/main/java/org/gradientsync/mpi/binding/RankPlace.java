@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import org.gradientsync.core.host.Processes;
-import org.gradientsync.core.host.SharedFiles;
-import org.gradientsync.core.ranks.ShortText;
+import org.gradientsync.core.backend.NodeIdentity;
+import org.gradientsync.core.backend.Processes;
+import org.gradientsync.core.backend.ShortText;
 
 /**
  * The place where a rank runs. The ranks exchange it at the start.
@@ -26,7 +26,7 @@ record RankPlace(String host, long process, long started, long namespace, long m
 
   static RankPlace own(String host) {
     long process = ProcessHandle.current().pid();
-    String memory = SharedFiles.identity(host);
+    String memory = NodeIdentity.of(host);
     return new RankPlace(
         host,
         process,

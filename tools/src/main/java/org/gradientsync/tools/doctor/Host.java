@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
+import org.gradientsync.core.backend.NativeClasses;
+import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.diagnosis.ShownEnvironment;
-import org.gradientsync.core.host.NativeClasses;
-import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.tools.program.HostName;
@@ -109,7 +109,7 @@ final class Host {
   /** Checks whether /dev/shm is usable, and writes a file there. */
   static void sharedMemory(Facts facts) throws IOException {
     Path folder = Path.of(SHM);
-    Availability usable = SharedFiles.availability();
+    Availability usable = NodeIdentity.canShareMemory();
     facts.add(SHM, "usable", usable.usable() ? "yes" : "no: " + usable.reason());
     if (!usable.usable()) {
       return;

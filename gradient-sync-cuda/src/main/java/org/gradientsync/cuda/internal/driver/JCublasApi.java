@@ -18,7 +18,7 @@ import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 
 /** cuBLAS through JCublas. */
 public final class JCublasApi implements BlasApi {

@@ -8,7 +8,7 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.spi.Availability;

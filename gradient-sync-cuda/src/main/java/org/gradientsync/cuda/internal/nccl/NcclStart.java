@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import org.gradientsync.DeviceException;
-import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;

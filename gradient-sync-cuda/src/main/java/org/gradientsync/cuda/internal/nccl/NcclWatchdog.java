@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import java.util.concurrent.locks.LockSupport;
-import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.RankGroup;

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUstream;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 
 /** A prepared launch of a kernel that has {@code Arguments} of protocol.cuh. */

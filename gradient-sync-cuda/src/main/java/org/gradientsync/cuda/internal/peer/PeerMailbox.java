@@ -2,7 +2,7 @@ package org.gradientsync.cuda.internal.peer;
 
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Resources;

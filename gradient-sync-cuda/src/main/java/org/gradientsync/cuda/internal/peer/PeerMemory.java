@@ -14,7 +14,7 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.Resources;

@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.core.ranks.ShortText;
+import org.gradientsync.core.backend.ShortText;
 
 /**
  * How far each rank has come, for the other ranks' hosts to read; the kernels exchange only what

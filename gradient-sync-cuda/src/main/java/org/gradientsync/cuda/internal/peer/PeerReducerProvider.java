@@ -7,7 +7,7 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;

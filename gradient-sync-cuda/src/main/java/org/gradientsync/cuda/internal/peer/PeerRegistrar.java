@@ -8,9 +8,8 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.Agreement;
-import org.gradientsync.core.collectives.PlanCache;
-import org.gradientsync.core.matching.Call;
+import org.gradientsync.core.backend.Agreement;
+import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.CudaApi;
@@ -247,7 +246,7 @@ final class PeerRegistrar implements AutoCloseable {
     }
     agree(registration, reason);
     keep(call, registration);
-    names.addCollective(lastNumber, Call.describe(call, group.size()));
+    names.addCollective(lastNumber, group.deviceCalls().describe(call));
   }
 
   /** Throws on all ranks if one has not loaded its kernels. */

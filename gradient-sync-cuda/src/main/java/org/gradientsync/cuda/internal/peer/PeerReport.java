@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.peer;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.cuda.internal.driver.Gpu;
 
 /**

@@ -5,7 +5,7 @@ import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.internal.driver.GpuMemory;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Settings;

@@ -2,7 +2,7 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.core.ranks.Amounts;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.spi.RankGroup;

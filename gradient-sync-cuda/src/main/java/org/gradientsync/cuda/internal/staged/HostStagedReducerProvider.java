@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.staged;
 import java.nio.ByteBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.spi.Availability;

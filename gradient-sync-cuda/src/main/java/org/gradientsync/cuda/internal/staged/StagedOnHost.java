@@ -7,7 +7,7 @@ import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.core.collectives.PlanCache;
+import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;

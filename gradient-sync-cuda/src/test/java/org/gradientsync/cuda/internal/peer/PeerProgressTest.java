@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.peer;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.backend.HostBuffers;
 import org.junit.jupiter.api.Test;
 
 class PeerProgressTest {

@@ -26,7 +26,7 @@ import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.collectives.OwnParts;
 import org.gradientsync.core.host.HostDevice;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.buckets;
+package org.gradientsync.core.backend;
 
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
@@ -11,8 +11,6 @@ import org.gradientsync.Communicator;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.ranks.ShortText;
-import org.gradientsync.core.selection.Answers;
 
 /** Checks that all ranks have the same parameters and options. */
 public final class LayoutCheck {
@@ -28,7 +26,7 @@ public final class LayoutCheck {
    * @throws MismatchedCallException naming the first parameter that differs and each rank's, or the
    *     option
    */
-  static void requireSame(
+  public static void requireSame(
       Communicator communicator, List<Parameter> parameters, List<String> names, long... options) {
     requireSame(
         communicator,
@@ -74,7 +72,7 @@ public final class LayoutCheck {
   }
 
   /** Throws if two parameters have the same name. The ranks' parameters are known to be equal. */
-  static void requireDifferentNames(List<Parameter> parameters, int rank) {
+  public static void requireDifferentNames(List<Parameter> parameters, int rank) {
     Map<String, Integer> seen = new HashMap<>();
     for (int i = 0; i < parameters.size(); i++) {
       Integer first = seen.putIfAbsent(parameters.get(i).name(), i);

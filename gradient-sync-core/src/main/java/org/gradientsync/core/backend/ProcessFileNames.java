@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
  * process can delete the files of a killed one. A name is a prefix, the namespace of process ids,
  * the process id, and a suffix.
  */
-final class ProcessFileNames {
+public final class ProcessFileNames {
   private static final Logger log = LoggerFactory.getLogger(ProcessFileNames.class);
 
   private static final Pattern REST = Pattern.compile("([1-9]\\d{0,9})-.+");
@@ -26,17 +26,17 @@ final class ProcessFileNames {
   private ProcessFileNames() {}
 
   /** The prefix of the names of all files of a process in this PID namespace. */
-  static String of(String prefix, long process) {
+  public static String of(String prefix, long process) {
     return of(prefix, Processes.NAMESPACE, process);
   }
 
   /** The prefix of the names of all files of a process. */
-  static String of(String prefix, long namespace, long process) {
+  public static String of(String prefix, long namespace, long process) {
     return prefix + namespace + "-" + process + "-";
   }
 
   /** Whether a file belongs to a process that has ended. False if it is of another namespace. */
-  static boolean isOfEndedProcess(String prefix, String name) {
+  public static boolean isOfEndedProcess(String prefix, String name) {
     String start = prefix + Processes.NAMESPACE + "-";
     if (Processes.NAMESPACE == Processes.UNKNOWN || !name.startsWith(start)) {
       return false;
@@ -46,7 +46,7 @@ final class ProcessFileNames {
   }
 
   /** Deletes the files of ended processes of this user from a folder. */
-  static void deleteStaleFiles(Path folder, String prefix, OwnFiles own) {
+  public static void deleteStaleFiles(Path folder, String prefix, OwnFiles own) {
     try (DirectoryStream<Path> paths =
         Files.newDirectoryStream(
             folder, path -> isOfEndedProcess(prefix, path.getFileName().toString()))) {

@@ -1,9 +1,8 @@
-package org.gradientsync.core.collectives;
+package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.ranks.ShortText;
 
 /** Checks whether a joint setup has succeeded on all ranks. */
 public final class Agreement {

@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;

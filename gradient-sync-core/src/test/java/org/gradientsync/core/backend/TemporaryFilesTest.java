@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Files and folders that are deleted after a crash. */
-class TemporaryFilesTest {
+public class TemporaryFilesTest {
   private static final long SELF = ProcessHandle.current().pid();
 
   @TempDir Path folder;
@@ -24,7 +24,7 @@ class TemporaryFilesTest {
   }
 
   /** The id of a process that has ended. */
-  static long ended() throws IOException, InterruptedException {
+  public static long ended() throws IOException, InterruptedException {
     Process process = new ProcessBuilder("true").start();
     process.waitFor();
     return process.pid();

@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
@@ -45,7 +45,7 @@ public final class HostBuffers {
    * @param from the first byte, an absolute index
    * @param count the number of bytes
    */
-  static void fillZero(ByteBuffer memory, int from, int count) {
+  public static void fillZero(ByteBuffer memory, int from, int count) {
     int at = from;
     int end = from + count;
     for (; at <= end - Long.BYTES; at += Long.BYTES) {

@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 /** Why the system could not load a library. */
 public final class LoaderMessage {

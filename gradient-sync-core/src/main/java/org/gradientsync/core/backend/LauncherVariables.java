@@ -1,4 +1,4 @@
-package org.gradientsync.core.launch;
+package org.gradientsync.core.backend;
 
 import java.io.IOException;
 import java.nio.charset.Charset;

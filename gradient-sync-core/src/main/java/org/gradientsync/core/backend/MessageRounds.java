@@ -1,4 +1,4 @@
-package org.gradientsync.core.group;
+package org.gradientsync.core.backend;
 
 import java.util.ArrayList;
 import java.util.Comparator;

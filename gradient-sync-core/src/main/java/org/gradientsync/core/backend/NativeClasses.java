@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.nio.file.Path;
 import java.util.Arrays;

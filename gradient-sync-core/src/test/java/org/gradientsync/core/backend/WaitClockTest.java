@@ -1,4 +1,4 @@
-package org.gradientsync.core.ranks;
+package org.gradientsync.core.backend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 

@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.backend;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;

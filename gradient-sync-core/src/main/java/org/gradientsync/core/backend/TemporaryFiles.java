@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -69,7 +69,7 @@ public final class TemporaryFiles {
   }
 
   /** The id of the machine's last start, or an empty text if there is none. */
-  static String boot() {
+  public static String boot() {
     try {
       String id = Files.readString(BOOT, StandardCharsets.US_ASCII).strip();
       return id.length() == BOOT_LENGTH ? id : "";

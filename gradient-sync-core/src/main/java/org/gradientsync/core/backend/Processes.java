@@ -1,4 +1,4 @@
-package org.gradientsync.core.host;
+package org.gradientsync.core.backend;
 
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -112,7 +112,7 @@ public final class Processes {
    * @return by the bytes of the name, as Linux keeps it: the {@link #started} of the oldest thread
    *     that has it; empty if this process cannot see that
    */
-  static synchronized Map<String, Long> threadsStarted() {
+  public static synchronized Map<String, Long> threadsStarted() {
     Map<String, Long> started = new HashMap<>();
     try (DirectoryStream<Path> threads = Files.newDirectoryStream(PROC.resolve("self/task"))) {
       for (Path thread : threads) {

@@ -1,4 +1,4 @@
-package org.gradientsync.core.collectives;
+package org.gradientsync.core.backend;
 
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -17,7 +17,7 @@ import org.gradientsync.spi.Resources;
  */
 public final class PlanCache<P extends AutoCloseable> implements AutoCloseable {
   /** How many plans are kept. */
-  static final int MAX = 512;
+  public static final int MAX = 512;
 
   private final Object lock;
   private final Map<CollectiveCall, Entry<P>> entries = new LinkedHashMap<>(64, 0.75f, true);

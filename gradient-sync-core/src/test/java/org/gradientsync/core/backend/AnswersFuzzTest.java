@@ -1,4 +1,4 @@
-package org.gradientsync.core.selection;
+package org.gradientsync.core.backend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -9,6 +9,7 @@ import com.code_intelligence.jazzer.junit.FuzzTest;
 import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.selection.Selection;
 
 /** Tests answers of other ranks with any bytes and any lengths. */
 class AnswersFuzzTest {

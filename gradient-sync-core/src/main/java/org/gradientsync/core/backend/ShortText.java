@@ -1,4 +1,4 @@
-package org.gradientsync.core.ranks;
+package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -29,7 +29,7 @@ public final class ShortText {
   }
 
   /** The text as {@link #get} returns it after {@link #put}. */
-  static String cut(String text, int bytes) {
+  public static String cut(String text, int bytes) {
     if (text.isEmpty()) {
       return text;
     }

@@ -1,4 +1,4 @@
-package org.gradientsync.core.ranks;
+package org.gradientsync.core.backend;
 
 import java.math.BigDecimal;
 import java.math.MathContext;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.ranks;
+package org.gradientsync.core.backend;
 
 import java.time.Duration;
 import java.util.function.LongSupplier;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.launch;
+package org.gradientsync.core.backend;
 
 import static java.nio.charset.StandardCharsets.UTF_16;
 import static java.nio.charset.StandardCharsets.UTF_8;

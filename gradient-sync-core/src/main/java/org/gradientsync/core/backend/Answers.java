@@ -1,4 +1,4 @@
-package org.gradientsync.core.selection;
+package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
