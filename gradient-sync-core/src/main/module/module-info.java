@@ -5,25 +5,25 @@ module org.gradientsync.core {
   requires static jdk.jfr;
 
   exports org.gradientsync.local;
-  exports org.gradientsync.internal.buckets to
+  exports org.gradientsync.core.buckets to
       org.gradientsync.djl;
-  exports org.gradientsync.internal.collectives to
+  exports org.gradientsync.core.collectives to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.group to
+  exports org.gradientsync.core.group to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.host to
+  exports org.gradientsync.core.host to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.launch to
+  exports org.gradientsync.core.launch to
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.matching to
+  exports org.gradientsync.core.matching to
       org.gradientsync.cuda;
-  exports org.gradientsync.internal.ranks to
+  exports org.gradientsync.core.ranks to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
-  exports org.gradientsync.internal.selection to
+  exports org.gradientsync.core.selection to
       org.gradientsync.cuda,
       org.gradientsync.mpi;
 
@@ -32,11 +32,11 @@ module org.gradientsync.core {
   uses org.gradientsync.spi.ReducerProvider;
 
   provides org.gradientsync.spi.DeviceProvider with
-      org.gradientsync.internal.host.HostDeviceProvider;
+      org.gradientsync.core.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
-      org.gradientsync.internal.local.LocalReducerProvider,
-      org.gradientsync.internal.collectives.SharedMemoryReducerProvider,
-      org.gradientsync.internal.collectives.TwoLevelReducerProvider;
+      org.gradientsync.core.local.LocalReducerProvider,
+      org.gradientsync.core.collectives.SharedMemoryReducerProvider,
+      org.gradientsync.core.collectives.TwoLevelReducerProvider;
   provides org.gradientsync.spi.SyncProvider with
-      org.gradientsync.internal.sync.CoreSyncProvider;
+      org.gradientsync.core.sync.CoreSyncProvider;
 }

@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.gradientsync.internal.host.Denormals;
+import org.gradientsync.core.host.Denormals;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;

@@ -25,9 +25,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Which packages may depend on which. */
 class PackagesTest {
   private static final Pattern IMPORT =
-      Pattern.compile("(?m)^import (?:static )?(org\\.gradientsync\\.internal\\.[a-z]+)\\.");
+      Pattern.compile("(?m)^import (?:static )?(org\\.gradientsync\\.core\\.[a-z]+)\\.");
   private static final Pattern EXPORT =
-      Pattern.compile("exports (org\\.gradientsync\\.internal\\.[a-z]+) to([^;]*);");
+      Pattern.compile("exports (org\\.gradientsync\\.core\\.[a-z]+) to([^;]*);");
 
   private static JavaClasses classes;
 

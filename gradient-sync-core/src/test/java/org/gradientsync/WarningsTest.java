@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.gradientsync.internal.selection.Selection;
+import org.gradientsync.core.selection.Selection;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.AfterEach;

@@ -6,10 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;

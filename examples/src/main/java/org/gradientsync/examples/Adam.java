@@ -6,7 +6,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.spi.Resources;
 
 /**

@@ -20,8 +20,8 @@ import java.util.List;
 import java.util.zip.CRC32;
 import java.util.zip.CheckedOutputStream;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.internal.host.OwnFiles;
-import org.gradientsync.internal.host.TemporaryFiles;
+import org.gradientsync.core.host.OwnFiles;
+import org.gradientsync.core.host.TemporaryFiles;
 
 /**
  * A file from which training can resume: the number of finished steps, the bits of the weights and

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.zip.CRC32;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.core.host.HostDevice;
 
 /** Reads arbitrary files as checkpoints, including some with a correct checksum. */
 class CheckpointFuzzTest {

@@ -21,13 +21,13 @@ public interface Launcher {
   boolean launched();
 
   /**
-   * Joins the job, or returns the group that an earlier call in this process created. The group
-   * stays open until the JVM exits. It is the library's own group over the backend's {@link
-   * Transport}; another implementation of {@link RankGroup} is refused.
+   * Joins the job, or returns what an earlier call of the same rank returned. The library makes
+   * everything else from it, and keeps it open until the JVM exits.
    *
    * @param settings the user's settings
-   * @return all ranks of the job
+   * @return all ranks of the job, and messages between them
    * @throws org.gradientsync.UnavailableException if the backend cannot work here
+   * @throws org.gradientsync.RankLostException if not all ranks join in time
    */
-  RankGroup connect(Settings settings);
+  Transport connect(Settings settings);
 }

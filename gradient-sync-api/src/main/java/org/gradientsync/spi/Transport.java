@@ -88,6 +88,15 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
+   * How this process ends as one of the job's.
+   *
+   * @return empty if ranks are not processes that the launcher ends
+   */
+  default Optional<JobProcess> process() {
+    return Optional.empty();
+  }
+
+  /**
    * Creates a message to send.
    *
    * @param memory a direct buffer, which is sent from index 0 to its capacity

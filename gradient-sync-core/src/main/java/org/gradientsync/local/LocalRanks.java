@@ -8,8 +8,8 @@ import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.internal.launch.LauncherVariables;
-import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.core.launch.LauncherVariables;
+import org.gradientsync.core.local.LocalWorld;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

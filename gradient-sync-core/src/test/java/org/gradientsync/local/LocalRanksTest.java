@@ -35,7 +35,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.local.LocalWorld;
+import org.gradientsync.core.local.LocalWorld;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

@@ -1,6 +1,6 @@
 package org.gradientsync.local;
 
-import org.gradientsync.internal.host.HostDevice;
+import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;

@@ -20,7 +20,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.internal.buckets.LayoutCheck;
+import org.gradientsync.core.buckets.LayoutCheck;
 
 /**
  * This rank's copy of the model: its parameters begin as rank 0's, and its gradients are averaged.

@@ -3,10 +3,11 @@ package org.gradientsync.mpi;
 import java.time.Duration;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.collectives.MessageReducer;
-import org.gradientsync.internal.collectives.RendezvousChoice;
+import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.MessageReducer;
+import org.gradientsync.core.collectives.RendezvousChoice;
+import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;
@@ -72,7 +73,7 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     }
     RendezvousChoice.choose(group, context.settings(), false);
     // MPI_Finalize unmaps the other GPUs' memory and needs a GPU's context for that.
-    JobEnd.beforeFinalize(context.device()::makeCurrent);
+    MpiJob.beforeFinalize(context.device()::makeCurrent);
     return reducer(group, context.device());
   }
 

@@ -4,7 +4,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.internal.group.ProcessGroup;
+import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;

@@ -2,7 +2,7 @@ package org.gradientsync.mpi;
 
 import com.sun.jna.Function;
 import com.sun.jna.NativeLibrary;
-import org.gradientsync.internal.host.NativeClasses;
+import org.gradientsync.core.host.NativeClasses;
 import org.gradientsync.spi.Availability;
 
 /**

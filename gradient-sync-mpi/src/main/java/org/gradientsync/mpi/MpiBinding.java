@@ -2,8 +2,8 @@ package org.gradientsync.mpi;
 
 import java.io.File;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.NativeClasses;
-import org.gradientsync.internal.launch.LauncherVariables;
+import org.gradientsync.core.host.NativeClasses;
+import org.gradientsync.core.launch.LauncherVariables;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.direct.DirectLibrary;
 import org.gradientsync.mpi.openmpi.JavaBindings;

@@ -4,13 +4,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.launch.LauncherVariables;
+import org.gradientsync.core.launch.LauncherVariables;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.Launcher;
-import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,7 +24,7 @@ public final class MpiLauncher implements Launcher {
   static final String NAME = "mpi";
 
   private static final Logger log = LoggerFactory.getLogger(MpiLauncher.class);
-  private static ProcessGroup world;
+  private static MpiTransport world;
 
   /** For the service loader. */
   public MpiLauncher() {}
@@ -43,9 +42,8 @@ public final class MpiLauncher implements Launcher {
   }
 
   @Override
-  public RankGroup connect(Settings settings) {
+  public Transport connect(Settings settings) {
     synchronized (MpiLauncher.class) {
-      JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
       if (world == null) {
         world = join(settings);
       }
@@ -53,9 +51,8 @@ public final class MpiLauncher implements Launcher {
     }
   }
 
-  private static ProcessGroup join(Settings settings) {
+  private static MpiTransport join(Settings settings) {
     MpiCalls calls = MpiBinding.get(settings);
-    JobEnd end = JobEnd.install();
     MpiJob mpi;
     try {
       mpi = MpiJob.connect(calls, settings.timeouts());
@@ -84,8 +81,6 @@ public final class MpiLauncher implements Launcher {
         calls.library(),
         calls.getClass().getSimpleName(),
         mpi.isOwner());
-    ProcessGroup group = ProcessGroup.world(new MpiTransport(mpi));
-    end.joined(mpi, group);
-    return group;
+    return new MpiTransport(mpi);
   }
 }

@@ -1,8 +1,8 @@
 package org.gradientsync.mpi;
 
 import java.util.Set;
-import org.gradientsync.internal.collectives.MessageReducer;
-import org.gradientsync.internal.collectives.RendezvousChoice;
+import org.gradientsync.core.collectives.MessageReducer;
+import org.gradientsync.core.collectives.RendezvousChoice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;

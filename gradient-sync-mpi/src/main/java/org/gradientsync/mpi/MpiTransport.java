@@ -1,7 +1,9 @@
 package org.gradientsync.mpi;
 
 import java.nio.ByteBuffer;
+import java.util.Optional;
 import org.gradientsync.mpi.binding.MpiJob;
+import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -49,6 +51,11 @@ final class MpiTransport implements Transport {
   @Override
   public boolean takesOtherThreads() {
     return mpi.isOwner();
+  }
+
+  @Override
+  public Optional<JobProcess> process() {
+    return Optional.of(mpi);
   }
 
   @Override

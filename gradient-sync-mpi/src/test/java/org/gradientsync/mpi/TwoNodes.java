@@ -5,7 +5,6 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,13 +30,13 @@ final class TwoNodes {
     try (InputStream script = TwoNodes.class.getResourceAsStream("node.sh")) {
       Files.write(agent, script.readAllBytes());
     }
-    Files.setPosixFilePermissions(agent, PosixFilePermissions.fromString("rwx------"));
     require(agent);
     Path hosts = folder.resolve("hosts");
     Files.write(hosts, List.of("node1 slots=" + first, "node2 slots=64"));
     Map<String, String> environment = new HashMap<>();
     environment.put("OMPI_MCA_plm", "rsh"); // overrides this machine's settings
-    environment.put("OMPI_MCA_plm_rsh_agent", agent.toString());
+    // Not run as a program: a process that starts at this moment may still have it open to write.
+    environment.put("OMPI_MCA_plm_rsh_agent", "sh " + agent);
     environment.put("OMPI_MCA_orte_default_hostfile", hosts.toString());
     environment.put("OMPI_MCA_orte_tmpdir_base", folder.toString()); // separate from other jobs
     // Like mpirun -x. If Open MPI was moved after its installation, MPI_Init hangs without this
@@ -60,7 +59,9 @@ final class TwoNodes {
 
   private static void require(Path agent) throws IOException, InterruptedException {
     Process process =
-        new ProcessBuilder(agent.toString(), "probe", "true").redirectErrorStream(true).start();
+        new ProcessBuilder("sh", agent.toString(), "probe", "true")
+            .redirectErrorStream(true)
+            .start();
     String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     if (process.waitFor() != 0) {
       String reason = "SKIPPED: no nodes can be made of namespaces here: " + text.strip();

@@ -3,10 +3,10 @@ package org.gradientsync.cuda.compute;
 import java.nio.ByteBuffer;
 import java.util.List;
 import jcuda.Pointer;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.CudaApi;
-import org.gradientsync.internal.host.HostBuffers;
 
 /** A kernel's arguments in memory, laid out as the driver reads them. The caller holds a lock. */
 final class KernelArguments {

@@ -10,6 +10,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;
 
@@ -20,9 +21,10 @@ import org.gradientsync.spi.Transport;
  * at once, so no thread holds the lock for long. The exceptions are {@link #connect}, before which
  * no other thread needs the lock, and {@link #finish}, after which none does.
  */
-public final class MpiJob {
+public final class MpiJob implements JobProcess {
   private static final Object LOCK = new Object();
   private static MpiStart starting;
+  private static volatile Runnable beforeFinalize = () -> {};
 
   private final MpiCalls mpi;
   private final MpiComm world;
@@ -197,11 +199,8 @@ public final class MpiJob {
             + " one machine have one host name");
   }
 
-  /**
-   * Whether this class has initialized MPI and must finalize it.
-   *
-   * @return false if the program has initialized it
-   */
+  /** Whether this class has initialized MPI, and not the program. */
+  @Override
   public boolean isOwner() {
     return owner;
   }
@@ -244,11 +243,7 @@ public final class MpiJob {
     }
   }
 
-  /**
-   * Whether MPI has been finalized in this process.
-   *
-   * @return true if this class or the program has finalized it
-   */
+  @Override
   public boolean isFinished() {
     synchronized (LOCK) {
       try {
@@ -259,12 +254,7 @@ public final class MpiJob {
     }
   }
 
-  /**
-   * Announces at the first call that this rank has come to its end, and checks whether all others
-   * have. Does not block.
-   *
-   * @return true once every rank has come to its end, or MPI has been finalized
-   */
+  @Override
   public boolean haveAllCome() {
     synchronized (LOCK) {
       try {
@@ -281,11 +271,26 @@ public final class MpiJob {
     }
   }
 
-  /** Finalizes MPI. Blocks until every rank does, so call {@link #haveAllCome} first. */
+  /**
+   * Sets an action that the thread that finalizes MPI runs just before. Replaces an earlier one.
+   *
+   * @param preparation may throw nothing
+   */
+  public static void beforeFinalize(Runnable preparation) {
+    beforeFinalize = preparation;
+  }
+
+  @Override
+  public String finishName() {
+    return "MPI_Finalize";
+  }
+
+  @Override
   public void finish() {
     synchronized (LOCK) {
       try {
         if (!mpi.isFinalized()) {
+          beforeFinalize.run();
           MpiStart.beforeCall.accept("MPI_Finalize");
           mpi.finish();
         }
@@ -295,12 +300,7 @@ public final class MpiJob {
     }
   }
 
-  /**
-   * Names the ranks of this host that have died or are stopped. Does not call MPI.
-   *
-   * @param asked the ranks to look at
-   * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
-   */
+  @Override
   public String troubles(IntPredicate asked) {
     return IntStream.range(0, size)
         .filter(asked)
@@ -309,11 +309,7 @@ public final class MpiJob {
         .collect(Collectors.joining(", "));
   }
 
-  /**
-   * Ends all ranks of the job.
-   *
-   * @param code the exit code
-   */
+  @Override
   public void abort(int code) {
     synchronized (LOCK) {
       try {

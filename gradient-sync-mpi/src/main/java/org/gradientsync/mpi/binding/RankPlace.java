@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import org.gradientsync.internal.host.Processes;
-import org.gradientsync.internal.host.SharedFiles;
-import org.gradientsync.internal.ranks.ShortText;
+import org.gradientsync.core.host.Processes;
+import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.ranks.ShortText;
 
 /**
  * The place where a rank runs. The ranks exchange it at the start.

@@ -3,7 +3,7 @@ package org.gradientsync.mpi.direct;
 import java.util.Map;
 import java.util.function.Function;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.LoaderMessage;
+import org.gradientsync.core.host.LoaderMessage;
 import org.gradientsync.mpi.binding.MpiCalls;
 
 /** Finds the C library of the MPI that this process's launcher belongs to, and loads it once. */

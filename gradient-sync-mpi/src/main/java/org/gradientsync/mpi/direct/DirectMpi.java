@@ -3,7 +3,7 @@ package org.gradientsync.mpi.direct;
 import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.NativeClasses;
+import org.gradientsync.core.host.NativeClasses;
 import org.gradientsync.mpi.binding.MpiCalls;
 import org.gradientsync.mpi.binding.MpiComm;
 import org.gradientsync.mpi.binding.MpiFailure;

@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.gradientsync.internal.launch.LauncherVariables;
+import org.gradientsync.core.launch.LauncherVariables;
 import org.gradientsync.tools.program.Program;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;

@@ -5,7 +5,7 @@ import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
-import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.spi.Resources;
 
 /**

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUstream;
-import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.core.host.HostBuffers;
 
 /**
  * Launches kernels that take one struct and process any number of elements with any number of

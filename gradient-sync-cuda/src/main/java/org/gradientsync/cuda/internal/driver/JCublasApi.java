@@ -18,7 +18,7 @@ import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.core.host.HostBuffers;
 
 /** cuBLAS through JCublas. */
 public final class JCublasApi implements BlasApi {

@@ -5,8 +5,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.NativeClasses;
-import org.gradientsync.internal.host.TemporaryFiles;
+import org.gradientsync.core.host.NativeClasses;
+import org.gradientsync.core.host.TemporaryFiles;
 
 /**
  * Makes JCuda unpack its natives to a private folder.

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import org.gradientsync.DataType;
-import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.spi.Resources;
 
 /** The kernels of {@code norm.cu}: sums of squares, and scaling. Thread-safe. */

@@ -4,7 +4,7 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import jcuda.Pointer;
-import org.gradientsync.internal.host.HostBuffers;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Resources;
 

@@ -4,7 +4,7 @@ import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Structure;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.NativeClasses;
+import org.gradientsync.core.host.NativeClasses;
 
 /**
  * NCCL through JNA. The functions of calls are mapped directly, so that a call makes no garbage. A

@@ -5,7 +5,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.internal.host.LoaderMessage;
+import org.gradientsync.core.host.LoaderMessage;
 import org.gradientsync.spi.Settings;
 
 /**

@@ -1,8 +1,8 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import org.gradientsync.DeviceException;
+import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

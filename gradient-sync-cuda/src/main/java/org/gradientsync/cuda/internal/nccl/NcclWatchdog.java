@@ -1,9 +1,9 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

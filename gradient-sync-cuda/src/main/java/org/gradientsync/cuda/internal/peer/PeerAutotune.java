@@ -4,10 +4,10 @@ import java.nio.DoubleBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.GroupCommunicator;
 
 /**
  * Measures up to which size each algorithm is the fastest on this machine with this number of

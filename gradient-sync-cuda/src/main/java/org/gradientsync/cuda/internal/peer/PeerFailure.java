@@ -3,7 +3,7 @@ package org.gradientsync.cuda.internal.peer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
-import org.gradientsync.internal.ranks.Amounts;
+import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 
 /** Describes the failure that a kernel left in the report. */

@@ -4,8 +4,8 @@ import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUstream;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.cuda.internal.driver.CudaApi;
-import org.gradientsync.internal.host.HostBuffers;
 
 /** A prepared launch of a kernel that has {@code Arguments} of protocol.cuh. */
 final class PeerLaunch {

@@ -2,9 +2,9 @@ package org.gradientsync.cuda.internal.peer;
 
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.Agreement;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.Agreement;
 import org.gradientsync.spi.Resources;
 
 /** This rank's mailbox, into which the other ranks write, and the mappings of their mailboxes. */

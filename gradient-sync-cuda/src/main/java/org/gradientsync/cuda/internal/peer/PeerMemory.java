@@ -13,10 +13,10 @@ import java.util.Map;
 import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 

@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.internal.matching.NodeMemory;
-import org.gradientsync.internal.ranks.ShortText;
+import org.gradientsync.core.matching.NodeMemory;
+import org.gradientsync.core.ranks.ShortText;
 
 /**
  * How far each rank has come, for the other ranks' hosts to read; the kernels exchange only what

@@ -1,8 +1,8 @@
 package org.gradientsync.cuda.internal.peer;
 
 import java.nio.ByteBuffer;
+import org.gradientsync.core.host.HostBuffers;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.host.HostBuffers;
 
 /**
  * The report that a kernel that could not finish leaves for the host, in page-locked memory, as

@@ -4,10 +4,10 @@ import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.cuda.internal.driver.GpuMemory;
 import org.gradientsync.cuda.internal.driver.GpuStream;
-import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.collectives.GroupCommunicator;
 import org.gradientsync.spi.Settings;
 
 /**

@@ -5,7 +5,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.function.BooleanSupplier;
-import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.core.matching.NodeMemory;
 
 /**
  * Flags by which each rank shows which registrations' memory it has unmapped, so that the owners

@@ -2,9 +2,9 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.gradientsync.core.ranks.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.ranks.Amounts;
 import org.gradientsync.spi.RankGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

@@ -2,9 +2,9 @@ package org.gradientsync.cuda.internal.staged;
 
 import java.util.List;
 import java.util.function.Consumer;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;

@@ -2,13 +2,13 @@ package org.gradientsync.cuda.internal.staged;
 
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.Agreement;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.HostReducers;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
-import org.gradientsync.internal.collectives.Agreement;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.collectives.HostReducers;
-import org.gradientsync.internal.host.HostDevice;
-import org.gradientsync.internal.matching.NodeMemory;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;

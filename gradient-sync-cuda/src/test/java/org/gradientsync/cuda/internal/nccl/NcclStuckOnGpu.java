@@ -8,13 +8,14 @@ import java.util.ServiceLoader;
 import org.gradientsync.DataType;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.launch.LaunchedJob;
+import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.CudaDeviceProvider;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.group.ProcessGroup;
-import org.gradientsync.internal.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.DeviceRequest;
@@ -40,7 +41,7 @@ class NcclStuckOnGpu {
     if (System.getenv("OMPI_COMM_WORLD_SIZE") != null) {
       for (Launcher launcher : ServiceLoader.load(Launcher.class)) {
         if (launcher.launched()) {
-          callsAlone(ProcessGroup.of(launcher.connect(settings(0))));
+          callsAlone(LaunchedJob.connect(launcher, settings(0)));
         }
       }
       return;

@@ -19,12 +19,12 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.matching.NodeMemory;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.peer.PeerRanks.Rank;
-import org.gradientsync.internal.collectives.GroupCommunicator;
-import org.gradientsync.internal.matching.NodeMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

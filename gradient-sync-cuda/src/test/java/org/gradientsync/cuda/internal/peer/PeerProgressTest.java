@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
-import org.gradientsync.internal.host.HostBuffers;
-import org.gradientsync.internal.matching.NodeMemory;
+import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.matching.NodeMemory;
 import org.junit.jupiter.api.Test;
 
 class PeerProgressTest {

@@ -14,7 +14,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.gradientsync.internal.host.OwnFiles;
+import org.gradientsync.core.host.OwnFiles;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;

@@ -1,10 +1,10 @@
 package org.gradientsync.cuda.internal.peer;
 
 import org.gradientsync.DataType;
+import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
-import org.gradientsync.internal.group.ProcessGroup;
 
 /** Shares memory as ranks in separate processes do. */
 public final class ProcessMemory {

@@ -1,0 +1,60 @@
+package org.gradientsync.spi;
+
+import java.util.function.IntPredicate;
+
+/**
+ * This process as one of a job's, for a launcher whose ranks are processes. The library ends it
+ * together with the others after success, and ends the whole job after a failure: an uncaught
+ * exception in one rank must not leave the others waiting.
+ *
+ * <p>The thread that ends the process calls it, possibly while other threads use the {@link
+ * Transport}.
+ */
+public interface JobProcess {
+  /**
+   * Whether the library ends the job.
+   *
+   * @return false if the program has started the backend and ends it itself
+   */
+  boolean isOwner();
+
+  /**
+   * Whether the backend has ended in this process, so that nothing may be sent any more.
+   *
+   * @return true after {@link #finish}, or if the program has ended it
+   */
+  boolean isFinished();
+
+  /**
+   * Announces at the first call that this rank has come to its end, and checks whether all others
+   * have. Does not block.
+   *
+   * @return true once every rank has come to its end
+   */
+  boolean haveAllCome();
+
+  /** Ends the backend in this process, after {@link #haveAllCome}. May block. */
+  void finish();
+
+  /**
+   * The name of what {@link #finish} calls, for errors.
+   *
+   * @return for example {@code MPI_Finalize}
+   */
+  String finishName();
+
+  /**
+   * Ends all processes of the job at once.
+   *
+   * @param code the exit code
+   */
+  void abort(int code);
+
+  /**
+   * Describes the ranks that are known to have died or to be stopped. Does not communicate.
+   *
+   * @param asked the ranks of the job to look at
+   * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
+   */
+  String troubles(IntPredicate asked);
+}

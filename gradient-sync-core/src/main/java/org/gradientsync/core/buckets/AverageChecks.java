@@ -1,0 +1,97 @@
+package org.gradientsync.core.buckets;
+
+import java.nio.DoubleBuffer;
+import java.nio.LongBuffer;
+import java.util.Arrays;
+import org.gradientsync.DataType;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.core.matching.Call.Origin;
+
+/**
+ * What the ranks find out about the averages of a step, with the same result on all of them. Ranks
+ * that have all averages find it alone; if they are sharded, the ranks exchange one number each.
+ */
+final class AverageChecks {
+  private final BucketSync sync;
+  private final boolean sharded;
+  private Boolean finite; // what a check of this step has found, the same on all ranks; or null
+
+  AverageChecks(BucketSync sync, boolean sharded) {
+    this.sync = sync;
+    this.sharded = sharded;
+  }
+
+  /** Forgets what was found, as the averages are new. */
+  void beginStep() {
+    finite = null;
+  }
+
+  /** Whether all averages are finite. Collective if sharded, unless the norm of the step tells. */
+  boolean isFinite(BucketSet set) {
+    if (finite == null) {
+      finite = isFiniteEverywhere(isFiniteHere(set));
+    }
+    return finite;
+  }
+
+  private boolean isFiniteHere(BucketSet set) {
+    for (int i = 0; i < set.buckets.length; i++) {
+      if (sync.backend().firstNotFinite(set.averages(i)) >= 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private boolean isFiniteEverywhere(boolean here) {
+    if (!sharded) {
+      return here;
+    }
+    long[] found = {here ? 0 : 1};
+    sync.awaitTurn();
+    sync.compose(
+        Origin.IS_FINITE,
+        () -> sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX));
+    return found[0] == 0;
+  }
+
+  /** Scales the averages so that their norm is at most max, and returns the norm before. */
+  double clip(BucketSet set, double max) {
+    double norm = Math.sqrt(sumOfSquares(set));
+    if (norm < Double.POSITIVE_INFINITY) {
+      finite = true;
+    } else if (Double.isNaN(norm) || !hasDoubles(set)) { // squares of floats are finite
+      finite = false;
+    }
+    if (norm > max && norm < Double.POSITIVE_INFINITY) {
+      double factor = max / norm;
+      for (int i = 0; i < set.buckets.length; i++) {
+        sync.backend().scale(set.averages(i), factor);
+      }
+    }
+    return norm;
+  }
+
+  private static boolean hasDoubles(BucketSet set) {
+    return Arrays.stream(set.buckets).anyMatch(bucket -> bucket.flat.type() == DataType.FLOAT64);
+  }
+
+  private double sumOfSquares(BucketSet set) {
+    double own = 0;
+    for (int i = 0; i < set.buckets.length; i++) {
+      own += sync.backend().sumOfSquares(set.averages(i));
+    }
+    if (!sharded) {
+      return own;
+    }
+    double[] all = new double[sync.size()];
+    sync.awaitTurn();
+    DoubleBuffer sum = DoubleBuffer.wrap(new double[] {own});
+    sync.compose(Origin.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
+    double total = 0;
+    for (double part : all) {
+      total += part;
+    }
+    return total;
+  }
+}

@@ -1,0 +1,150 @@
+package org.gradientsync.core.buckets;
+
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+import org.gradientsync.Parameter;
+import org.gradientsync.Stream;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
+
+/** The buckets of a model in one layout: their memory, and each gradient's view into it. */
+public final class BucketSet implements AutoCloseable {
+  final BucketLayout layout;
+  final Bucket[] buckets;
+
+  /** The flag of ranks that have data, or null without uneven steps. */
+  final JoinFlag flag;
+
+  private final List<Parameter> parameters;
+  private final DeviceBuffer[] gradients;
+  private final DeviceBuffer[] weights; // or null
+  private final DeviceBuffer beforeFlag; // the first bucket without the flag; or null
+  private final Resources resources = new Resources();
+
+  /**
+   * Allocates the buckets. Not collective.
+   *
+   * @param number the number of this set among the sync's bucket sets, from 1
+   * @param sharded whether each rank has weights, and updates its block of them
+   */
+  BucketSet(
+      BucketSync sync,
+      List<Parameter> parameters,
+      BucketLayout layout,
+      Stream compute,
+      BucketStreams streams,
+      int number,
+      boolean sharded) {
+    this.layout = layout;
+    this.parameters = parameters;
+    buckets = new Bucket[layout.buckets.size()];
+    gradients = new DeviceBuffer[parameters.size()];
+    weights = sharded ? new DeviceBuffer[parameters.size()] : null;
+    try {
+      for (int i = 0; i < buckets.length; i++) {
+        Stream stream = streams.of(i, buckets.length);
+        BucketLayout.Bucket place = layout.buckets.get(i);
+        long count = place.count / sync.size();
+        List<GradientBuckets.Piece> pieces =
+            sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
+        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
+        name(i, number);
+      }
+      for (int i = 0; i < gradients.length; i++) {
+        gradients[i] = view(bucketOf(i).flat, i);
+        if (sharded) {
+          weights[i] = view(bucketOf(i).shard.weights, i);
+        }
+      }
+      if (layout.flagOffset < 0) {
+        flag = null;
+        beforeFlag = null;
+      } else {
+        beforeFlag = buckets[0].flat.slice(0, layout.flagOffset);
+        DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
+        flag = resources.add(new JoinFlag(sync.backend(), place, compute));
+      }
+    } catch (RuntimeException | Error e) {
+      resources.closeAfter(e);
+      throw e;
+    }
+  }
+
+  /**
+   * Names a bucket for errors and for the comparison of calls: its index, its first and its last
+   * parameter, preceded by the number of the bucket set unless that is 1, and by whether steps may
+   * be uneven. {@link org.gradientsync.core.matching.Call} knows the form.
+   */
+  private void name(int bucket, int number) {
+    int[] members = buckets[bucket].parameters;
+    String first = members.length == 0 ? "" : parameters.get(members[0]).name();
+    String last = members.length == 0 ? "" : parameters.get(members[members.length - 1]).name();
+    String name =
+        (number > 1 ? "buckets " + number + ", " : "")
+            + (layout.flagOffset < 0 ? "" : "uneven ")
+            + ("bucket " + bucket + ": " + first)
+            + (members.length > 1 ? " to " + last : "");
+    AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;
+    BucketLayout places = layout; // so that the lambda does not keep this set's memory alive
+    List<Parameter> names = parameters;
+    averaged.named(name).elementsNamed(element -> places.nameOf(bucket, element, names));
+    if (buckets[bucket].shard != null) {
+      buckets[bucket].shard.gathered.named("weights of " + name);
+    }
+  }
+
+  private DeviceBuffer view(DeviceBuffer bucket, int parameter) {
+    return bucket.slice(layout.offsetOf[parameter], parameters.get(parameter).count());
+  }
+
+  /** This rank's averages of a bucket: its shard, or all; zeros between parameters, and no flag. */
+  DeviceBuffer averages(int bucket) {
+    BucketShard shard = buckets[bucket].shard;
+    return shard != null
+        ? shard.own.gradient()
+        : bucket == 0 && beforeFlag != null ? beforeFlag : buckets[bucket].flat;
+  }
+
+  /** The view of a parameter's gradient: a new one if the caller has closed the last one. */
+  DeviceBuffer gradient(int parameter) {
+    return open(gradients, bucketOf(parameter).flat, parameter);
+  }
+
+  /** The view of a parameter's weights, likewise. Only if sharded. */
+  DeviceBuffer weight(int parameter) {
+    return open(weights, bucketOf(parameter).shard.weights, parameter);
+  }
+
+  private DeviceBuffer open(DeviceBuffer[] views, DeviceBuffer bucket, int parameter) {
+    if (views[parameter].isClosed() && !bucket.isClosed()) {
+      views[parameter] = view(bucket, parameter);
+    }
+    return views[parameter];
+  }
+
+  void beginStep() {
+    for (Bucket bucket : buckets) {
+      bucket.beginStep();
+    }
+  }
+
+  /** Drops all observations. No average may be running. */
+  void forgetObservations() {
+    for (Bucket bucket : buckets) {
+      if (bucket.observation != null) {
+        bucket.observation.forget();
+        bucket.observation = null;
+      }
+    }
+  }
+
+  Bucket bucketOf(int parameter) {
+    return buckets[layout.bucketOf[parameter]];
+  }
+
+  @Override
+  public void close() {
+    resources.close();
+  }
+}

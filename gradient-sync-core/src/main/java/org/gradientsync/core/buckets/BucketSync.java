@@ -1,0 +1,68 @@
+package org.gradientsync.core.buckets;
+
+import java.util.List;
+import org.gradientsync.Communicator;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.observation.Observer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
+
+/** The sync as its buckets see it. */
+public interface BucketSync {
+
+  int rank();
+
+  int size();
+
+  /** The device that holds the buckets' memory. */
+  BackendDevice backend();
+
+  Observer observer();
+
+  /** The communicator for the library's own calls, which no interceptor sees. */
+  Communicator ownCommunicator();
+
+  /** Makes calls of {@link #ownCommunicator} as parts of one call of the program. */
+  void compose(Origin call, Runnable parts);
+
+  /** Meets the other ranks, which must all have discarded the step. Collective. */
+  void meetForDiscard();
+
+  /** Returns the number of the next bucket set, from 1; the same on all ranks. */
+  int nextBuckets();
+
+  /** Whether an average blocks until the other ranks have joined. */
+  boolean blocksHost();
+
+  /** The thread for averages that overlap with the backward pass if the reducer blocks. */
+  CommunicationThread communicationThread();
+
+  /** Waits until the communication thread is idle, so that all ranks keep one order of calls. */
+  void awaitTurn();
+
+  /** Throws if a listener of the sync makes this call. */
+  void requireNoListener();
+
+  /**
+   * Throws what the device has reported about earlier calls and the program has not seen.
+   *
+   * @param together whether all ranks make this call, at the same place among their averages
+   */
+  void check(boolean together);
+
+  /** Prepares a call, without an interceptor. Collective. */
+  void prepare(CollectiveCall call);
+
+  /** Makes a call at once: the caller keeps the order of calls. */
+  void runInOrder(CollectiveCall call);
+
+  /** Gathers all ranks' blocks on one rank; the others give null for them. Collective. */
+  void gather(DeviceBuffer in, DeviceBuffer out, int root);
+
+  /** Gives each rank its block of one rank's buffer; the others give null for it. Collective. */
+  void scatter(DeviceBuffer in, DeviceBuffer out, int root);
+
+  /** Copies one rank's elements to all ranks. Interceptors see one call. Collective. */
+  void broadcast(List<? extends DeviceBuffer> buffers, int root);
+}

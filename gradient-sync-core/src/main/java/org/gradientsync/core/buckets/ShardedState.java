@@ -1,0 +1,99 @@
+package org.gradientsync.core.buckets;
+
+import java.util.List;
+import java.util.Objects;
+import java.util.function.ObjIntConsumer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Unclosed;
+
+/**
+ * A state of the optimizer, of which each rank has a buffer for each of its shards. Moves it to and
+ * from one rank, one bucket at a time, and shows it there by parameter.
+ */
+final class ShardedState {
+  private final BucketSync sync;
+  private final BucketSet set;
+  private final List<? extends DeviceBuffer> state;
+  private final int root;
+
+  /**
+   * @param state one buffer for each shard, with as many elements
+   * @throws IllegalArgumentException if they are not
+   */
+  ShardedState(BucketSync sync, BucketSet set, List<? extends DeviceBuffer> state, int root) {
+    this.sync = sync;
+    this.set = set;
+    this.state = Objects.requireNonNull(state, "state");
+    this.root = root;
+    for (int i = 0; i < Math.max(state.size(), set.buckets.length); i++) {
+      long expected = i < set.buckets.length ? set.buckets[i].shard.own.weight().count() : -1;
+      if (i >= state.size() || state.get(i).count() != expected) {
+        throw new IllegalArgumentException(
+            "not a state of the shards: index="
+                + i
+                + ", is="
+                + (i < state.size() ? state.get(i) : "none")
+                + ", count="
+                + (expected < 0 ? "none" : String.valueOf(expected))
+                + ", rank="
+                + sync.rank()
+                + "; give one buffer for each of shards(), with as many elements");
+      }
+    }
+  }
+
+  /** Collective. The root's consumer reads each parameter's state. */
+  void gather(ObjIntConsumer<DeviceBuffer> values) {
+    sync.awaitTurn(); // throws inside of a group, where nothing would be gathered yet
+    for (int i = 0; i < set.buckets.length; i++) {
+      try (Whole whole = new Whole(i)) {
+        sync.gather(state.get(i), whole.buffer, root);
+        whole.show(values);
+      }
+    }
+  }
+
+  /** Collective. The root's consumer writes each parameter's state. */
+  void scatter(ObjIntConsumer<DeviceBuffer> values) {
+    sync.awaitTurn();
+    for (int i = 0; i < set.buckets.length; i++) {
+      try (Whole whole = new Whole(i)) {
+        whole.show(values);
+        sync.scatter(whole.buffer, state.get(i), root);
+      }
+    }
+  }
+
+  /** The state of a whole bucket on the root, and nothing elsewhere. */
+  private final class Whole implements AutoCloseable {
+    final DeviceBuffer buffer; // or null
+    private final Bucket bucket;
+
+    Whole(int index) {
+      bucket = set.buckets[index];
+      BackendDevice device = sync.backend();
+      DataType type = state.get(index).type();
+      buffer =
+          sync.rank() == root ? Unclosed.exempt(device.allocate(type, bucket.flat.count())) : null;
+    }
+
+    void show(ObjIntConsumer<DeviceBuffer> values) {
+      if (buffer == null) {
+        return;
+      }
+      for (int parameter : bucket.parameters) {
+        long count = set.gradient(parameter).count();
+        values.accept(buffer.slice(set.layout.offsetOf[parameter], count), parameter);
+      }
+    }
+
+    @Override
+    public void close() {
+      if (buffer != null) {
+        buffer.close();
+      }
+    }
+  }
+}

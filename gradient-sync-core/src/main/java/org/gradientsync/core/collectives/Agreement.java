@@ -1,0 +1,33 @@
+package org.gradientsync.core.collectives;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.Communicator;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.ranks.ShortText;
+
+/** Checks whether a joint setup has succeeded on all ranks. */
+public final class Agreement {
+  private static final int REASON_BYTES = 400;
+
+  private Agreement() {}
+
+  /**
+   * Throws on all ranks, with the same text, if one of them has failed. Collective.
+   *
+   * @param communicator the ranks
+   * @param reason why this rank failed, or an empty text; sent as one line of at most 400 bytes
+   * @throws UnavailableException with the reason of the first rank that has one
+   */
+  public static void requireAll(Communicator communicator, String reason) {
+    ByteBuffer own = ByteBuffer.allocate(REASON_BYTES);
+    ShortText.put(own, 0, REASON_BYTES, reason);
+    ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());
+    communicator.allGather(own, all);
+    for (int rank = 0; rank < communicator.size(); rank++) {
+      String text = ShortText.get(all, rank * REASON_BYTES, REASON_BYTES);
+      if (!text.isEmpty()) {
+        throw new UnavailableException(text + " (rank " + rank + ")");
+      }
+    }
+  }
+}

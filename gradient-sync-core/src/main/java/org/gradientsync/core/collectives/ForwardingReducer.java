@@ -1,0 +1,41 @@
+package org.gradientsync.core.collectives;
+
+import java.util.List;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.Reducer;
+
+/**
+ * A reducer of whose calls another one runs those that a subclass does not override.
+ *
+ * @param <R> the type of the other one
+ */
+abstract class ForwardingReducer<R extends Reducer> implements Reducer {
+  final R other;
+
+  /**
+   * @param other the subclass closes it
+   */
+  ForwardingReducer(R other) {
+    this.other = other;
+  }
+
+  @Override
+  public void run(CollectiveCall call) {
+    other.run(call);
+  }
+
+  @Override
+  public void prepare(CollectiveCall call) {
+    other.prepare(call);
+  }
+
+  @Override
+  public void exchange(List<CollectiveCall> messages) {
+    other.exchange(messages);
+  }
+
+  @Override
+  public void check(boolean together) {
+    other.check(together);
+  }
+}

@@ -1,0 +1,245 @@
+package org.gradientsync.core.diagnosis;
+
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Finds ranks that wait for each other, so that none of them can continue: for example, one rank
+ * sends while another is in a barrier.
+ *
+ * <p>A rank that has waited long for another rank to reach a call sends it a probe. A rank that
+ * receives a probe, and waits itself, adds its own wait and forwards the probe. A probe that
+ * returns to one of its waits has found a cycle. A rank adds its wait only if it has not reached
+ * the call that the previous wait is for. It cannot reach that call while it waits, and its wait
+ * ends only when the next rank arrives. So when the cycle closes, all of its waits still hold. (K.
+ * M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer
+ * Systems 1(2), 1983; with one rank waited for at a time.)
+ *
+ * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
+ * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. A probe
+ * that cannot be sent yet is kept. Of several, the one that has come farthest is; so one comes
+ * around, however many ranks ask at the same time.
+ *
+ * <p>This holds within one communicator, whose lock the waiting thread holds. If the waits are in
+ * several communicators, another thread may be about to make the missing call. Such waits count
+ * only on ranks where a single thread has made all calls, and the same cycle must persist for the
+ * time after which a rank is late.
+ *
+ * <p>Each rank has at most one unread probe to each other rank, so a rank that never waits does not
+ * accumulate them. Nothing is sent before a wait has become long.
+ */
+public final class DeadlockDetector implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
+  private static final long PROBE_NANOS = 300_000_000;
+
+  private final ProbeChannel probes;
+  private final BiConsumer<Probe, Integer> receiver = this::receive; // made before any call waits
+  private final Groups groups;
+  private final int rank;
+  private final int ranks;
+  private final Set<PendingWait> waits = new LinkedHashSet<>();
+  private final List<Probe> asked = new ArrayList<>();
+  private Probe kept; // to be forwarded when the rank that is waited for has read the last, or null
+  private final Map<GroupKey, Probe> found = new HashMap<>();
+  private final Set<GroupKey> sent = new HashSet<>(); // whose ranks were told of a cycle
+  private final BitSet unread = new BitSet();
+  private long lastId;
+  private boolean closed;
+
+  /** What the detector needs to know about the open groups of this rank. */
+  public interface Groups {
+    /** The open group with this key, or null. */
+    WatchedGroup find(GroupKey key);
+
+    /** Whether one thread has made all calls of this rank. */
+    boolean hasSingleCaller();
+
+    /** Whether a rank of the job is known to receive no more messages. */
+    boolean isGone(int worldRank);
+  }
+
+  public DeadlockDetector(Transport transport, Groups groups) {
+    this.probes = ProbeChannel.of(transport);
+    this.groups = groups;
+    this.rank = transport.rank();
+    this.ranks = transport.size();
+  }
+
+  /** A new number for a wait. */
+  public synchronized long newId() {
+    return ++lastId;
+  }
+
+  /** Records that a wait is over. */
+  public synchronized void leave(PendingWait pending) {
+    waits.remove(pending);
+  }
+
+  /** Records that a communicator was closed. */
+  public synchronized void forget(GroupKey key) {
+    found.remove(key);
+    sent.remove(key);
+  }
+
+  /**
+   * Called repeatedly by a thread that has waited long for a rank to reach a call.
+   *
+   * @return the cycle that this wait is part of, or depends on; or null
+   */
+  public synchronized Probe look(PendingWait pending) {
+    if (closed) {
+      return null;
+    }
+    waits.add(pending);
+    probes.read(receiver);
+    if (kept != null) {
+      asked.add(kept);
+      kept = null;
+    }
+    for (Probe probe : List.copyOf(asked)) {
+      if (!isForAnother(probe, pending)) {
+        asked.remove(probe);
+        forward(probe, pending);
+      }
+    }
+    long now = pending.clock.waited();
+    if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
+      pending.probedAt = now;
+      ask(Probe.of(Probe.Kind.ASK), pending);
+    }
+    return found.remove(pending.group.key());
+  }
+
+  private void receive(Probe probe, int from) {
+    Probe.Kind kind = probe.kind(ranks);
+    if (kind == Probe.Kind.ASK) {
+      asked.add(probe.copy(kind));
+      send(Probe.of(Probe.Kind.READ), from);
+    } else if (kind == Probe.Kind.READ) {
+      unread.clear(from);
+    } else if (kind == Probe.Kind.FOUND && groups.find(probe.group()) != null) {
+      found.put(probe.group(), probe.copy(kind));
+      WatchedGroup group = groups.find(probe.group());
+      int own = probe.indexOf(rank);
+      boolean isOnlyOne = // of the group that the rank which found the cycle knows
+          own > 0
+              && probe.group(own).equals(probe.group())
+              && !probe.group(own).equals(probe.group(0));
+      if (isOnlyOne || !Neighbours.areAll(group.size())) {
+        sendToGroup(group, probe.copy(kind));
+      }
+    }
+  }
+
+  /** Whether another thread waits in the call that a probe is about. */
+  private boolean isForAnother(Probe probe, PendingWait pending) {
+    GroupKey key = probe.group(probe.length() - 1);
+    return !key.equals(pending.group.key())
+        && waits.stream().anyMatch(other -> other.group.key().equals(key));
+  }
+
+  /** Handles a probe for this rank, which waits. */
+  private void forward(Probe probe, PendingWait pending) {
+    int last = probe.length() - 1;
+    WatchedGroup group = groups.find(probe.group(last));
+    if (group == null
+        || group != pending.group && !groups.hasSingleCaller()
+        || group
+            .arrivals()
+            .hasReached(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+        || !pending.isWaiting()) {
+      return;
+    }
+    int own = probe.indexOf(rank);
+    if (own >= 0 && probe.id(own) == pending.id) {
+      closeCycle(probe.from(own), pending);
+    } else if (own < 0 && probe.passed() < 2L * ranks) {
+      if (mayAsk(pending)) {
+        ask(probe, pending);
+      } else if (kept == null || kept.passed() < probe.passed()) {
+        kept = probe;
+      }
+    }
+  }
+
+  private boolean mayAsk(PendingWait pending) {
+    return !unread.get(pending.awaited()) && !pending.group.liveness().isUnreachable(pending.peer);
+  }
+
+  /** Adds a wait to a chain, and sends it to the rank that is waited for. */
+  private void ask(Probe probe, PendingWait pending) {
+    if (probe.passed() == ranks) {
+      probe.restart();
+    }
+    probe.add(rank, pending);
+    unread.set(pending.awaited(), send(probe, pending.awaited()));
+  }
+
+  private void closeCycle(Probe cycle, PendingWait pending) {
+    long now = pending.clock.waited();
+    if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
+      pending.suspected = cycle;
+      pending.suspectedAt = now;
+    }
+    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.lateNanos) {
+      return;
+    }
+    found.put(pending.group.key(), cycle);
+    sendToGroup(pending.group, cycle.copy(Probe.Kind.FOUND));
+    for (int i = 1; i < cycle.length(); i++) {
+      if (!cycle.group(i).equals(pending.group.key())) {
+        Probe notice = cycle.copy(Probe.Kind.FOUND);
+        notice.setGroup(cycle.group(i));
+        send(notice, cycle.waiting(i));
+      }
+    }
+  }
+
+  /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
+  private void sendToGroup(WatchedGroup group, Probe cycle) {
+    if (sent.add(group.key())) {
+      cycle.setGroup(group.key());
+      for (int peer : Neighbours.of(group.rank(), group.size())) {
+        if (!group.liveness().isUnreachable(peer)) {
+          send(cycle, group.ranks().worldRank(peer));
+        }
+      }
+    }
+  }
+
+  /** Skips ranks that are gone: sending to them can make MPI end this process. */
+  private boolean send(Probe probe, int to) {
+    if (groups.isGone(to)) {
+      return false;
+    }
+    try {
+      probes.send(probe, to);
+      return true;
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot send to rank {}", rank, to, e);
+      return false;
+    }
+  }
+
+  /** Sends nothing from now on. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      probes.close();
+    }
+  }
+}

@@ -1,0 +1,28 @@
+package org.gradientsync.core.diagnosis;
+
+import org.gradientsync.core.matching.Arrivals;
+import org.gradientsync.core.matching.Calls;
+import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.Liveness;
+import org.gradientsync.core.ranks.RankMap;
+
+/**
+ * What the deadlock detector and the reports see of a group. Any thread may read it.
+ *
+ * @param key identifies the group on all ranks
+ * @param ranks its ranks
+ * @param liveness which ranks are alive
+ * @param calls what this rank has called
+ * @param arrivals which calls the ranks have reached
+ */
+public record WatchedGroup(
+    GroupKey key, RankMap ranks, Liveness liveness, Calls calls, Arrivals arrivals) {
+
+  public int rank() {
+    return ranks.rank();
+  }
+
+  public int size() {
+    return ranks.size();
+  }
+}

@@ -1,0 +1,185 @@
+package org.gradientsync.core.group;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.host.HostBuffer;
+import org.gradientsync.core.matching.Arrivals;
+import org.gradientsync.core.matching.Call;
+import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.matching.CallTable;
+import org.gradientsync.core.matching.Calls;
+import org.gradientsync.core.matching.InlinePayload;
+import org.gradientsync.core.matching.Rendezvous;
+import org.gradientsync.core.matching.WaitPhase;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.Message;
+
+/**
+ * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks
+ * for a collective, two for an exchange. The caller holds the group's lock.
+ */
+public final class CallMatcher {
+  private final RankMap ranks;
+  private final Calls calls;
+  private final Arrivals arrivals;
+  private final GroupState state;
+  private final Wait wait;
+  private long notFinite = -1;
+
+  CallMatcher(WatchedGroup group, GroupState state, Wait wait) {
+    this.ranks = group.ranks();
+    this.calls = group.calls();
+    this.arrivals = group.arrivals();
+    this.state = state;
+    this.wait = wait;
+  }
+
+  /**
+   * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
+   * same call.
+   *
+   * @param payload this rank's contributions, sent at the same time, or null
+   * @throws MismatchedCallException on every rank if the calls differ
+   * @throws RankLostException if a rank does not arrive
+   */
+  void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, call);
+    meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
+  }
+
+  /** As above, for a call on host memory. */
+  public void meet(Origin origin, Kind kind, int element, long count, int root) {
+    state.requireUsable();
+    Rendezvous rendezvous = arrivals.beginRendezvous();
+    ByteBuffer record = calls.meets(origin, kind, element, count, null, root);
+    meet(rendezvous, record, null, null);
+  }
+
+  /**
+   * @param in what other ranks may read in place, or null
+   */
+  private void meet(
+      Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in, InlinePayload payload) {
+    long found = notFinite;
+    notFinite = -1;
+    writePlace(record, in, payload);
+    Call.writeNotFinite(record, found);
+    long sequence = calls.met();
+    ByteBuffer own = rendezvous.own(sequence);
+    own.put(0, record, 0, Call.BYTES);
+    rendezvous.load(payload);
+    rendezvous.arrive(sequence);
+    awaitAll(rendezvous, sequence);
+    boolean same =
+        sameNames(rendezvous, own, Call.INPUT) && sameNames(rendezvous, own, Call.OUTPUT);
+    boolean sameEnqueued = true;
+    boolean finite = found < 0;
+    // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
+    // each other, whether or not this rank knows its own.
+    ByteBuffer counted = own;
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        ByteBuffer call = rendezvous.call(peer);
+        same &= Call.same(own, call);
+        sameEnqueued &= Call.sameEnqueued(counted, call);
+        counted = Call.enqueued(counted) >= 0 ? counted : call;
+        finite &= Call.notFinite(call) < 0;
+      }
+    }
+    if (same && sameEnqueued && finite) {
+      return;
+    }
+    calls.log().finished();
+    int rank = ranks.rank();
+    int size = ranks.size();
+    if (!sameEnqueued) { // a device waits for a call that another rank has not made
+      throw state.mismatched(CallTable.ofMismatch(rendezvous, rank, size));
+    }
+    throw same
+        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
+        : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
+  }
+
+  private boolean sameNames(Rendezvous rendezvous, ByteBuffer own, int which) {
+    boolean same = true;
+    ByteBuffer named = own;
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        ByteBuffer call = rendezvous.call(peer);
+        same &= Call.sameName(named, call, which);
+        named = Call.hasName(named, which) ? named : call;
+      }
+    }
+    return same;
+  }
+
+  private void awaitAll(Rendezvous rendezvous, long sequence) {
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
+      }
+    }
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank()) {
+        wait.await(rendezvous.sent(peer), peer);
+      }
+    }
+  }
+
+  /** Adds where the others find this rank's elements. */
+  private static void writePlace(
+      ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
+    if (payload != null) {
+      Call.writePlace(call, Call.INLINE, 0);
+    } else if (buffer instanceof HostBuffer host) {
+      Call.writePlace(call, host.memoryId(), host.memoryOffset());
+    } else {
+      Call.writePlace(call, Call.NOWHERE, 0);
+    }
+  }
+
+  /**
+   * Records an exchange with single other ranks.
+   *
+   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
+   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
+   */
+  public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
+    beginPair(destination, source, tag);
+    calls.pairs(kind, element, count, tag);
+  }
+
+  /** As above, for a call that the caller records. */
+  void beginPair(int destination, int source, int tag) {
+    state.requireUsable();
+    arrivals.beginPair(destination, source, tag);
+  }
+
+  /** Waits for the rank that this one sends to, until it reaches the current round. */
+  public void awaitReceiver(Message message, int peer) {
+    wait.await(message, peer, WaitPhase.SEND, arrivals.pairs().roundsSentTo(peer));
+  }
+
+  /** Waits for the rank that this one receives from, until it reaches the current round. */
+  public void awaitSender(Message message, int peer) {
+    wait.await(message, peer, WaitPhase.RECEIVE, arrivals.pairs().roundsReceivedFrom(peer));
+  }
+
+  /**
+   * Announces at the next rendezvous that this rank has an element that is not finite. All ranks
+   * then throw.
+   *
+   * @param index of the first such element, or a negative number if there is none
+   */
+  void found(long index) {
+    notFinite = index;
+  }
+}

@@ -1,0 +1,180 @@
+package org.gradientsync.core.group;
+
+import java.nio.LongBuffer;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.diagnosis.Bells;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.matching.Call;
+import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.spi.CollectiveCall.Kind;
+
+/**
+ * How the ranks of a group agree on its subgroups. Another thread may split another group of the
+ * same ranks, and the ranks may run the two in different orders. So the ranks propose a tag range,
+ * each reserves it if it is still free there, and all release it if it was not free on every rank.
+ */
+final class GroupSplit {
+  private static final int FIXED = 4; // words of a proposal before the bits
+  private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
+  private static final int COLOR = 0;
+  private static final int KEY = 1;
+  private static final int GENERATION = 2;
+  private static final int NUMBER = 3;
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final WatchedGroup group;
+  private final CallMatcher matcher;
+  private final Exchange exchange;
+  private final ContextIds contexts;
+  private final Bells bells;
+  private final Origin origin;
+
+  /**
+   * Splits one group; the caller holds its lock.
+   *
+   * @param origin the user's call
+   */
+  GroupSplit(
+      WatchedGroup group,
+      CallMatcher matcher,
+      Exchange exchange,
+      ContextIds contexts,
+      Bells bells,
+      Origin origin) {
+    this.group = group;
+    this.matcher = matcher;
+    this.exchange = exchange;
+    this.contexts = contexts;
+    this.bells = bells;
+    this.origin = origin;
+  }
+
+  private boolean isWorld() {
+    return group.key().context() == ContextIds.WORLD;
+  }
+
+  /**
+   * The subgroup that a rank joins.
+   *
+   * @param context the tag range
+   * @param generation distinguishes it from earlier owners of the tag range
+   * @param id random, and the same on all of its ranks
+   * @param peers its ranks in order, by their numbers in the parent group
+   * @param rank this rank's number in it
+   */
+  record Part(int context, long generation, long id, int[] peers, int rank) {}
+
+  /**
+   * Agrees on a split. See {@link org.gradientsync.Communicator#split}.
+   *
+   * @return the part that this rank joins, or null if its color is negative
+   */
+  Part agree(int color, int key) {
+    while (true) {
+      long[] all = proposals(color, key);
+      if (isWorld()) { // from two numbers, so that it reveals no group's id
+        bells.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
+      }
+      int context = lowestFree(all);
+      boolean taken = contexts.tryReserve(context);
+      long[] outcomes = allGather(new long[] {taken ? 1 : 0});
+      if (Arrays.stream(outcomes).min().getAsLong() == 1) {
+        if (color >= 0) {
+          return part(all, color, context);
+        }
+        contexts.release(context);
+        return null;
+      }
+      if (taken) {
+        contexts.release(context);
+      }
+      LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
+    }
+  }
+
+  /**
+   * For each rank: color, key, newest generation, a random number, and one bit for each tag range
+   * in use.
+   */
+  private long[] proposals(int color, int key) {
+    long[] own = new long[WORDS];
+    own[COLOR] = color;
+    own[KEY] = key;
+    own[GENERATION] = contexts.generation();
+    own[NUMBER] = RANDOM.nextLong();
+    System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
+    matcher.meet(origin, Kind.ALL_GATHER, Call.element((DataType) null), 0, Call.NO_ROOT);
+    long[] all = allGather(own);
+    group.calls().log().finished();
+    return all;
+  }
+
+  private long[] allGather(long[] own) {
+    long[] all = new long[own.length * group.size()];
+    exchange.allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
+  }
+
+  private int lowestFree(long[] all) {
+    long[] used = new long[WORDS - FIXED];
+    for (int i = 0; i < all.length; i++) {
+      if (i % WORDS >= FIXED) {
+        used[i % WORDS - FIXED] |= all[i];
+      }
+    }
+    int free = BitSet.valueOf(used).nextClearBit(0);
+    if (free >= ContextIds.LIMIT) {
+      throw tooMany(all);
+    }
+    return free;
+  }
+
+  private GradientSyncException tooMany(long[] all) {
+    int[] open = new int[group.size()];
+    int holder = 0;
+    for (int peer = 0; peer < open.length; peer++) {
+      for (int i = peer * WORDS + FIXED; i < (peer + 1) * WORDS; i++) {
+        open[peer] += Long.bitCount(all[i]);
+      }
+      holder = open[peer] > open[holder] ? peer : holder;
+    }
+    return new GradientSyncException(
+        "too many communicators are open: rank="
+            + group.rank()
+            + ", open here="
+            + open[group.rank()]
+            + ", most="
+            + open[holder]
+            + " on "
+            + group.ranks().name(holder)
+            + ", limit="
+            + ContextIds.LIMIT
+            + " for all ranks together; close some where they are open");
+  }
+
+  private Part part(long[] all, int color, int context) {
+    long generation = 0;
+    List<Integer> joining = new ArrayList<>();
+    for (int peer = 0; peer < group.size(); peer++) {
+      generation = Math.max(generation, all[peer * WORDS + GENERATION] + 1);
+      if (all[peer * WORDS + COLOR] == color) {
+        joining.add(peer);
+      }
+    }
+    contexts.advanceTo(generation);
+    // By key; the sort is stable, so ranks with the same key keep their order.
+    joining.sort((a, b) -> Long.compare(all[a * WORDS + KEY], all[b * WORDS + KEY]));
+    long id = all[joining.get(0) * WORDS + NUMBER];
+    int[] peers = joining.stream().mapToInt(Integer::intValue).toArray();
+    return new Part(context, generation, id, peers, joining.indexOf(group.rank()));
+  }
+}

@@ -1,0 +1,197 @@
+package org.gradientsync.core.group;
+
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.NotFiniteException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.diagnosis.Reports;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.matching.CallTable;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.ranks.DepartureNotices;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.Message;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether a group is usable, and how it breaks: a failed call notifies the other ranks, and every
+ * later call throws. Takes no lock; the thread that breaks the group holds the group's.
+ */
+final class GroupState {
+  private static final long NOTICE_NANOS = 200_000_000;
+  private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
+
+  private final WatchedGroup group;
+  private final DepartureNotices departures;
+  private final Reports reports; // or null
+  private final BooleanSupplier ending;
+  private volatile GradientSyncException broken;
+  private volatile boolean closed;
+
+  /**
+   * @param reports for time-outs, or null
+   * @param ending whether this process is ending
+   */
+  GroupState(
+      WatchedGroup group, DepartureNotices departures, Reports reports, BooleanSupplier ending) {
+    this.group = group;
+    this.departures = departures;
+    this.reports = reports;
+    this.ending = ending;
+  }
+
+  /** Throws if the group is closed or broken, or the process is ending. */
+  void requireUsable() {
+    if (closed) {
+      throw new IllegalStateException("communicator is closed: rank=" + group.rank());
+    }
+    requireNotEnding();
+    if (broken != null) {
+      throw new RankLostException(
+          "communicator is broken by an earlier failure, rank="
+              + group.rank()
+              + ": "
+              + broken.getMessage(),
+          broken,
+          wouldComeAgain(broken));
+    }
+  }
+
+  /** Throws if the process is ending. */
+  void requireNotEnding() {
+    if (ending.getAsBoolean()) {
+      throw new GradientSyncException(
+          "this process is ending: rank=" + group.rank() + ", " + during());
+    }
+  }
+
+  boolean isBroken() {
+    return broken != null;
+  }
+
+  /** Returns false if the group was closed before. */
+  boolean close() {
+    boolean first = !closed;
+    closed = true;
+    return first;
+  }
+
+  /** The current call, for the end of an error message. */
+  String during() {
+    return "in="
+        + group.calls().log().current()
+        + " of communicator "
+        + group.key().context()
+        + " with "
+        + group.size()
+        + " ranks";
+  }
+
+  /** Whether a message has finished. Breaks the group if it never will. */
+  boolean test(Message message, int peer) {
+    try {
+      return message.test();
+    } catch (RankLostException e) {
+      throw lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
+    } catch (GradientSyncException e) {
+      throw lost(e.getMessage(), e);
+    }
+  }
+
+  /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
+  RankLostException timedOut(String message) {
+    String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
+    if (reports != null && broken == null) {
+      text += reports.collect(text);
+    }
+    return fail(new RankLostException(text));
+  }
+
+  /** See {@link org.gradientsync.core.group.ProcessGroup#mismatched}. */
+  MismatchedCallException mismatched(String table) {
+    return fail(new MismatchedCallException(table));
+  }
+
+  /** See {@link org.gradientsync.core.group.ProcessGroup#lost(String, Throwable)}. */
+  RankLostException lost(String message, Throwable cause) {
+    return lost(message, cause, cause != null && wouldComeAgain(cause));
+  }
+
+  /**
+   * Whether the same job would fail the same way again: by itself, for too little memory for
+   * example. Messages and devices fail with this library's exceptions, and may do better the next
+   * time. An InternalError comes from memory of another rank whose file is gone.
+   */
+  private static boolean wouldComeAgain(Throwable failure) {
+    if (failure instanceof RankLostException lost) {
+      return lost.exitCode() != RankLostException.EXIT_CODE;
+    }
+    return failure instanceof UnavailableException
+        || failure instanceof MismatchedCallException
+        || failure instanceof NotFiniteException
+        || !(failure instanceof GradientSyncException || failure instanceof InternalError);
+  }
+
+  private RankLostException lost(String message, Throwable cause, boolean left) {
+    if (ending.getAsBoolean()) {
+      group.arrivals().abandon();
+      requireNotEnding(); // throws
+    }
+    String advice =
+        message.contains(Departure.CLOSED.text())
+            ? CallTable.adviceAfterClose(group.calls().log().current())
+            : "";
+    return fail(
+        new RankLostException(
+            message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));
+  }
+
+  /** Breaks the group because a rank has left or has given up. */
+  RankLostException lost(int peer, Throwable cause) {
+    String why = whyGivenUp(peer);
+    String reason = group.liveness().whyLeft(peer);
+    String name = group.ranks().name(peer);
+    if (!reason.isEmpty()) {
+      boolean bySignal = reason.contains(Departure.SIGNAL.text());
+      int dead = bySignal ? group.liveness().diedSilently() : RankMap.NO_RANK;
+      if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
+        return lost(group.ranks().name(dead) + " has died", cause, false);
+      }
+      boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
+      return lost(name + " has left: " + reason, cause, byItself);
+    }
+    return lost(
+        name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
+        cause,
+        departures.hasFailedByItself(peer));
+  }
+
+  /** Breaks the group. Messages that nobody will receive may be pending from now on. */
+  private <E extends GradientSyncException> E fail(E cause) {
+    if (broken == null) {
+      broken = cause;
+      try {
+        departures.sendFailure(
+            cause.getMessage(), wouldComeAgain(cause), group.liveness()::isUnreachable);
+      } catch (RuntimeException | OutOfMemoryError e) {
+        log.debug("rank {} cannot say why it has given up", group.rank(), e);
+      } finally {
+        group.arrivals().abandon();
+      }
+    }
+    return cause;
+  }
+
+  /** See {@link org.gradientsync.core.group.ProcessGroup#whyGivenUp}. */
+  String whyGivenUp(int peer) {
+    long start = System.nanoTime();
+    while (!departures.hasLeftOrFailed(peer) && System.nanoTime() - start < NOTICE_NANOS) {
+      LockSupport.parkNanos(NOTICE_NANOS / 100);
+    }
+    return departures.whyGivenUp(peer);
+  }
+}

@@ -1,0 +1,170 @@
+package org.gradientsync.core.group;
+
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.diagnosis.Bells;
+import org.gradientsync.core.diagnosis.DeadlockDetector;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.matching.CallerThreads;
+import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.JobLiveness;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.Transport;
+
+/**
+ * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
+ * list of open groups. Any thread may call this; it takes no group's lock.
+ */
+public final class Job implements DeadlockDetector.Groups {
+  /** A group as seen by its job. */
+  interface Member {
+    /** The view for diagnosis. */
+    WatchedGroup watched();
+
+    /** The group's lines in the report of another group. */
+    List<String> lines();
+
+    /**
+     * Sends the departure notices of a process that ends.
+     *
+     * @return whether no call of the group has failed
+     */
+    boolean leave(Departure departure, String reason);
+  }
+
+  private final ContextIds contexts = new ContextIds();
+  private final CallerThreads callerThreads = new CallerThreads();
+  private final Set<Member> open = new LinkedHashSet<>();
+  private final JobLiveness liveness;
+  private final DeadlockDetector deadlockDetector;
+  private final int rankOnNode;
+  private final int ranksOnNode;
+  private final Bells bells;
+  private boolean everBroken;
+  private volatile boolean ending;
+
+  /**
+   * @param world all ranks of the job
+   */
+  Job(Transport transport, RankMap world) {
+    liveness = new JobLiveness(transport);
+    deadlockDetector = new DeadlockDetector(transport, this);
+    List<Integer> node = world.onNode(world.nodeOf(world.rank()));
+    rankOnNode = node.indexOf(world.rank());
+    ranksOnNode = node.size();
+    bells = new Bells(rankOnNode, ranksOnNode);
+  }
+
+  ContextIds contexts() {
+    return contexts;
+  }
+
+  CallerThreads callerThreads() {
+    return callerThreads;
+  }
+
+  JobLiveness liveness() {
+    return liveness;
+  }
+
+  DeadlockDetector deadlockDetector() {
+    return deadlockDetector;
+  }
+
+  Bells bells() {
+    return bells;
+  }
+
+  /** This rank's number among the ranks of the job on its node. */
+  int rankOnNode() {
+    return rankOnNode;
+  }
+
+  /** The number of ranks of the job on this rank's node, itself included. */
+  int ranksOnNode() {
+    return ranksOnNode;
+  }
+
+  synchronized void opened(Member group) {
+    open.add(group);
+  }
+
+  /** A range with pending messages is never used again. */
+  synchronized void closed(Member group, int context, boolean reusable) {
+    open.remove(group);
+    if (reusable) {
+      contexts.release(context);
+    } else {
+      everBroken = true;
+    }
+  }
+
+  private synchronized List<Member> open() {
+    return List.copyOf(open);
+  }
+
+  @Override
+  public WatchedGroup find(GroupKey key) {
+    return open().stream()
+        .map(Member::watched)
+        .filter(group -> group.key().equals(key))
+        .findFirst()
+        .orElse(null);
+  }
+
+  @Override
+  public boolean hasSingleCaller() {
+    return callerThreads.isSingle();
+  }
+
+  @Override
+  public boolean isGone(int worldRank) {
+    return liveness.isGone(worldRank);
+  }
+
+  /** The lines about this rank's other groups in a group's report. */
+  List<Supplier<List<String>>> statesOfOthers(Member group) {
+    List<Supplier<List<String>>> states = new ArrayList<>();
+    for (Member other : open()) {
+      if (other != group) {
+        states.add(other::lines);
+      }
+    }
+    return states;
+  }
+
+  /** Whether {@link #leave} was called. No call can finish after that. */
+  boolean isEnding() {
+    return ending;
+  }
+
+  /**
+   * Ends all calls of this process and notifies the ranks of all open groups.
+   *
+   * @return false if a group is or was broken
+   */
+  boolean leave(Departure departure, String reason) {
+    boolean sound;
+    synchronized (this) {
+      sound = !everBroken;
+    }
+    List<Member> groups =
+        open(); // before calls fail: closing their syncs removes the groups without notices
+    ending = true;
+    deadlockDetector.close(); // the transport may close at any time
+    for (Member group : groups) {
+      try {
+        sound &= group.leave(departure, reason);
+      } catch (GradientSyncException e) {
+        sound = false; // still notify the other groups
+      }
+    }
+    return sound;
+  }
+}

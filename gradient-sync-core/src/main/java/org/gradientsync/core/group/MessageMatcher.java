@@ -1,0 +1,151 @@
+package org.gradientsync.core.group;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.matching.Arrivals;
+import org.gradientsync.core.matching.Call;
+import org.gradientsync.core.matching.Calls;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+
+/**
+ * Brings two ranks together for a message between their device buffers. Sender and receiver
+ * exchange their calls, so both know whether type and count match before any element moves. The
+ * caller holds the group's lock.
+ */
+final class MessageMatcher implements AutoCloseable {
+  private final GroupTransport transport;
+  private final CallMatcher matcher;
+  private final Wait wait;
+  private final Calls calls;
+  private final Arrivals arrivals;
+  private final Link[] sending;
+  private final Link[] receiving;
+
+  /** The calls that two ranks exchange for messages in one direction. */
+  private record Link(ByteBuffer own, ByteBuffer other, Message send, Message receive)
+      implements AutoCloseable {
+    @Override
+    public void close() {
+      Resources.closeAll(send, receive);
+    }
+  }
+
+  MessageMatcher(
+      GroupTransport transport, CallMatcher matcher, Wait wait, Calls calls, Arrivals arrivals) {
+    this.wait = wait;
+    this.transport = transport;
+    this.matcher = matcher;
+    this.calls = calls;
+    this.arrivals = arrivals;
+    sending = new Link[transport.size()];
+    receiving = new Link[transport.size()];
+  }
+
+  /** See {@link org.gradientsync.spi.RankGroup#meet}. */
+  void meet(CollectiveCall message) {
+    boolean sends = message.sends();
+    int peer = message.peer();
+    matcher.beginPair(
+        sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
+    Link link = link(message);
+    link.own.put(0, calls.pairs(message), 0, Call.BYTES);
+    arrivals.pairs().nextRound();
+    link.receive.start();
+    link.send.start();
+    await(link.receive, peer, sends);
+    await(link.send, peer, sends);
+    arrivals.pairs().end();
+    if (!matches(link)) {
+      calls.log().finished();
+      throw mismatch(link, peer);
+    }
+  }
+
+  /** See {@link org.gradientsync.spi.RankGroup#meetForMessages}. */
+  MismatchedCallException meet(List<CollectiveCall> messages) {
+    matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
+    for (CollectiveCall message : messages) {
+      link(message).own.put(0, calls.pairs(message), 0, Call.BYTES);
+    }
+    exchange(messages);
+    MismatchedCallException failure = null;
+    for (CollectiveCall message : List.copyOf(messages)) {
+      arrivals.pairs().count(message.peer(), message.sends());
+      if (!matches(link(message))) {
+        messages.remove(message);
+        failure = failure == null ? mismatch(link(message), message.peer()) : failure;
+      }
+    }
+    return failure;
+  }
+
+  private void exchange(List<CollectiveCall> messages) {
+    for (CollectiveCall message : messages) {
+      link(message).receive.start();
+      link(message).send.start();
+    }
+    for (CollectiveCall message : messages) {
+      wait.await(link(message).receive, message.peer());
+      wait.await(link(message).send, message.peer());
+    }
+  }
+
+  private static boolean matches(Link link) {
+    return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other, Call.INPUT);
+  }
+
+  private Link link(CollectiveCall message) {
+    return link(message.sends() ? sending : receiving, message.peer(), message.sends());
+  }
+
+  private void await(Message message, int peer, boolean sends) {
+    if (sends) {
+      matcher.awaitReceiver(message, peer);
+    } else {
+      matcher.awaitSender(message, peer);
+    }
+  }
+
+  private Link link(Link[] links, int peer, boolean sends) {
+    if (links[peer] == null) {
+      ByteBuffer own = HostBuffers.allocate(Call.BYTES);
+      ByteBuffer other = HostBuffers.allocate(Call.BYTES);
+      int forward = Channel.sending(Channel.DEVICE_TAG);
+      int back = Channel.receiving(Channel.DEVICE_TAG);
+      links[peer] =
+          new Link(
+              own,
+              other,
+              transport.sender(own, peer, sends ? forward : back),
+              transport.receiver(other, peer, sends ? back : forward));
+    }
+    return links[peer];
+  }
+
+  private MismatchedCallException mismatch(Link link, int peer) {
+    int rank = transport.rank();
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank
+            + ":\n  rank "
+            + rank
+            + ": "
+            + Call.describe(link.own)
+            + "\n  rank "
+            + peer
+            + ": "
+            + Call.describe(link.other));
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(() -> Resources.closeAll(sending), () -> Resources.closeAll(receiving));
+  }
+}

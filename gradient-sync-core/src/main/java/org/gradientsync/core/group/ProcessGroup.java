@@ -1,0 +1,577 @@
+package org.gradientsync.core.group;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.diagnosis.LocalReports;
+import org.gradientsync.core.diagnosis.RankReport;
+import org.gradientsync.core.diagnosis.RemoteReportRequest;
+import org.gradientsync.core.diagnosis.ReportFolder;
+import org.gradientsync.core.diagnosis.Reports;
+import org.gradientsync.core.diagnosis.Watch;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.matching.Arrivals;
+import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.matching.Calls;
+import org.gradientsync.core.matching.InlinePayload;
+import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.ranks.DepartureNotices;
+import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Liveness;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.DeviceCalls;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
+import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The ranks that take part in one communicator ({@link RankMap}), and what all their calls share: a
+ * tag range, a rendezvous before data moves ({@link CallMatcher}), a record of calls ({@link
+ * Calls}), waits with a deadline ({@link Wait}), liveness ({@link Liveness}), reports ({@link
+ * Reports}), and departure notices ({@link DepartureNotices}).
+ *
+ * <p>Every collective begins with a rendezvous, in which each rank learns the calls of all others.
+ * So mismatches are found before any buffer is touched, and a missing rank is identified.
+ *
+ * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
+ * otherwise.
+ */
+public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
+
+  private final Transport transport;
+  private final Job job;
+  private final int context;
+  private final WatchedGroup watched;
+  private final RankMap ranks;
+  private final GroupTransport messages;
+  private final Calls calls;
+  private final Arrivals arrivals;
+  private final DepartureNotices departures;
+  private final Liveness liveness;
+  private final GroupState state;
+  private final Wait wait;
+  private final CallMatcher matcher;
+  private final MessageMatcher messageMatcher;
+  private final Reports reports; // or null
+  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
+
+  private ProcessGroup(
+      Transport transport,
+      Job job,
+      RankMap ranks,
+      int context,
+      long generation,
+      long id,
+      Timeouts timeouts) {
+    this.transport = transport;
+    this.job = job;
+    this.ranks = ranks;
+    this.context = context;
+    GroupKey key = new GroupKey(context, id);
+    messages = new GroupTransport(transport, ranks, context);
+    calls = new Calls(job.callerThreads(), ranks.size());
+    arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
+    departures =
+        DepartureNotices.of(
+            messages,
+            key,
+            transport.common(),
+            generation,
+            peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
+    liveness = new Liveness(ranks, job.liveness(), departures);
+    watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
+    Path folder = timeouts.reports().orElse(null);
+    reports =
+        size() == 1 || folder == null
+            ? null
+            : new Reports(
+                new ReportFolder(folder, LocalReports.of(id, nodeOf(rank())), id, rank()),
+                job.bells().of(folder),
+                reportRequest(generation),
+                watched,
+                this::report);
+    state = new GroupState(watched, departures, reports, job::isEnding);
+    wait =
+        new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
+    matcher = new CallMatcher(watched, state, wait);
+    messageMatcher = new MessageMatcher(messages, matcher, wait, calls, arrivals);
+    job.opened(this);
+    if (isWorld()) {
+      job.liveness().watchWorld(departures);
+    } else if (reports != null) {
+      Watch.add(reports, reports.asksByMessages());
+    }
+  }
+
+  /** For other nodes. Null if there are none, or if the watch thread cannot use the transport. */
+  private RemoteReportRequest reportRequest(long generation) {
+    boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
+    return oneNode || !transport.takesOtherThreads()
+        ? null
+        : new RemoteReportRequest(messages, liveness, generation);
+  }
+
+  /** Casts: the library has no other implementation. */
+  public static ProcessGroup of(RankGroup group) {
+    if (group instanceof ProcessGroup own) {
+      return own;
+    }
+    throw new IllegalArgumentException(
+        "not a group of this library: group=" + group + "; a backend gives a Transport");
+  }
+
+  /**
+   * The group of all ranks of a job. The groups of syncs and communicators are {@linkplain #split
+   * split} from it. Does not communicate.
+   *
+   * @param transport closed with this group
+   * @return the group; one for the life of the transport
+   */
+  public static ProcessGroup world(Transport transport) {
+    int[] all = IntStream.range(0, transport.size()).toArray();
+    RankMap ranks = new RankMap(transport, all, transport.rank());
+    Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
+    Job job = new Job(transport, ranks);
+    return new ProcessGroup(transport, job, ranks, ContextIds.WORLD, 0, 0, none);
+  }
+
+  @Override
+  public int rank() {
+    return ranks.rank();
+  }
+
+  @Override
+  public int size() {
+    return ranks.size();
+  }
+
+  @Override
+  public Transport transport() {
+    return transport;
+  }
+
+  /** How long a call waits for another rank; more than zero. */
+  public Duration timeout() {
+    return timeouts().timeout();
+  }
+
+  @Override
+  public Timeouts timeouts() {
+    return wait.timeouts();
+  }
+
+  /** The node of a rank. See {@link Transport#nodeOf}. */
+  public int nodeOf(int peer) {
+    return ranks.nodeOf(peer);
+  }
+
+  /** As {@link #split(Origin, int, int, Timeouts)}, for a sync's or a communicator's group. */
+  public ProcessGroup split(int color, int key, Timeouts newTimeouts) {
+    return split(isWorld() ? Origin.CREATE : Origin.COMMUNICATOR_SPLIT, color, key, newTimeouts);
+  }
+
+  /**
+   * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}.
+   *
+   * @param origin the user's call
+   * @param color the new group that this rank joins; none if negative
+   * @param key orders the ranks in it
+   * @param newTimeouts the time-outs of the new group
+   * @return the new group, or null
+   */
+  public synchronized ProcessGroup split(Origin origin, int color, int key, Timeouts newTimeouts) {
+    Objects.requireNonNull(newTimeouts, "timeouts");
+    if (isWorld()) {
+      wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
+    }
+    GroupSplit split =
+        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), origin);
+    GroupSplit.Part part = split.agree(color, key);
+    if (part == null) {
+      return null;
+    }
+    return new ProcessGroup(
+        transport,
+        job,
+        new RankMap(transport, ranks.worldRanks(part.peers()), part.rank()),
+        part.context(),
+        part.generation(),
+        part.id(),
+        newTimeouts);
+  }
+
+  public RankMap ranks() {
+    return ranks;
+  }
+
+  public GroupTransport messages() {
+    return messages;
+  }
+
+  /** A random number that is the same on all ranks, and 0 for the world. */
+  public long id() {
+    return watched.key().id();
+  }
+
+  /** This rank's number in the job. */
+  public int worldRank() {
+    return ranks.worldRank(rank());
+  }
+
+  /** This rank's number among all ranks of the job on its node. */
+  public int rankOnNode() {
+    return job.rankOnNode();
+  }
+
+  /** How many ranks of the job run on this rank's node. */
+  public int ranksOnNode() {
+    return job.ranksOnNode();
+  }
+
+  Job job() {
+    return job;
+  }
+
+  /** A new way to move Java buffers between the ranks, for one thread at a time. */
+  public Exchange exchange() {
+    return new Exchange(messages, wait);
+  }
+
+  /** The calls of this rank. Any thread may get them. */
+  public Calls calls() {
+    return calls;
+  }
+
+  public Arrivals arrivals() {
+    return arrivals;
+  }
+
+  public CallMatcher matcher() {
+    return matcher;
+  }
+
+  @Override
+  public DeviceCalls deviceCalls() {
+    return calls;
+  }
+
+  @Override
+  public void finished() {
+    calls.log().finished();
+  }
+
+  /**
+   * Announces at the next rendezvous that this rank has found an element that is not finite. All
+   * ranks then throw.
+   *
+   * @param index of the first such element, or a negative number if there is none
+   */
+  public void found(long index) {
+    matcher.found(index);
+  }
+
+  @Override
+  public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
+    run(Origin.SYNC, call, null, body);
+  }
+
+  /**
+   * As above, for calls of other origins.
+   *
+   * @param payload this rank's contributions, sent with the call, or null
+   */
+  public synchronized void run(
+      Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
+    meet(origin, call, payload);
+    end(call, body);
+  }
+
+  /**
+   * As above, for a call on host memory.
+   *
+   * @param element see {@link org.gradientsync.core.matching.Call#element}
+   */
+  public synchronized void run(
+      Origin origin, Kind kind, int element, long count, int root, Runnable body) {
+    matcher.meet(origin, kind, element, count, root);
+    end(body, Runnable::run);
+  }
+
+  /** Runs what follows a rendezvous. */
+  private <C> void end(C call, Consumer<C> body) {
+    try {
+      body.accept(call);
+    } catch (RankLostException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw lost("the call failed in the middle: " + e, e);
+    }
+    finished();
+  }
+
+  @Override
+  public void meet(CollectiveCall call) {
+    meet(Origin.SYNC, call, null);
+  }
+
+  private void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+    if (call.kind().isMessage()) {
+      messageMatcher.meet(call);
+    } else {
+      matcher.meet(origin, call, payload);
+    }
+  }
+
+  @Override
+  public void meetToPrepare(CollectiveCall call) {
+    matcher.meet(Origin.REGISTER, call, null);
+  }
+
+  @Override
+  public synchronized void exchange(
+      List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+    MismatchedCallException failure = null;
+    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
+      MismatchedCallException mismatch = messageMatcher.meet(round);
+      failure = failure == null ? mismatch : failure;
+      end(round, body);
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
+  public synchronized void countFromHere() {
+    calls.countFromHere();
+  }
+
+  @Override
+  public void await(Message message, int peer) {
+    wait.await(message, peer);
+  }
+
+  @Override
+  public String name(int peer) {
+    return ranks.name(peer);
+  }
+
+  @Override
+  public String names(List<Integer> peers) {
+    return ranks.names(peers);
+  }
+
+  @Override
+  public WatchedGroup watched() {
+    return watched;
+  }
+
+  @Override
+  public RankLostException timedOut(String message) {
+    return state.timedOut(message);
+  }
+
+  private List<String> report(String why) {
+    List<Supplier<List<String>>> all = new ArrayList<>(states);
+    all.addAll(job.statesOfOthers(this));
+    String waiting = wait.state();
+    return RankReport.of(
+        RankReport.summary(ranks.placeOf(rank()), why, waiting, calls.log(), calls.caller()),
+        calls.log().lines(),
+        all);
+  }
+
+  @Override
+  public List<String> lines() {
+    String waiting = wait.state();
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add(
+        "communicator "
+            + context
+            + ", rank "
+            + rank()
+            + " of "
+            + size()
+            + ": "
+            + (waiting.isEmpty() ? "waits for nobody" : waiting));
+    calls.log().lines().forEach(line -> lines.add("  " + line));
+    return lines;
+  }
+
+  @Override
+  public void addState(Supplier<List<String>> state) {
+    states.add(state);
+  }
+
+  @Override
+  public void addCheck(Runnable check) {
+    wait.addCheck(check);
+  }
+
+  @Override
+  public void removeCheck(Runnable check) {
+    wait.removeCheck(check);
+  }
+
+  @Override
+  public MismatchedCallException mismatched(String table) {
+    return state.mismatched(table);
+  }
+
+  @Override
+  public boolean isAlive(int peer) {
+    return liveness.isAlive(peer);
+  }
+
+  /** Whether a rank must be sent nothing, because it has left or is gone. */
+  public boolean isUnreachable(int peer) {
+    return liveness.isUnreachable(peer);
+  }
+
+  @Override
+  public String whyLeft(int peer) {
+    return liveness.whyLeft(peer);
+  }
+
+  @Override
+  public RankLostException lost(String message, Throwable cause) {
+    return state.lost(message, cause);
+  }
+
+  /** Breaks the group because a rank has left or has given up. */
+  public RankLostException lost(int peer, Throwable cause) {
+    return state.lost(peer, cause);
+  }
+
+  @Override
+  public String whyGivenUp(int peer) {
+    return state.whyGivenUp(peer);
+  }
+
+  @Override
+  public synchronized void requireUsable() {
+    state.requireUsable();
+  }
+
+  @Override
+  public synchronized boolean isBroken() {
+    return state.isBroken();
+  }
+
+  /**
+   * Leaves the group: notifies the other ranks and waits for none. A second call does nothing.
+   * Takes the lock itself.
+   */
+  @Override
+  public synchronized void close() {
+    if (!state.close()) {
+      return;
+    }
+    stopWatching();
+    try {
+      if (!isEnding()) { // otherwise leave() has sent it
+        departures.send(Departure.CLOSED, "", liveness::isUnreachable);
+      }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
+    }
+    if (isWorld()) {
+      job.liveness().watchWorld(null);
+    }
+    Resources.closeAll( // one failure does not skip the rest
+        departures,
+        reports,
+        arrivals,
+        messageMatcher,
+        () -> job.closed(this, context, !state.isBroken()),
+        () -> job.deadlockDetector().forget(watched.key()),
+        isWorld() ? job.deadlockDetector() : null,
+        isWorld() ? transport : null);
+  }
+
+  private void stopWatching() {
+    if (reports != null) {
+      Watch.remove(reports);
+    }
+  }
+
+  /**
+   * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
+   * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
+   * threads throw.
+   *
+   * @param departure how this rank leaves; the other ranks' exceptions report it
+   * @param reason the failure that ends the whole job, or an empty text
+   * @return false if a group is or was broken, so that some ranks may never end the job
+   */
+  public boolean leaveAll(Departure departure, String reason) {
+    return job.leave(departure, reason);
+  }
+
+  @Override
+  public boolean leave(Departure departure, String reason) {
+    stopWatching();
+    if (reports != null) {
+      reports.silence();
+    }
+    boolean sound = !state.isBroken();
+    departures.send(departure, reason, liveness::isGone);
+    return sound;
+  }
+
+  /** Whether {@link #leaveAll} was called in this process, so that calls fail. Takes no lock. */
+  public boolean isEnding() {
+    return job.isEnding();
+  }
+
+  /**
+   * Why the job ends, if another rank has given a reason. Takes no lock: called when the process
+   * ends.
+   *
+   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
+   *     empty text
+   */
+  public String endedBy() {
+    return liveness.endedBy();
+  }
+
+  /**
+   * The other ranks that have neither left nor died, as far as this rank knows. Takes no lock:
+   * called when the process ends.
+   */
+  public List<Integer> staying() {
+    return ranks.all().stream()
+        .filter(peer -> peer != rank() && !liveness.isUnreachable(peer))
+        .toList();
+  }
+
+  /** Whether no rank is known to have died. */
+  public boolean isComplete() {
+    return liveness.isComplete();
+  }
+
+  boolean isWorld() {
+    return context == ContextIds.WORLD;
+  }
+}

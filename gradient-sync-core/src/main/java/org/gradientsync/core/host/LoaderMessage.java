@@ -1,0 +1,17 @@
+package org.gradientsync.core.host;
+
+/** Why the system could not load a library. */
+public final class LoaderMessage {
+  private LoaderMessage() {}
+
+  /** What the system's loader said: JNA puts a line before it, and more behind. */
+  public static String reason(UnsatisfiedLinkError e) {
+    String message = e.getMessage() == null ? e.toString() : e.getMessage();
+    return message
+        .lines()
+        .filter(line -> !line.startsWith("Unable to load library"))
+        .findFirst()
+        .orElse(message)
+        .strip();
+  }
+}

@@ -1,0 +1,153 @@
+package org.gradientsync.core.local;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Message;
+
+/**
+ * The started messages from one rank to another that wait for their counterpart, oldest first. The
+ * side that starts second copies the data, so a message is complete as soon as both sides have
+ * started it.
+ */
+public final class Mailbox {
+  private final LocalGroup group;
+  private Letter first; // a list of sends and receives, of which no two match
+
+  Mailbox(LocalGroup group) {
+    this.group = group;
+  }
+
+  /**
+   * A persistent message. While it waits it is a node of the mailbox's list, so starting allocates
+   * nothing.
+   */
+  final class Letter implements Message {
+    private final ByteBuffer memory;
+    private final int tag;
+    private final boolean sends;
+    private Letter next;
+    private volatile boolean waiting;
+
+    Letter(ByteBuffer memory, int tag, boolean sends) {
+      this.memory = memory;
+      this.tag = tag;
+      this.sends = sends;
+    }
+
+    @Override
+    public void start() {
+      Letter counterpart;
+      synchronized (Mailbox.this) {
+        if (waiting) {
+          throw new IllegalStateException("message has been started already: tag=" + tag);
+        }
+        waiting = true;
+        counterpart = takeCounterpartOrAppend();
+        if (counterpart == null) {
+          return;
+        }
+      }
+      copy(sends ? memory : counterpart.memory, sends ? counterpart.memory : memory, tag);
+      counterpart.waiting = false;
+      waiting = false;
+    }
+
+    @Override
+    public boolean test() {
+      if (!waiting) {
+        return true;
+      }
+      group.requireAlive();
+      return false;
+    }
+
+    @Override
+    public void close() {
+      // A send that was started still arrives, as in a network: the receiver may look for it later.
+      if (!sends) {
+        synchronized (Mailbox.this) {
+          remove();
+        }
+      }
+    }
+
+    private Letter takeCounterpartOrAppend() {
+      Letter counterpart = takeOldest(!sends, tag);
+      if (counterpart != null) {
+        return counterpart;
+      }
+      Letter last = first;
+      while (last != null && last.next != null) {
+        last = last.next;
+      }
+      if (last == null) {
+        first = this;
+      } else {
+        last.next = this;
+      }
+      return null;
+    }
+
+    private void remove() {
+      Letter before = null;
+      for (Letter l = first; l != null; before = l, l = l.next) {
+        if (l == this) {
+          unlink(before, l);
+          waiting = false;
+          return;
+        }
+      }
+    }
+  }
+
+  /**
+   * Receives the oldest message that waits.
+   *
+   * @return false if there is none
+   */
+  boolean take(ByteBuffer memory, int tag) {
+    Letter send;
+    synchronized (this) {
+      send = takeOldest(true, tag);
+    }
+    if (send == null) {
+      return false;
+    }
+    copy(send.memory, memory, tag);
+    send.waiting = false;
+    return true;
+  }
+
+  private static void copy(ByteBuffer from, ByteBuffer to, int tag) {
+    if (from.capacity() > to.capacity()) {
+      throw new GradientSyncException(
+          "message is longer than expected: sent="
+              + from.capacity()
+              + ", expected="
+              + to.capacity()
+              + ", tag="
+              + tag);
+    }
+    to.put(0, from, 0, from.capacity());
+  }
+
+  private Letter takeOldest(boolean sends, int tag) {
+    Letter before = null;
+    for (Letter l = first; l != null; before = l, l = l.next) {
+      if (l.sends == sends && l.tag == tag) {
+        unlink(before, l);
+        return l;
+      }
+    }
+    return null;
+  }
+
+  private void unlink(Letter before, Letter letter) {
+    if (before == null) {
+      first = letter.next;
+    } else {
+      before.next = letter.next;
+    }
+    letter.next = null;
+  }
+}

@@ -1,0 +1,2 @@
+/** The embedded backend: messages between ranks that are threads of one JVM. */
+package org.gradientsync.core.local;

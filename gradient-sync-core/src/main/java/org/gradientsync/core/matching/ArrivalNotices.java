@@ -1,0 +1,273 @@
+package org.gradientsync.core.matching;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.BitSet;
+import java.util.function.IntPredicate;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
+
+/**
+ * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
+ * sender knows. Without them, a rank that waits for the calls which another one has gathered would
+ * not know which ranks are missing.
+ *
+ * <p>A rank sends what it knows to its {@link Neighbours}, and again when it knows more. Neighbours
+ * that are missing pass nothing on. So a rank also looks for the next rank in rank order that has
+ * arrived, among more and more ranks: then all ranks that have arrived know of each other.
+ *
+ * <p>A receiver acknowledges what it reads. Each rank has at most one unread notice to each other
+ * rank, so a rank that is often late and never waits does not accumulate them.
+ */
+public final class ArrivalNotices implements AutoCloseable {
+  private static final int ID = 0;
+  private static final int SENDER = 8;
+  private static final int READ = 12; // 1 if the receiver's last notice was read
+  private static final int CALL = 16; // or 0 for nothing but that
+  private static final int ARRIVED = 24; // a bit for each rank
+  private static final long WIDEN_NANOS = Duration.ofMillis(50).toNanos();
+
+  private final GroupTransport group;
+  private final long id;
+  private final IntPredicate unreachable;
+  private final boolean allAreNeighbours;
+  private final Peer[] peers; // each null until a message to it is due
+  private ByteBuffer in; // null until a call is late
+  private Message receive;
+  private final BitSet arrived = new BitSet(); // at the call
+  private long call; // the newest that this rank knows of
+  private int reach = 1; // the ranks that follow this one and are told of the call
+  private long widened;
+  private boolean failed;
+
+  /** The notices to another rank. */
+  private final class Peer implements AutoCloseable {
+    private final int rank;
+    private final boolean isNeighbour;
+    private final ByteBuffer out = HostBuffers.allocate(bytes());
+    private final Message send;
+    private final BitSet known = new BitSet(); // to it, of the call
+    private long heard; // the newest call that it has told of
+    private boolean unread; // it has not acknowledged the last notice
+    private boolean owes; // this rank has not acknowledged its last notice
+    private boolean lost;
+
+    Peer(int rank, boolean isNeighbour) {
+      this.rank = rank;
+      this.isNeighbour = isNeighbour;
+      send = group.sender(out, rank, Channel.ARRIVALS);
+    }
+
+    void update(boolean tells) {
+      try {
+        boolean news = tells && !unread && hasNews() && mayBeTold();
+        if ((news || owes) && !lost && send.test() && !unreachable.test(rank)) {
+          write(news);
+        }
+      } catch (GradientSyncException e) {
+        lost = true; // the wait for its call says so
+      }
+    }
+
+    private boolean hasNews() {
+      return allAreNeighbours
+          ? !known.get(group.rank()) // each rank speaks for itself
+          : known.cardinality() < arrived.cardinality();
+    }
+
+    private boolean mayBeTold() {
+      return isNeighbour || heard == call || isWithinReach(rank);
+    }
+
+    private void write(boolean news) {
+      out.putLong(ID, id);
+      out.putInt(SENDER, group.rank());
+      out.putInt(READ, owes ? 1 : 0);
+      out.putLong(CALL, news ? call : 0);
+      for (int rank = 0; news && rank < group.size(); rank++) {
+        setBit(rank, arrived.get(rank));
+      }
+      unread |= news;
+      if (news) {
+        known.or(arrived);
+      }
+      owes = false;
+      send.start();
+    }
+
+    private void setBit(int rank, boolean value) {
+      int at = ARRIVED + rank / Byte.SIZE;
+      int bit = 1 << rank % Byte.SIZE;
+      out.put(at, (byte) (value ? out.get(at) | bit : out.get(at) & ~bit));
+    }
+
+    @Override
+    public void close() {
+      send.close();
+    }
+  }
+
+  /**
+   * Sends and receives nothing before a call is late.
+   *
+   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
+   * @param unreachable the ranks that must be sent nothing
+   */
+  ArrivalNotices(GroupTransport group, long id, IntPredicate unreachable) {
+    this.group = group;
+    this.id = id;
+    this.unreachable = unreachable;
+    allAreNeighbours = Neighbours.areAll(group.size());
+    peers = new Peer[group.size()];
+  }
+
+  private int bytes() {
+    return ARRIVED + (group.size() + Byte.SIZE - 1) / Byte.SIZE;
+  }
+
+  /** Whether a call has been late. */
+  boolean isOpen() {
+    return in != null;
+  }
+
+  private void open() {
+    in = HostBuffers.allocate(bytes());
+    receive = group.receiver(in, Transport.ANY_RANK, Channel.ARRIVALS);
+    receive.start();
+    for (int peer : Neighbours.of(group.rank(), group.size())) {
+      peers[peer] = new Peer(peer, true);
+    }
+  }
+
+  /**
+   * Sends what is new, and reads what has come.
+   *
+   * @param sequence the call in which this rank waits
+   * @param near the ranks that see each other arrive
+   * @param come those of them that have arrived
+   * @param tells whether to tell the others, unless one of them has told of the call
+   */
+  void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
+    if (in == null) {
+      open();
+    }
+    begin(sequence);
+    read();
+    boolean told = tells || anyHasTold(sequence);
+    if (told && call == sequence) {
+      arrived.set(group.rank());
+      for (int peer = 0; peer < peers.length; peer++) {
+        if (come.test(peer)) {
+          arrived.set(peer);
+        }
+      }
+      widen();
+    }
+    for (Peer peer : peers) {
+      if (peer != null) {
+        boolean sees = allAreNeighbours && near.test(peer.rank);
+        peer.update(told && call == sequence && !sees);
+      }
+    }
+  }
+
+  private void begin(long sequence) {
+    if (sequence <= call) {
+      return;
+    }
+    call = sequence;
+    reach = 1;
+    widened = System.nanoTime();
+    arrived.clear();
+    for (Peer peer : peers) {
+      if (peer != null) {
+        peer.known.clear();
+      }
+    }
+  }
+
+  private void read() {
+    try {
+      while (!failed && receive.test()) {
+        int sender = in.getInt(SENDER);
+        boolean valid = in.getLong(ID) == id; // otherwise of an earlier owner of these tags
+        if (valid && sender >= 0 && sender < peers.length && sender != group.rank()) {
+          take(sender);
+        }
+        receive.start();
+      }
+    } catch (GradientSyncException e) {
+      failed = true; // the wait for a call says so
+    }
+  }
+
+  private void take(int sender) {
+    Peer peer = peer(sender);
+    peer.unread &= in.getInt(READ) == 0;
+    long told = in.getLong(CALL);
+    peer.owes |= told != 0;
+    begin(told);
+    if (told == call) {
+      peer.heard = told;
+      for (int rank = 0; rank < peers.length; rank++) {
+        if ((in.get(ARRIVED + rank / Byte.SIZE) >> rank % Byte.SIZE & 1) != 0) {
+          peer.known.set(rank);
+          arrived.set(rank);
+        }
+      }
+    }
+  }
+
+  private Peer peer(int rank) {
+    if (peers[rank] == null) {
+      peers[rank] = new Peer(rank, false);
+    }
+    return peers[rank];
+  }
+
+  private boolean anyHasTold(long sequence) {
+    for (Peer peer : peers) {
+      if (peer != null && peer.heard >= sequence) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private boolean isWithinReach(int rank) {
+    return Math.floorMod(rank - group.rank(), peers.length) <= reach;
+  }
+
+  /** Looks for the next rank that has arrived among twice as many ranks. */
+  private void widen() {
+    if (reach >= peers.length - 1 || System.nanoTime() - widened < WIDEN_NANOS) {
+      return;
+    }
+    for (int distance = 1; distance <= reach; distance++) {
+      if (arrived.get((group.rank() + distance) % peers.length)) {
+        return;
+      }
+    }
+    reach = Math.min(2 * reach, peers.length - 1);
+    for (int distance = 1; distance <= reach; distance++) {
+      peer((group.rank() + distance) % peers.length);
+    }
+    widened = System.nanoTime();
+  }
+
+  /** Whether a rank is known to have reached a call. */
+  boolean hasArrived(int peer, long sequence) {
+    return call > sequence || call == sequence && arrived.get(peer);
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(() -> Resources.closeAll(receive), () -> Resources.closeAll(peers));
+  }
+}

@@ -1,0 +1,205 @@
+package org.gradientsync.core.matching;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntPredicate;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and
+ * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
+ */
+public final class Arrivals implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Arrivals.class);
+
+  private final GroupTransport transport;
+  private final RankMap ranks;
+  private final Calls calls;
+  private final Pairs pairs;
+  private final ArrivalNotices notices;
+  private Rendezvous rendezvous;
+  private boolean pair; // the last call is an exchange with single other ranks
+
+  /**
+   * The first rendezvous is by messages.
+   *
+   * @param id random, and the same on all ranks
+   * @param unreachable the ranks that must be sent nothing, because they are gone
+   */
+  public Arrivals(GroupTransport transport, Calls calls, long id, IntPredicate unreachable) {
+    this.transport = transport;
+    this.ranks = transport.ranks();
+    this.calls = calls;
+    pairs = new Pairs(ranks.size());
+    notices = new ArrivalNotices(transport, id, unreachable);
+    rendezvous =
+        transport.reachesAll()
+            ? new MessageRendezvous(transport, Channel.CALLS, 0)
+            : NodesRendezvous.ofLeaders(transport, notices, false);
+  }
+
+  /** For a rendezvous over several nodes. */
+  public ArrivalNotices notices() {
+    return notices;
+  }
+
+  /** Begins a collective. */
+  public Rendezvous beginRendezvous() {
+    pair = false;
+    return rendezvous;
+  }
+
+  /**
+   * Begins an exchange with single other ranks.
+   *
+   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
+   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
+   */
+  public void beginPair(int destination, int source, int tag) {
+    pair = true;
+    pairs.begin(destination, source, tag);
+  }
+
+  public Pairs pairs() {
+    return pairs;
+  }
+
+  /** Whether the last call is an exchange with single other ranks. */
+  public boolean isPair() {
+    return pair;
+  }
+
+  /**
+   * Uses messages that can carry small contributions from the next call on. Every rank calls this
+   * after the same call.
+   */
+  public void useInlinePayload() {
+    useRendezvous(
+        transport.reachesAll()
+            ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
+            : NodesRendezvous.ofLeaders(transport, notices, true));
+  }
+
+  /**
+   * Uses another rendezvous from the next call on. Every rank calls this after the same call.
+   *
+   * @param newRendezvous closed with this
+   */
+  public void useRendezvous(Rendezvous newRendezvous) {
+    Rendezvous old = rendezvous;
+    rendezvous = newRendezvous;
+    try {
+      old.close();
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot end a message", ranks.rank(), e); // the new rendezvous needs none
+    }
+  }
+
+  /** The rendezvous over several nodes, or null if the ranks meet in another way. */
+  public NodesRendezvous overNodes() {
+    return rendezvous instanceof NodesRendezvous nodes ? nodes : null;
+  }
+
+  /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
+  public int payloadBytes() {
+    return rendezvous.payloadBytes();
+  }
+
+  /** Whether a rank has sent its contribution with the current call. */
+  public boolean hasInlinePayload(int peer) {
+    return Call.isInline(rendezvous.call(peer));
+  }
+
+  /** The memory for the contribution that a rank sends with its call; the same for all calls. */
+  public ByteBuffer inlinePayloadOf(int peer, int bytes) {
+    return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
+  }
+
+  /**
+   * Whether this rank has reached the call for which another rank waits. Once true, it stays true.
+   * The caller holds the group's lock, or one thread makes all calls.
+   *
+   * @param number of the collective, or the rounds of {@link Pairs}
+   * @param worldRank the rank that waits
+   */
+  public boolean hasReached(WaitPhase phase, long number, int tag, int worldRank) {
+    int peer = ranks.find(worldRank);
+    if (peer == RankMap.NO_RANK) {
+      return true;
+    }
+    return switch (phase) {
+      case RENDEZVOUS -> calls.met() >= number;
+      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
+      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
+      case DATA -> true;
+    };
+  }
+
+  /** Whether a rank is known to have reached the current collective. */
+  public boolean hasArrived(int peer) {
+    try {
+      return !pair && rendezvous.arrival(peer).test();
+    } catch (GradientSyncException e) {
+      return false; // for reports, when no call needs the message any more
+    }
+  }
+
+  /** How a message is tested: a failed one must throw, because it fails only once. */
+  public interface MessageTest {
+    /** Whether a message of a rank has finished. */
+    boolean test(Message message, int peer);
+  }
+
+  /** The ranks for which a call still waits, given one of them. */
+  public String describeAwaited(int peer, MessageTest test) {
+    return pair ? ranks.name(peer) : missing(peer, test);
+  }
+
+  /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
+  public String describeLate(int peer, MessageTest test) {
+    if (pair) {
+      return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
+    }
+    // Ranks finish a call before the next one, so all have finished what this rank has.
+    return missing(peer, test)
+        + (test.test(rendezvous.arrival(peer), peer)
+            ? " came and did not do its part"
+            : " did not join")
+        + " in time, lastFinished="
+        + calls.log().lastFinished();
+  }
+
+  private String missing(int waitedFor, MessageTest test) {
+    List<Integer> missing = new ArrayList<>();
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != ranks.rank() && !test.test(rendezvous.arrival(peer), peer)) {
+        missing.add(peer);
+      }
+    }
+    return missing.size() > 1 ? ranks.names(missing) : ranks.name(waitedFor);
+  }
+
+  /** Signals that this rank has given up during a call. */
+  public void abandon() {
+    rendezvous.abandon();
+  }
+
+  /** Whether a rank has given up during a call. */
+  public boolean isAbandoned(int peer) {
+    return rendezvous.abandoned(peer);
+  }
+
+  @Override
+  public void close() {
+    Resources.closeAll(rendezvous, notices);
+  }
+}

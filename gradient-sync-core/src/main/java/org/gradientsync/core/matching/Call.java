@@ -1,0 +1,455 @@
+package org.gradientsync.core.matching;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.regex.Pattern;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.core.ranks.ShortText;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostElement;
+
+/**
+ * What a rank asks for in one call, in the form that it sends to other ranks: fixed fields of eight
+ * bytes in native byte order. Two calls are compared by comparing memory.
+ */
+public final class Call {
+  /** Which method of the API a call comes from. Calls of two origins never match. */
+  public enum Origin {
+    /** A call of a sync on device buffers, and a barrier. */
+    SYNC(""),
+
+    /** A call of a communicator on host memory. */
+    COMMUNICATOR("communicator."),
+
+    /** {@link org.gradientsync.GradientSync#register}, whatever it prepares. */
+    REGISTER("register"),
+
+    /** {@link org.gradientsync.GradientSync#create}. */
+    CREATE("GradientSync.create"),
+
+    /** {@link org.gradientsync.GradientSync#split}. */
+    SYNC_SPLIT("split"),
+
+    /** {@link org.gradientsync.Communicator#split}. */
+    COMMUNICATOR_SPLIT("communicator.split"),
+
+    // From here on, what consists of several exchanges, whose elements the program does not know.
+
+    /** {@link org.gradientsync.GradientSync#mean}. */
+    MEAN("mean"),
+
+    /** {@link org.gradientsync.GradientBuckets.Builder#build}. */
+    BUILD_BUCKETS("GradientBuckets.build"),
+
+    /** {@link org.gradientsync.GradientBuckets#rebuild}. */
+    REBUILD_BUCKETS("GradientBuckets.rebuild"),
+
+    /** {@link org.gradientsync.GradientBuckets#clipByGlobalNorm}. */
+    CLIP("GradientBuckets.clipByGlobalNorm"),
+
+    /** {@link org.gradientsync.GradientBuckets#isFinite}. */
+    IS_FINITE("GradientBuckets.isFinite"),
+
+    /** {@link org.gradientsync.GradientBuckets#discard}. */
+    DISCARD("discard");
+
+    private final String text;
+
+    Origin(String text) {
+      this.text = text;
+    }
+
+    /** The name of the method in errors. */
+    private String text(Kind kind) {
+      return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
+    }
+
+    /** Whether the call consists of others, whose elements the program does not know. */
+    private boolean isComposed() {
+      return compareTo(MEAN) >= 0;
+    }
+
+    /** What the root field of a call means. */
+    private String rootText(Kind kind) {
+      if (!kind.isMessage()) {
+        return ", root=";
+      }
+      return this == COMMUNICATOR ? ", tag=" : kind == Kind.SEND ? ", to=" : ", from=";
+    }
+  }
+
+  /** The size of a call in a message. */
+  public static final int BYTES = 192;
+
+  /** The memory id of a buffer that no other rank can map. */
+  public static final long NOWHERE = -1;
+
+  /** The memory id of elements that travel with the call. */
+  public static final long INLINE = -2;
+
+  /**
+   * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
+   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
+   * names of its input and its output, either of which may be missing. Names, and offsets in named
+   * buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
+   * is for error messages.
+   */
+  private static final int COMPARED = 32;
+
+  private static final int KIND = 0;
+  private static final int ELEMENT = 4;
+  private static final int COUNT = 8;
+  private static final int OP = 16;
+  private static final int ROOT = 20;
+  private static final int SEQUENCE = 24;
+  private static final int MEMORY_ID = 32;
+  private static final int MEMORY_OFFSET = 40;
+  private static final int ENQUEUED = 48;
+  private static final int NOT_FINITE = 56;
+  private static final int NAMES = 64; // of the input and the output, each with these fields:
+  private static final int NAME_HASH = 0;
+  private static final int NAME_OFFSET = 8;
+  private static final int NAME_TEXT = 16;
+
+  private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
+  private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
+
+  /** The name of the input, or of the only buffer. */
+  public static final int INPUT = 0;
+
+  /** The name of the output. */
+  public static final int OUTPUT = 1;
+
+  /** The root of calls that have none. */
+  public static final int NO_ROOT = -1;
+
+  private static final Kind[] KINDS = Kind.values();
+  private static final Origin[] ORIGINS = Origin.values();
+  private static final ReduceOp[] OPS = ReduceOp.values();
+  private static final DataType[] TYPES = DataType.values();
+  private static final HostElement[] ELEMENTS = HostElement.values();
+  private static final int NONE = -1;
+  private static final int FIRST_ELEMENT = 100;
+  private static final int KIND_BITS = 8; // below the origin
+
+  /** The beginning of the name of a bucket of a sync's later bucket sets. */
+  private static final String LATER_SET = "(buckets \\d+, )?";
+
+  /**
+   * A bucket that is the first of a step, or may be: long names are shortened. Buckets that allow
+   * uneven steps have other names.
+   */
+  private static final Pattern FIRST_BUCKET = Pattern.compile(LATER_SET + "bucket(?! [1-9])");
+
+  private static final Pattern ANY_BUCKET =
+      Pattern.compile("(weights of )?" + LATER_SET + "(uneven )?bucket");
+
+  private Call() {}
+
+  /** The element code of a data type. */
+  public static int element(DataType type) {
+    return type == null ? NONE : type.ordinal();
+  }
+
+  /** The element code of a Java buffer. */
+  public static int element(Buffer data) {
+    return FIRST_ELEMENT + HostElement.of(data).ordinal();
+  }
+
+  public static void write(
+      ByteBuffer target,
+      long sequence,
+      Origin origin,
+      Kind kind,
+      int element,
+      long count,
+      ReduceOp op,
+      int root) {
+    target.putInt(KIND, origin.ordinal() << KIND_BITS | kind.ordinal());
+    target.putInt(ELEMENT, element);
+    target.putLong(COUNT, count);
+    target.putInt(OP, op == null ? NONE : op.ordinal());
+    target.putInt(ROOT, root);
+    target.putLong(SEQUENCE, sequence);
+  }
+
+  /** Whether the elements travel with the call. */
+  static boolean isInline(ByteBuffer call) {
+    return memoryId(call) == INLINE;
+  }
+
+  /** Adds where the buffer lies, for ranks that share memory. */
+  public static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
+    target.putLong(MEMORY_ID, memoryId);
+    target.putLong(MEMORY_OFFSET, memoryOffset);
+  }
+
+  /** Adds the size of the elements that travel with the call. */
+  static void writeInline(ByteBuffer target, int bytes) {
+    writePlace(target, INLINE, bytes);
+  }
+
+  /** The size of the elements that travel with the call, or 0. */
+  static int inlineBytes(ByteBuffer call) {
+    return isInline(call) ? (int) memoryOffset(call) : 0;
+  }
+
+  public static long memoryId(ByteBuffer call) {
+    return call.getLong(MEMORY_ID);
+  }
+
+  public static long memoryOffset(ByteBuffer call) {
+    return call.getLong(MEMORY_OFFSET);
+  }
+
+  /** Adds the index of an element that is not finite, or a negative number. */
+  public static void writeNotFinite(ByteBuffer target, long index) {
+    target.putLong(NOT_FINITE, index);
+  }
+
+  /**
+   * Adds this rank's own fields, and clears what {@link #writeNotFinite} adds.
+   *
+   * @param enqueued the number of calls that this rank has enqueued on its device without a
+   *     rendezvous on the host, or a negative number if unknown
+   * @param call the names of its buffers are added; null for a call on host memory
+   */
+  public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
+    target.putLong(ENQUEUED, enqueued);
+    target.putLong(NOT_FINITE, -1);
+    if (call == null) {
+      writeName(target, INPUT, null, true);
+      writeName(target, OUTPUT, null, true);
+    } else if (call.kind().isMessage()) {
+      writeName(target, INPUT, (AbstractDeviceBuffer) call.buffer(), true);
+      writeName(target, OUTPUT, null, true);
+    } else {
+      writeNames(target, call.kind(), call.in(), call.out());
+    }
+  }
+
+  /**
+   * Adds the names of a collective's buffers. A rank's own block has no offset, because it may be a
+   * part of a buffer that all ranks have; and no name if that buffer is the other one.
+   */
+  private static void writeNames(
+      ByteBuffer target, Kind kind, DeviceBuffer input, DeviceBuffer output) {
+    AbstractDeviceBuffer in = (AbstractDeviceBuffer) input;
+    AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
+    boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
+    boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
+    boolean oneName =
+        in != null && out != null && in.nameHash() == out.nameHash() && in.overlaps(out);
+    writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
+    writeName(target, OUTPUT, !ownIn && oneName ? null : out, !ownOut);
+  }
+
+  private static void writeName(
+      ByteBuffer target, int which, AbstractDeviceBuffer buffer, boolean hasOffset) {
+    int at = name(which);
+    target.putLong(at + NAME_HASH, buffer == null ? 0 : buffer.nameHash());
+    target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
+    if (buffer != null) {
+      target.put(at + NAME_TEXT, buffer.nameBytes(), 0, NAME_BYTES);
+      return;
+    }
+    for (int i = at + NAME_TEXT; i < at + NAME_FIELDS; i += 8) {
+      target.putLong(i, 0);
+    }
+  }
+
+  private static int name(int which) {
+    return NAMES + which * NAME_FIELDS;
+  }
+
+  private static String text(ByteBuffer call, int which) {
+    return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
+  }
+
+  public static long notFinite(ByteBuffer call) {
+    return call.getLong(NOT_FINITE);
+  }
+
+  /** Whether two ranks have enqueued the same number of calls, as far as they know. */
+  public static boolean sameEnqueued(ByteBuffer a, ByteBuffer b) {
+    return a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
+        || a.getLong(ENQUEUED) < 0
+        || b.getLong(ENQUEUED) < 0;
+  }
+
+  public static long enqueued(ByteBuffer call) {
+    return call.getLong(ENQUEUED);
+  }
+
+  /** Whether a sender's call and a receiver's match. */
+  public static boolean samePair(ByteBuffer a, ByteBuffer b) {
+    return count(a) == count(b) && element(a) == element(b);
+  }
+
+  /** Turns a call into this rank's verdict: whether all calls that it has received match. */
+  public static void writeVerdict(ByteBuffer call, boolean fits) {
+    call.putLong(SEQUENCE, fits ? 1 : 0);
+  }
+
+  public static boolean verdict(ByteBuffer call) {
+    return call.getLong(SEQUENCE) == 1;
+  }
+
+  /** Whether two ranks ask for the same, ignoring the names of their buffers. */
+  public static boolean same(ByteBuffer a, ByteBuffer b) {
+    for (int i = 0; i < COMPARED; i += 8) {
+      if (a.getLong(i) != b.getLong(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Whether the rank has named its buffer.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean hasName(ByteBuffer call, int which) {
+    return call.getLong(name(which) + NAME_HASH) != 0;
+  }
+
+  /**
+   * Whether two ranks mean the same part of the same buffer, if both have named it.
+   *
+   * @param which {@link #INPUT} or {@link #OUTPUT}
+   */
+  public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
+    int at = name(which);
+    return !hasName(a, which)
+        || !hasName(b, which)
+        || a.getLong(at + NAME_HASH) == b.getLong(at + NAME_HASH)
+            && a.getLong(at + NAME_OFFSET) == b.getLong(at + NAME_OFFSET);
+  }
+
+  /** The kind of a call, or null if it is invalid. */
+  private static Kind kind(ByteBuffer call) {
+    int kind = call.getInt(KIND) & (1 << KIND_BITS) - 1;
+    return kind < KINDS.length ? KINDS[kind] : null;
+  }
+
+  /** The origin of a call, or null if it is invalid. */
+  private static Origin origin(ByteBuffer call) {
+    int origin = call.getInt(KIND) >>> KIND_BITS;
+    return origin < ORIGINS.length ? ORIGINS[origin] : null;
+  }
+
+  /** Whether kind and origin are known. */
+  static boolean isValid(ByteBuffer call) {
+    return kind(call) != null && origin(call) != null;
+  }
+
+  /** Whether a call of a sync has this kind. */
+  static boolean isOfSync(ByteBuffer call, Kind kind) {
+    return origin(call) == Origin.SYNC && kind(call) == kind;
+  }
+
+  /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
+  static boolean mayBeginStep(ByteBuffer call) {
+    return (isOfSync(call, Kind.ALL_REDUCE) || isOfSync(call, Kind.REDUCE_SCATTER))
+        && FIRST_BUCKET.matcher(text(call, INPUT)).lookingAt();
+  }
+
+  /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
+  static boolean mayFollowSteps(ByteBuffer call) {
+    if (!isValid(call)) {
+      return true;
+    }
+    return switch (origin(call)) {
+      case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
+      case REGISTER -> !isOfBucket(call);
+      case SYNC ->
+          switch (kind(call)) {
+            case ALL_REDUCE -> false;
+            case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
+            default -> true;
+          };
+      default -> true;
+    };
+  }
+
+  private static boolean isOfBucket(ByteBuffer call) {
+    return ANY_BUCKET.matcher(text(call, INPUT)).lookingAt();
+  }
+
+  private static long count(ByteBuffer call) {
+    return call.getLong(COUNT);
+  }
+
+  private static int element(ByteBuffer call) {
+    return call.getInt(ELEMENT);
+  }
+
+  /** The number of elements of a block that the program knows of. */
+  static long count(CollectiveCall call, int ranks) {
+    return call.in() == call.out()
+        ? ((AbstractDeviceBuffer) call.in()).usedCount()
+        : call.blockCount(ranks);
+  }
+
+  /** As below, for a call that has no number. */
+  public static String describe(CollectiveCall call, int ranks) {
+    ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
+    int element = element(call.buffer().type());
+    long count = count(call, ranks);
+    write(record, 0, Origin.SYNC, call.kind(), element, count, call.op(), call.root());
+    writeOwn(record, 0, call);
+    return describe(record);
+  }
+
+  /** A call as users see it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */
+  public static String describe(ByteBuffer call) {
+    if (!isValid(call)) {
+      return "an unknown call (another version of this library?)";
+    }
+    Kind kind = kind(call);
+    Origin origin = origin(call);
+    StringBuilder text = new StringBuilder(origin.text(kind)).append('(');
+    if (origin.isComposed()) {
+      return describeEnd(text, call);
+    }
+    int element = element(call);
+    if (element >= 0 && element < TYPES.length) {
+      text.append(TYPES[element]).append('[').append(count(call)).append(']');
+    } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
+      text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
+    }
+    appendName(text, call, INPUT, " ");
+    appendName(text, call, OUTPUT, " to ");
+    int op = call.getInt(OP);
+    if (op >= 0 && op < OPS.length) {
+      text.append(", ").append(OPS[op]);
+    }
+    if (call.getInt(ROOT) != NO_ROOT) {
+      text.append(origin.rootText(kind)).append(call.getInt(ROOT));
+    }
+    return describeEnd(text, call);
+  }
+
+  private static String describeEnd(StringBuilder text, ByteBuffer call) {
+    text.append(')');
+    long sequence = call.getLong(SEQUENCE);
+    return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
+  }
+
+  private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {
+    String name = text(call, which);
+    if (!name.isEmpty()) {
+      text.append(before).append('"').append(name).append('"');
+    }
+    long offset = call.getLong(name(which) + NAME_OFFSET);
+    if (offset != 0) {
+      text.append(" at offset ").append(offset);
+    }
+  }
+}

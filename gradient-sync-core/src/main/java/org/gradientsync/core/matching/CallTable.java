@@ -1,0 +1,115 @@
+package org.gradientsync.core.matching;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.gradientsync.core.ranks.RankRanges;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+
+/** Tables of what each rank asked for, for error messages after a rendezvous. */
+public final class CallTable {
+  /** What to do if a rank has nothing more to average. */
+  private static final String UNEVEN_STEPS =
+      "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
+          + " unevenSteps()";
+
+  /** A bucket that allows uneven steps, or is not the first of a step. */
+  private static final Pattern LATER_BUCKET =
+      Pattern.compile("\\[\\d+] \"(buckets \\d+, )?(uneven|bucket [1-9])");
+
+  /** The number of ranks up to which each has a line, and the maximum number of lines above. */
+  private static final int LINES = 16;
+
+  private CallTable() {}
+
+  /**
+   * What to do if another rank has closed its sync, perhaps after its last step.
+   *
+   * @param call this rank's call, as {@link FlightRecorder#current} describes it
+   * @return the end of an error message, or an empty text
+   */
+  public static String adviceAfterClose(String call) {
+    return LATER_BUCKET.matcher(call).find() ? "" : "; " + UNEVEN_STEPS;
+  }
+
+  /** The calls of all ranks, after a mismatch. */
+  public static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
+    StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
+    boolean counted = true;
+    ByteBuffer known = rendezvous.call(0);
+    for (int peer = 1; peer < size; peer++) {
+      counted &= Call.sameEnqueued(known, rendezvous.call(peer));
+      known = Call.enqueued(known) >= 0 ? known : rendezvous.call(peer);
+    }
+    List<String> calls = new ArrayList<>();
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = rendezvous.call(peer);
+      String after = ", after " + Call.enqueued(call) + " calls on its device";
+      calls.add(Call.describe(call) + (counted ? "" : after));
+    }
+    appendLines(text, calls);
+    return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
+        .toString();
+  }
+
+  /** A line for each rank, or for each group of ranks with the same call if there are many. */
+  private static void appendLines(StringBuilder text, List<String> calls) {
+    if (calls.size() <= LINES) {
+      for (int peer = 0; peer < calls.size(); peer++) {
+        text.append("\n  rank ").append(peer).append(": ").append(calls.get(peer));
+      }
+      return;
+    }
+    Map<String, List<Integer>> groups = new LinkedHashMap<>();
+    for (int peer = 0; peer < calls.size(); peer++) {
+      groups.computeIfAbsent(calls.get(peer), call -> new ArrayList<>()).add(peer);
+    }
+    int shown = 0;
+    for (Map.Entry<String, List<Integer>> group : groups.entrySet()) {
+      if (shown++ == LINES) {
+        text.append("\n  and ").append(groups.size() - LINES).append(" other calls");
+        return;
+      }
+      text.append("\n  ").append(RankRanges.of(group.getValue())).append(": ");
+      text.append(group.getKey());
+    }
+  }
+
+  /** Whether some ranks may be in a step while others have had their last one. */
+  private static boolean mayBeUnevenSteps(Rendezvous rendezvous, int size) {
+    boolean begin = false;
+    boolean follow = false;
+    for (int peer = 0; peer < size; peer++) {
+      begin |= Call.mayBeginStep(rendezvous.call(peer));
+      follow |= Call.mayFollowSteps(rendezvous.call(peer));
+    }
+    return begin && follow;
+  }
+
+  /**
+   * The calls of the ranks whose gradients are not finite.
+   *
+   * @param buffer this rank's, whose element names are used for all ranks; or null
+   */
+  public static String ofNotFinite(
+      Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
+    StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
+    int found = 0;
+    for (int peer = 0; peer < size; peer++) {
+      ByteBuffer call = rendezvous.call(peer);
+      if (Call.notFinite(call) >= 0 && ++found <= LINES) {
+        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
+        long index = Call.notFinite(call);
+        text.append(", first at ");
+        text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
+      }
+    }
+    if (found > LINES) {
+      text.append("\n  and ").append(found - LINES).append(" more ranks");
+    }
+    return text.append("\n  no buffer was changed").toString();
+  }
+}

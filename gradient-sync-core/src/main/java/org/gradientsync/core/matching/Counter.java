@@ -1,0 +1,66 @@
+package org.gradientsync.core.matching;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.spi.Message;
+
+/**
+ * A number in memory that several processes have mapped. One rank sets it, the others watch it. It
+ * only grows, so it is never reset. A rank that sees a value also sees everything that was written
+ * before it.
+ */
+public final class Counter implements Message {
+  /** The distance between counters: two cache lines, because processors prefetch pairs of lines. */
+  public static final int LINE = 128;
+
+  private static final VarHandle VALUE =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+
+  private final ByteBuffer memory;
+  private final int offset;
+  private long expected;
+
+  /**
+   * @param memory direct memory in native byte order
+   * @param offset a multiple of 8
+   */
+  public Counter(ByteBuffer memory, int offset) {
+    this.memory = memory;
+    this.offset = offset;
+  }
+
+  /**
+   * @param value not less than before
+   */
+  public void set(long value) {
+    VALUE.setRelease(memory, offset, value);
+  }
+
+  /** The current value. */
+  public long get() {
+    return (long) VALUE.getAcquire(memory, offset);
+  }
+
+  /** Sets the value for which {@link #test} waits. */
+  public Counter expect(long value) {
+    expected = value;
+    return this;
+  }
+
+  @Override
+  public void start() {
+    // nothing to start: another rank sets the value
+  }
+
+  @Override
+  public boolean test() {
+    return get() >= expected;
+  }
+
+  @Override
+  public void close() {
+    // the collector unmaps the memory after the last reference
+  }
+}

@@ -1,0 +1,82 @@
+package org.gradientsync.core.matching;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * The calls of all ranks of a group, and what travels with them, in memory that the ranks of one
+ * node have mapped. Each rank of the node writes its own entry, the node's leader those of other
+ * nodes, and then a counter.
+ */
+final class GatheredCalls {
+  /** The number of slots between which the calls alternate. */
+  static final int SLOTS = 2;
+
+  /** Above this size, copying and adding on every rank takes longer than more messages. */
+  private static final int MAX_PAYLOAD = 8 << 10;
+
+  private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
+  private static final int MIN_PAYLOAD = 64;
+
+  private final ByteBuffer[][] entries; // by rank and slot
+  private final Counter gathered;
+  private final int payload;
+
+  /**
+   * @param memory {@link #bytes} zeros in native byte order, the same for all ranks of the node
+   * @param ranks the number of ranks of the group
+   * @param payload the maximum size of what travels with each call
+   */
+  GatheredCalls(ByteBuffer memory, int ranks, int payload) {
+    this.payload = payload;
+    gathered = new Counter(memory, 0);
+    entries = new ByteBuffer[ranks][SLOTS];
+    int bytes = Call.BYTES + payload;
+    for (int peer = 0; peer < ranks; peer++) {
+      for (int slot = 0; slot < SLOTS; slot++) {
+        int at = Counter.LINE + (slot * ranks + peer) * bytes;
+        entries[peer][slot] = memory.slice(at, bytes).order(ByteOrder.nativeOrder());
+      }
+    }
+  }
+
+  /** The maximum size of what travels with each call: 0 or a power of two. */
+  static int payloadBytes(int ranks) {
+    int most = Math.min(MAX_PAYLOAD, Integer.highestOneBit(MAX_PAYLOAD_OF_ALL / ranks));
+    return most < MIN_PAYLOAD ? 0 : most;
+  }
+
+  /**
+   * The part of an entry that is sent for a payload: a few sizes, so that there are few messages.
+   */
+  static int sentBytes(int payload) {
+    return payload == 0
+        ? 0
+        : Math.max(MIN_PAYLOAD, Integer.highestOneBit(Math.max(1, payload - 1)) << 1);
+  }
+
+  /** The size of the memory. */
+  static int bytes(int ranks, int payload) {
+    return Counter.LINE + SLOTS * ranks * (Call.BYTES + payload);
+  }
+
+  /** The maximum size of what travels with each call. */
+  int payloadBytes() {
+    return payload;
+  }
+
+  /** A rank's {@link Call}, followed by what travels with it. */
+  ByteBuffer entry(int peer, int slot) {
+    return entries[peer][slot];
+  }
+
+  /** Publishes the entries of a call. */
+  void publish(long sequence) {
+    gathered.set(sequence);
+  }
+
+  /** Whether the entries of a call are there. */
+  boolean isGathered(long sequence) {
+    return gathered.get() >= sequence;
+  }
+}

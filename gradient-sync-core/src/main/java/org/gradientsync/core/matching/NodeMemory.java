@@ -1,0 +1,143 @@
+package org.gradientsync.core.matching;
+
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.util.function.IntUnaryOperator;
+import org.gradientsync.Communicator;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.host.HostBuffers;
+import org.gradientsync.core.host.SharedFiles;
+
+/**
+ * Memory of each rank of a node, mapped by all of them. The files have no names once every rank has
+ * mapped them, so nothing is left behind, however the ranks end. Files of another user or of
+ * another size are not mapped.
+ */
+public final class NodeMemory {
+  private final SharedFiles files; // null if no other process maps the memory
+  private final SharedFiles.Owner[] owners; // null if no other process maps the memory
+  private final ByteBuffer[] memory;
+
+  private NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
+    this.files = files;
+    this.owners = owners;
+    this.memory = memory;
+  }
+
+  /** Whether the ranks are on one node; the same answer on all of them. */
+  public static boolean isPossible(Communicator communicator) {
+    return communicator.nodeCount() == 1;
+  }
+
+  /**
+   * Creates and maps the memory. Collective.
+   *
+   * @param communicator the ranks, all on one node
+   * @param bytes the size for each rank
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodeMemory share(Communicator communicator, int bytes) {
+    return share(communicator, bytes, new SharedFiles());
+  }
+
+  /**
+   * Creates and maps the memory. Collective.
+   *
+   * @param communicator the ranks, all on one node
+   * @param bytes the size for each rank
+   * @param files create this rank's memory
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodeMemory share(Communicator communicator, int bytes, SharedFiles files) {
+    return share(communicator, rank -> bytes, files);
+  }
+
+  /**
+   * Creates and maps the memory. Collective.
+   *
+   * @param communicator the ranks, all on one node
+   * @param bytes the size for a rank
+   * @param files create this rank's memory
+   * @return the memory, all zeros
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodeMemory share(
+      Communicator communicator, IntUnaryOperator bytes, SharedFiles files) {
+    int size = communicator.size();
+    ByteBuffer[] memory = new ByteBuffer[size];
+    String failure = "another rank failed";
+    long id = -1;
+    try {
+      SharedFiles.Writable own = files.createWritable(bytes.applyAsInt(communicator.rank()));
+      memory[communicator.rank()] = own.memory();
+      id = own.id();
+    } catch (UncheckedIOException e) {
+      failure = e.toString();
+    }
+    SharedFiles.Owner owner = files.owner();
+    long[] announced = {owner.namespace(), owner.process(), owner.secret(), id};
+    LongBuffer found = LongBuffer.allocate(announced.length * size);
+    communicator.allGather(LongBuffer.wrap(announced), found);
+    long[] mapped = {id < 0 ? 0 : 1};
+    SharedFiles.Owner[] owners = new SharedFiles.Owner[size];
+    for (int peer = 0; peer < size; peer++) {
+      int at = announced.length * peer;
+      owners[peer] = new SharedFiles.Owner(found.get(at), found.get(at + 1), found.get(at + 2));
+      long peersId = found.get(at + 3);
+      if (peer != communicator.rank() && peersId >= 0) {
+        try {
+          memory[peer] = SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
+        } catch (UncheckedIOException e) {
+          failure = e.toString();
+          mapped[0] = 0;
+        }
+      }
+    }
+    communicator.allReduce(LongBuffer.wrap(mapped), ReduceOp.MIN);
+    files.release(id);
+    if (mapped[0] == 0) {
+      throw new UnavailableException(
+          "shared memory cannot be mapped, rank=" + communicator.rank() + ": " + failure);
+    }
+    return new NodeMemory(files, owners, memory);
+  }
+
+  /** Private memory of a rank that is alone on its node: all zeros. */
+  public static NodeMemory ofOne(int bytes, SharedFiles files) {
+    return new NodeMemory(
+        files,
+        new SharedFiles.Owner[] {files.owner()},
+        new ByteBuffer[] {HostBuffers.allocate(bytes)});
+  }
+
+  /** Private memory of a rank that shares none: all zeros. */
+  static NodeMemory ofOne(int bytes) {
+    ByteBuffer[] memory = {HostBuffers.allocate(bytes)};
+    return new NodeMemory(null, null, memory);
+  }
+
+  /** Keeps the files: the other ranks may still be reading. */
+  void keep() {
+    if (files != null) {
+      files.keep();
+    }
+  }
+
+  /** The memory of a rank, in native byte order. */
+  public ByteBuffer of(int rank) {
+    return memory[rank];
+  }
+
+  public SharedFiles files() {
+    return files;
+  }
+
+  /** The owner of a rank's files; only if there are {@link #files}. */
+  public SharedFiles.Owner owner(int rank) {
+    return owners[rank];
+  }
+}

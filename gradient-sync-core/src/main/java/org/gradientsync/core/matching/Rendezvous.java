@@ -1,0 +1,55 @@
+package org.gradientsync.core.matching;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.spi.Message;
+
+/** How the ranks of a group find out that the others have reached a call, and what they ask for. */
+public interface Rendezvous extends AutoCloseable {
+  /**
+   * The memory to which this rank writes its {@link Call} before it arrives.
+   *
+   * @param sequence the number of the call
+   */
+  ByteBuffer own(long sequence);
+
+  /** The maximum inline payload of each message in bytes; the same on all ranks. */
+  default int payloadBytes() {
+    return 0;
+  }
+
+  /** Sets the payload of the next messages; null for none. */
+  default void load(InlinePayload payload) {}
+
+  /**
+   * Signals that this rank has reached a call.
+   *
+   * @param sequence the number of the call
+   */
+  void arrive(long sequence);
+
+  /** Finishes when another rank is known to have reached the current call. */
+  Message arrival(int peer);
+
+  /**
+   * Finishes when this rank has done with another one. When it has done with all, {@link #own} may
+   * be written again.
+   */
+  Message sent(int peer);
+
+  /**
+   * What a rank asks for: a {@link Call}, followed by its inline payload. Valid after all
+   * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
+   */
+  ByteBuffer call(int peer);
+
+  /** Signals that this rank has given up, and that its announced call is void. */
+  default void abandon() {}
+
+  /** Whether another rank is known to have given up. */
+  default boolean abandoned(int peer) {
+    return false;
+  }
+
+  @Override
+  void close();
+}

@@ -1,0 +1,199 @@
+package org.gradientsync.core.matching;
+
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.spi.Message;
+
+/**
+ * A rendezvous in memory that all ranks of a group have mapped. Each rank writes to its own rows
+ * and reads the others', so a rendezvous costs a few loads and stores.
+ *
+ * <p>Each rank has a word with the call that it abandoned, and counters, each in a cache line of
+ * its own: the call that it has reached, the call whose shard it has reduced, the call that it has
+ * finished, and the chunks that it has published. Counters only grow, so they are never reset. A
+ * rank alternates between two slots for what it asks for. It reaches call k + 2 only after all
+ * others have reached k + 1, and so have read its slot of call k. The same holds for a small
+ * payload that travels with the call.
+ */
+public final class SharedMemoryRendezvous implements Rendezvous {
+  /** The counter of the call that a rank has reached. */
+  static final int ARRIVED = 0;
+
+  /** The counter of the call whose shard a rank has reduced. */
+  public static final int REDUCED = 1;
+
+  /** The counter of the call after which a rank reads no other rank's memory. */
+  public static final int DONE = 2;
+
+  private static final int ABANDONED = 3;
+  private static final int CHUNKS = 4;
+  private static final int WAITS_FOR = 5;
+  private static final int COUNTERS = 6;
+  private static final int LINE = Counter.LINE;
+  private static final int CALLS = COUNTERS * LINE;
+  private static final int CALL_LINES = (Call.BYTES + LINE - 1) / LINE * LINE;
+
+  /** The number of slots between which a rank alternates. */
+  public static final int SLOTS = 2;
+
+  private static final int PAYLOADS = CALLS + SLOTS * CALL_LINES;
+
+  /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
+  public static final int PAYLOAD_BYTES = 4096;
+
+  /** The size of a rank's part of the memory. */
+  public static final int BYTES = PAYLOADS + SLOTS * PAYLOAD_BYTES;
+
+  /** What travels with a rank's call. */
+  public interface Payload {
+    /** Writes it to this rank's {@link #payload} of a slot. */
+    void write(int slot);
+  }
+
+  private final int rank;
+  private final NodeMemory node;
+  private final ByteBuffer[][] calls;
+  private final Counter[][] counters;
+  private final ByteBuffer[][] payloads;
+  private Payload next; // for the next call, or null
+  private long current;
+
+  /**
+   * @param memory {@link #BYTES} zeros for each rank
+   * @param rank this rank
+   * @param size the number of ranks
+   */
+  public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
+    this.rank = rank;
+    node = memory;
+    calls = new ByteBuffer[size][SLOTS];
+    payloads = new ByteBuffer[size][SLOTS];
+    counters = new Counter[size][COUNTERS];
+    for (int peer = 0; peer < size; peer++) {
+      for (int i = 0; i < SLOTS; i++) {
+        calls[peer][i] =
+            memory
+                .of(peer)
+                .slice(CALLS + i * CALL_LINES, Call.BYTES)
+                .order(ByteOrder.nativeOrder());
+        payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
+      }
+      for (int counter = 0; counter < COUNTERS; counter++) {
+        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
+      }
+    }
+  }
+
+  @Override
+  public ByteBuffer own(long sequence) {
+    return calls[rank][(int) (sequence & 1)];
+  }
+
+  @Override
+  public void arrive(long sequence) {
+    current = sequence;
+    if (next != null) {
+      next.write(slot());
+      next = null;
+    }
+    set(ARRIVED);
+  }
+
+  /** Sets what travels with this rank's next call; null for nothing. */
+  public void carry(Payload payload) {
+    next = payload;
+  }
+
+  /** The slot of the current call. */
+  public int slot() {
+    return (int) (current & 1);
+  }
+
+  /** The memory for what travels with a rank's call, valid as {@link #call}. */
+  public ByteBuffer payload(int peer, int slot) {
+    return payloads[peer][slot];
+  }
+
+  /**
+   * Sets one of this rank's counters to the current call. A rank that sees the new value also sees
+   * all earlier writes of this rank.
+   */
+  public void set(int counter) {
+    counters[rank][counter].set(current);
+  }
+
+  /**
+   * Publishes chunks of results in this rank's buffer.
+   *
+   * @param chunks the number of all chunks that this rank has published
+   */
+  public void publish(long chunks) {
+    counters[rank][CHUNKS].set(chunks);
+  }
+
+  /**
+   * Tells the others which rank this one waits for in the middle of a call.
+   *
+   * @param peer a number of another rendezvous, or a negative number for none
+   */
+  public void waitFor(int peer) {
+    counters[rank][WAITS_FOR].set(peer + 1L);
+  }
+
+  /** The rank that a rank waits for, or a negative number. */
+  public int waitsFor(int peer) {
+    return (int) counters[peer][WAITS_FOR].get() - 1;
+  }
+
+  /** The number of all chunks that a rank has published. */
+  public long published(int peer) {
+    return counters[peer][CHUNKS].get();
+  }
+
+  /** Finishes when a rank's counter has reached the current call. */
+  public Message flag(int peer, int counter) {
+    return counters[peer][counter].expect(current);
+  }
+
+  @Override
+  public Message arrival(int peer) {
+    return counters[peer][ARRIVED].expect(current);
+  }
+
+  @Override
+  public Message sent(int peer) {
+    return counters[rank][ARRIVED].expect(current); // done as soon as it is written
+  }
+
+  @Override
+  public ByteBuffer call(int peer) {
+    return calls[peer][slot()];
+  }
+
+  @Override
+  public void abandon() {
+    node.keep();
+    counters[rank][ABANDONED].set(Math.max(1, current));
+    VarHandle.fullFence(); // before this rank's program writes to its buffers again
+  }
+
+  @Override
+  public boolean abandoned(int peer) {
+    VarHandle.acquireFence();
+    return counters[peer][ABANDONED].expect(1).test();
+  }
+
+  /**
+   * Whether a rank has given up in the current call or before. A rank that gave up in a later call
+   * has finished the current one: it went on only after this rank had finished with its memory.
+   */
+  public boolean gaveUp(int peer) {
+    return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
+  }
+
+  @Override
+  public void close() {
+    // the collector unmaps the memory after the last reference
+  }
+}

@@ -1,0 +1,2 @@
+/** The times of reductions, for listeners and JDK Flight Recorder. */
+package org.gradientsync.core.observation;

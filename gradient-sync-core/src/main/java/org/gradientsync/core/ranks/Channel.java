@@ -1,0 +1,61 @@
+package org.gradientsync.core.ranks;
+
+import org.gradientsync.Communicator;
+
+/**
+ * The purpose of a group's message, in the lower bits of its tag. Between two ranks, a channel has
+ * at most one pending message in each direction, or several that arrive in the order in which they
+ * were sent.
+ */
+public final class Channel {
+  /** The calls that the ranks compare at a rendezvous. */
+  public static final int CALLS = 0;
+
+  /** Departure and failure notices. */
+  static final int DEPARTURE = 1;
+
+  /** The data of collectives. */
+  public static final int DATA = 2;
+
+  /** The reduce-scatter half of an all-reduce. */
+  public static final int SCATTER = 3;
+
+  /** The all-gather half of an all-reduce. */
+  public static final int GATHER = 4;
+
+  public static final int REPORT_REQUEST = 5;
+
+  public static final int REPORT = 6;
+
+  /** The probes of the deadlock detector; in the world group only. */
+  public static final int PROBE = 7;
+
+  /** Calls with an inline payload. */
+  public static final int PAYLOAD = 8;
+
+  /** The calls that the leaders of nodes gather. */
+  public static final int GATHERED_CALLS = 9;
+
+  /** Notices of ranks that have arrived at a late call. */
+  public static final int ARRIVALS = 10;
+
+  /** In the place of a user's tag, for messages on device memory. */
+  public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;
+
+  private static final int USER = 16;
+
+  /** The number of tag bits that hold the channel. */
+  public static final int BITS = 13;
+
+  private Channel() {}
+
+  /** The channel for data with a user's tag. */
+  public static int sending(int userTag) {
+    return USER + 2 * userTag;
+  }
+
+  /** The channel for the receiver's replies to {@link #sending}. */
+  public static int receiving(int userTag) {
+    return sending(userTag) + 1;
+  }
+}

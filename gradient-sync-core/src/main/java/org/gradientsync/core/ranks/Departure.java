@@ -1,0 +1,52 @@
+package org.gradientsync.core.ranks;
+
+/** How a rank left a group. The exceptions of the other ranks report it. */
+public enum Departure {
+  /** The program closed its group, or reached its end. */
+  CLOSED("it closed its side or ended"),
+
+  /** A signal ended the process. */
+  SIGNAL("its process is shutting down after a signal (SIGTERM, SIGINT or SIGHUP)"),
+
+  /** The program ended its process. */
+  EXIT("its program called System.exit");
+
+  private static final Departure[] ALL = values();
+
+  private final String text;
+
+  Departure(String text) {
+    this.text = text;
+  }
+
+  /** The text in exceptions, for example {@code it closed its side or ended}. */
+  public String text() {
+    return text;
+  }
+
+  /** The departure with a number that another rank has sent; {@link #CLOSED} if there is none. */
+  static Departure of(int number) {
+    return number >= 0 && number < ALL.length ? ALL[number] : CLOSED;
+  }
+
+  /**
+   * Finds out what ends this process. Called in a shutdown hook.
+   *
+   * @return {@link #CLOSED} if the last thread has ended
+   */
+  public static Departure ofThisProcess() {
+    Departure found = CLOSED;
+    for (StackTraceElement[] frames : Thread.getAllStackTraces().values()) {
+      for (StackTraceElement frame : frames) {
+        if (frame.getClassName().startsWith("java.lang.Terminator")) {
+          return SIGNAL;
+        }
+        if (frame.getClassName().equals("java.lang.Runtime")
+            && frame.getMethodName().equals("exit")) {
+          found = EXIT;
+        }
+      }
+    }
+    return found;
+  }
+}

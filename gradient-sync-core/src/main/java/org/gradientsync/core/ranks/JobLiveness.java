@@ -1,0 +1,47 @@
+package org.gradientsync.core.ranks;
+
+import java.util.BitSet;
+import org.gradientsync.spi.Transport;
+
+/**
+ * Which ranks of the job are alive, as far as this rank knows. Any thread may call this; it takes
+ * no group's lock.
+ */
+public final class JobLiveness {
+  private final Transport transport;
+  private final BitSet dead = new BitSet();
+  private volatile DepartureNotices world; // null when the world is not open
+
+  public JobLiveness(Transport transport) {
+    this.transport = transport;
+  }
+
+  /** Sets the notices of the world group; null when it closes. */
+  public void watchWorld(DepartureNotices notices) {
+    world = notices;
+  }
+
+  /** Whether a rank of the job is not known to have died. */
+  public boolean isAlive(int worldRank) {
+    return transport.isAlive(worldRank) && !hasDied(worldRank);
+  }
+
+  /** Whether a rank of the job has died, or has left the job with a reason. */
+  public boolean isGone(int worldRank) {
+    return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();
+  }
+
+  synchronized void noteDeath(int worldRank) {
+    dead.set(worldRank);
+  }
+
+  private synchronized boolean hasDied(int worldRank) {
+    return dead.get(worldRank);
+  }
+
+  /** The reason with which a rank left the job, or an empty text. */
+  String reasonOf(int worldRank) {
+    DepartureNotices notices = world;
+    return notices == null ? "" : notices.reason(worldRank);
+  }
+}

@@ -1,0 +1,94 @@
+package org.gradientsync.core.ranks;
+
+import org.gradientsync.GradientSyncException;
+
+/**
+ * Which ranks of a group are alive, as far as this rank can see or was notified, and why the others
+ * left. Any thread may call this; it takes no group's lock.
+ */
+public final class Liveness {
+  private final RankMap ranks;
+  private final JobLiveness job;
+  private final DepartureNotices departures;
+
+  public Liveness(RankMap ranks, JobLiveness job, DepartureNotices departures) {
+    this.ranks = ranks;
+    this.job = job;
+    this.departures = departures;
+  }
+
+  /** Whether a rank is not known to have died. */
+  public boolean isAlive(int peer) {
+    return job.isAlive(ranks.worldRank(peer));
+  }
+
+  /** Whether no rank is known to have died. */
+  public boolean isComplete() {
+    boolean complete = true;
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      complete &= isAlive(peer);
+    }
+    return complete;
+  }
+
+  /** Records the death of a rank that ranks of its own node have observed. */
+  public void noteDeath(int peer) {
+    job.noteDeath(ranks.worldRank(peer));
+  }
+
+  /** Receives departure notices, and passes them on. */
+  public void readNotices() {
+    departures.read();
+  }
+
+  /** Whether another rank is known to have died without a departure notice. */
+  public boolean hasDiedSilently(int peer) {
+    return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
+  }
+
+  /** The first rank for which {@link #hasDiedSilently}, or {@link RankMap#NO_RANK}. */
+  public int diedSilently() {
+    return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);
+  }
+
+  /**
+   * Whether a rank has died, or has left with a reason. Either way it receives no more messages.
+   */
+  public boolean isGone(int peer) {
+    return job.isGone(ranks.worldRank(peer)) || !departures.reason(peer).isEmpty();
+  }
+
+  /** Whether a rank has left or is gone; also true if that cannot be determined. */
+  public boolean isUnreachable(int peer) {
+    try {
+      return departures.hasLeft(peer) || isGone(peer);
+    } catch (GradientSyncException e) {
+      return true;
+    }
+  }
+
+  /**
+   * Why a rank left, or an empty text if it has not left or has given the reason in a failure
+   * notice.
+   */
+  public String whyLeft(int peer) {
+    String reason = departures.reason(peer);
+    if (reason.isEmpty()) {
+      reason = job.reasonOf(ranks.worldRank(peer));
+    }
+    boolean silent =
+        reason.isEmpty() && departures.hasLeft(peer) && departures.whyGivenUp(peer).isEmpty();
+    return silent ? departures.departure(peer).text() : reason;
+  }
+
+  /** The first rank that has left with a reason, and the reason; or an empty text. */
+  public String endedBy() {
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      String reason = departures.reason(peer);
+      if (!reason.isEmpty()) {
+        return ranks.name(peer) + ": " + reason;
+      }
+    }
+    return "";
+  }
+}

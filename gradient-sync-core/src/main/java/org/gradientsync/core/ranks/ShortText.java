@@ -1,0 +1,48 @@
+package org.gradientsync.core.ranks;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/**
+ * Text in a fixed number of bytes of memory. It is truncated when written, and not trusted when
+ * read.
+ */
+public final class ShortText {
+  private ShortText() {}
+
+  /**
+   * Writes as much of the text as fits, followed by zeros.
+   *
+   * @param at the first byte, an absolute index
+   * @param bytes the size of the field
+   */
+  public static void put(ByteBuffer memory, int at, int bytes, String text) {
+    memory.put(at, Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), bytes));
+  }
+
+  /** Reads a text that {@link #put} has written, on one line. */
+  public static String get(ByteBuffer memory, int at, int bytes) {
+    byte[] text = new byte[bytes];
+    memory.get(at, text);
+    return oneLine(new String(text, StandardCharsets.UTF_8).trim());
+  }
+
+  /** The text as {@link #get} returns it after {@link #put}. */
+  static String cut(String text, int bytes) {
+    if (text.isEmpty()) {
+      return text;
+    }
+    ByteBuffer memory = ByteBuffer.allocate(bytes);
+    put(memory, 0, bytes, text);
+    return get(memory, 0, bytes);
+  }
+
+  /**
+   * Replaces characters that could break a line or control a terminal by blanks. The length does
+   * not change.
+   */
+  public static String oneLine(String text) {
+    return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");
+  }
+}

@@ -1,0 +1,64 @@
+package org.gradientsync.core.ranks;
+
+import java.time.Duration;
+import java.util.function.LongSupplier;
+
+/**
+ * Measures the duration of a wait, without the time in which this process was suspended by SIGSTOP,
+ * a scheduler, or a paused container. Other ranks must not appear late because this one was
+ * suspended.
+ *
+ * <p>A waiting thread reads this clock many times a second. If it has not read it for longer than
+ * {@link #MAX_PER_LOOK}, something kept the thread from running, and the excess does not count. So
+ * a wait also lasts longer on an overloaded machine.
+ *
+ * <p>For one thread at a time. Allocates nothing after construction.
+ */
+public final class WaitClock {
+  /** The maximum that one look adds. */
+  static final Duration MAX_PER_LOOK = Duration.ofMillis(100);
+
+  private static final long MAX_NANOS = MAX_PER_LOOK.toNanos();
+
+  private final LongSupplier nanoTime;
+  private long looked;
+  private long waited;
+
+  /** Starts now. */
+  public WaitClock() {
+    this(System::nanoTime);
+  }
+
+  /**
+   * For tests.
+   *
+   * @param nanoTime like {@link System#nanoTime}
+   */
+  WaitClock(LongSupplier nanoTime) {
+    this.nanoTime = nanoTime;
+    restart();
+  }
+
+  /** Resets the clock to zero. */
+  public void restart() {
+    looked = nanoTime.getAsLong();
+    waited = 0;
+  }
+
+  /**
+   * Reads the clock.
+   *
+   * @return the duration of the wait in nanoseconds, never less than before
+   */
+  public long look() {
+    long now = nanoTime.getAsLong();
+    waited += Math.min(now - looked, MAX_NANOS);
+    looked = now;
+    return waited;
+  }
+
+  /** The result of the last {@link #look}, in nanoseconds. */
+  public long waited() {
+    return waited;
+  }
+}

@@ -1,0 +1,473 @@
+package org.gradientsync.core.selection;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientSync;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.CompressedReducer;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.Denormals;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.launch.LaunchedJob;
+import org.gradientsync.core.launch.LauncherVariables;
+import org.gradientsync.core.local.LocalTransport;
+import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.DeviceRequest;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Selects the launcher, then the device, then the reducer. The ranks exchange what they can use, so
+ * all of them select the same or all of them throw.
+ */
+public final class Selection {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final String USABLE = "usable";
+
+  private final Settings settings;
+
+  /**
+   * Creates a selection.
+   *
+   * @param settings the user's settings
+   */
+  public Selection(Settings settings) {
+    this.settings = settings;
+  }
+
+  /**
+   * The result of the selection for one rank.
+   *
+   * @param group the sync's ranks
+   * @param communicator a communicator of the same ranks, which closes the group
+   * @param wire the type in which FLOAT32 travels, or null without a wire type
+   * @param finite whether reductions check that elements are finite
+   * @param alternatives the reducers that were not selected, and why
+   */
+  public record Choice(
+      ProcessGroup group,
+      GroupCommunicator communicator,
+      BackendDevice device,
+      Reducer reducer,
+      DataType wire,
+      boolean finite,
+      Map<String, String> alternatives) {}
+
+  /**
+   * Selects launcher, device and reducer. Collective.
+   *
+   * @param given all ranks of the job, or null to look for a launcher
+   */
+  public Choice choose(ProcessGroup given) {
+    settings.meetsByMessages(); // throws now if the value is wrong
+    ProcessGroup world = given != null ? given : launch();
+    ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    BackendDevice device = null;
+    try {
+      UnknownSettings.warn(settings, group.rank());
+      requireSame(communicator);
+      Map<String, String> rejected = new LinkedHashMap<>();
+      device = device(group, communicator, rejected);
+      if (device instanceof HostDevice host) {
+        requireDenormals(communicator);
+        shareIfUseful(host, group);
+      }
+      return choose(group, communicator, device, rejected, group.rank() == 0);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, device, communicator);
+      throw e;
+    }
+  }
+
+  /**
+   * Selects the reducer of a part of the ranks. Collective over the part.
+   *
+   * @param part closed if this fails
+   * @param device this rank's device, selected before
+   */
+  public Choice choose(ProcessGroup part, BackendDevice device) {
+    GroupCommunicator communicator = new GroupCommunicator(part);
+    try {
+      return choose(part, communicator, device, Map.of(), false);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, communicator);
+      throw e;
+    }
+  }
+
+  private Choice choose(
+      ProcessGroup group,
+      GroupCommunicator communicator,
+      BackendDevice device,
+      Map<String, String> rejectedDevices,
+      boolean logs) {
+    Reducer reducer = null;
+    try {
+      DataType wire = settings.wire().orElse(null);
+      Map<String, String> rejected = new LinkedHashMap<>();
+      Map<String, String> alternatives = new LinkedHashMap<>();
+      reducer = reducer(communicator, group, device, rejected, alternatives);
+      if (wire != null && !reducer.compresses()) {
+        reducer = new CompressedReducer(reducer, group, device, wire);
+      }
+      report(group, device, rejectedDevices, reducer, wire, rejected, logs);
+      group.countFromHere();
+      group.addState(device::state);
+      group.addState(reducer::state);
+      return new Choice(
+          group, communicator, device, reducer, wire, settings.finite(), alternatives);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, reducer);
+      throw e;
+    }
+  }
+
+  /**
+   * Lets the processes of a node read each other's buffers, which a part of the ranks may do even
+   * if ranks of several nodes cannot.
+   */
+  private void shareIfUseful(HostDevice device, ProcessGroup group) {
+    if (!group.transport().name().equals(LocalTransport.NAME)
+        && group.ranksOnNode() > 1
+        && settings.get("reducer").isEmpty()
+        && SharedFiles.availability().usable()) {
+      device.share();
+    }
+  }
+
+  /**
+   * Logs a short line for the job, with what makes it slower than expected: a device that is on the
+   * class path and cannot be used, or a GPU's reducers. The rest is for debugging, on all ranks.
+   */
+  private static void report(
+      ProcessGroup group,
+      BackendDevice device,
+      Map<String, String> rejectedDevices,
+      Reducer reducer,
+      DataType wire,
+      Map<String, String> rejectedReducers,
+      boolean logs) {
+    String launcher = group.transport().name();
+    String chosen =
+        String.format(
+            Locale.ROOT,
+            "%s, %s, reducer %s%s",
+            ranks(group.size(), launcher),
+            device.name(),
+            reducer.name(),
+            wire == null ? "" : ", wire " + wire.name().toLowerCase(Locale.ROOT));
+    if (logs) {
+      Map<String, String> missed = new LinkedHashMap<>(rejectedDevices);
+      if (!(device instanceof HostDevice)) {
+        missed.putAll(rejectedReducers);
+      }
+      log.info("{}{}", chosen, passedOver(missed));
+    }
+    if (log.isDebugEnabled()) {
+      Map<String, String> all = new LinkedHashMap<>(rejectedDevices);
+      all.putAll(rejectedReducers);
+      log.debug("rank {} of {}{}", group.rank(), chosen, passedOver(all));
+    }
+  }
+
+  private static String ranks(int size, String launcher) {
+    boolean threads = launcher.equals(LocalTransport.NAME);
+    String kind = threads ? "threads" : launcher;
+    return size == 1
+        ? "1 rank" + (threads ? "" : " (" + kind + ")")
+        : size + " ranks (" + kind + ")";
+  }
+
+  private static String passedOver(Map<String, String> rejected) {
+    return rejected.isEmpty() ? "" : ", faster ones not available: " + rejected;
+  }
+
+  private ProcessGroup launch() {
+    ProcessGroup threads = LocalWorld.current().orElse(null);
+    if (threads != null) {
+      return threads;
+    }
+    SharedFiles.deleteStaleFiles(); // before a launcher or a buffer takes memory
+    if (settings.isAlone()) {
+      return LocalWorld.single();
+    }
+    LauncherVariables variables = LauncherVariables.ofProcess();
+    List<String> names = new ArrayList<>();
+    for (Launcher launcher : Providers.of(Launcher.class)) {
+      if (launcher.launched()) {
+        ProcessGroup world = LaunchedJob.connect(launcher, settings);
+        variables.requireSize(world.size());
+        return world;
+      }
+      names.add(launcher.name());
+    }
+    LauncherVariables.Job job = variables.job().orElse(null);
+    if (job != null && variables.areForOpenMpi() && !names.contains("mpi")) {
+      throw new UnavailableException(
+          "started by "
+              + job.launcher()
+              + " with "
+              + job.size()
+              + " ranks, but "
+              + Providers.whyNoMpi());
+    }
+    variables.requireSize(1);
+    return LocalWorld.single();
+  }
+
+  /**
+   * With different wire types, ranks would have different weights after the first step. With
+   * different checks, some ranks would not detect their own values that are not finite.
+   */
+  private void requireSame(GroupCommunicator communicator) {
+    String asked = "wire=" + settings.get("wire").orElse("(none)");
+    asked += ", order=" + settings.order();
+    asked += ", finite=" + settings.get("finite").orElse("false");
+    Map<String, List<Integer>> ranks = new LinkedHashMap<>();
+    int rank = 0;
+    for (String[] answer : Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT))) {
+      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank++);
+    }
+    if (ranks.size() > 1) {
+      StringJoiner causes = new StringJoiner("; ");
+      ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
+      throw new UnavailableException(
+          "the ranks ask for different ones: "
+              + causes
+              + "; rank="
+              + communicator.rank()
+              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
+              + " ranks");
+    }
+  }
+
+  /** Flushing denormals on one rank would change the bits of the shard that this rank reduces. */
+  private static void requireDenormals(GroupCommunicator communicator) {
+    if (communicator.size() == 1) {
+      return; // nothing is added
+    }
+    List<String[]> answers =
+        Answers.exchange(communicator, Denormals.areFlushed() ? "flushed" : "kept");
+    List<Integer> ranks =
+        IntStream.range(0, answers.size())
+            .filter(rank -> answers.get(rank)[0].equals("flushed"))
+            .boxed()
+            .toList();
+    if (!ranks.isEmpty()) {
+      throw new UnavailableException(
+          "the processor takes denormal numbers for zero on ranks "
+              + ranks
+              + ", rank="
+              + communicator.rank()
+              + "; "
+              + Denormals.ADVICE);
+    }
+  }
+
+  /** By the rank's place in the job: ranks of other groups want devices of the same node, too. */
+  private BackendDevice device(
+      ProcessGroup group, GroupCommunicator communicator, Map<String, String> rejected) {
+    DeviceRequest request =
+        new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
+    DeviceProvider provider =
+        choose(
+            communicator,
+            "device",
+            Providers.of(DeviceProvider.class, DeviceProvider::priority),
+            DeviceProvider::kind,
+            p -> p.availability(request),
+            rejected,
+            new LinkedHashMap<>());
+    return provider.open(request);
+  }
+
+  private Reducer reducer(
+      GroupCommunicator communicator,
+      ProcessGroup group,
+      BackendDevice device,
+      Map<String, String> rejected,
+      Map<String, String> alternatives) {
+    SyncContext context = new SyncContext(group, new GroupCommunicator(group), device, settings);
+    List<ReducerProvider> providers =
+        Providers.of(ReducerProvider.class, ReducerProvider::priority);
+    Map<String, String> failed = new LinkedHashMap<>();
+    while (true) {
+      ReducerProvider provider =
+          choose(
+              communicator,
+              "reducer",
+              providers,
+              ReducerProvider::name,
+              p ->
+                  failed.containsKey(p.name())
+                      ? Availability.no(failed.get(p.name()))
+                      : p.availability(context),
+              rejected,
+              alternatives);
+      try {
+        return provider.create(context);
+      } catch (UnavailableException e) {
+        // every rank throws: create is collective, and the ranks agree on its outcome
+        failed.put(provider.name(), e.getMessage());
+      }
+    }
+  }
+
+  /**
+   * Chooses the provider of the highest priority that all ranks can use, or the one that the user
+   * named.
+   *
+   * @param rejected receives the reason against each better provider
+   * @param alternatives receives the reason against each other provider
+   */
+  private <P> P choose(
+      GroupCommunicator communicator,
+      String what,
+      List<P> providers,
+      Function<P, String> name,
+      Function<P, Availability> availability,
+      Map<String, String> rejected,
+      Map<String, String> alternatives) {
+    String asked =
+        what.equals("device")
+            ? settings.device().orElse(null)
+            : settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
+    Map<String, String> own = new LinkedHashMap<>();
+    for (P provider : providers) {
+      Availability available;
+      try {
+        available = availability.apply(provider);
+      } catch (RuntimeException | LinkageError e) {
+        available = Availability.no("finding out failed: " + e);
+      }
+      own.put(name.apply(provider), available.usable() ? USABLE : available.reason());
+    }
+    List<String[]> answers = exchange(communicator, asked, own);
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String other = answers.get(rank)[0];
+      if (!other.equals(asked == null ? "" : asked)) {
+        throw new UnavailableException(
+            "the ranks ask for different ones: "
+                + what
+                + "="
+                + (asked == null ? "(any)" : asked)
+                + " on rank "
+                + communicator.rank()
+                + ", "
+                + what
+                + "="
+                + (other.isEmpty() ? "(any)" : other)
+                + " on rank "
+                + rank);
+      }
+    }
+    for (P provider : providers) {
+      String candidate = name.apply(provider);
+      if (asked != null && !asked.equalsIgnoreCase(candidate)) {
+        continue;
+      }
+      String cause = rejection(candidate, answers);
+      if (cause == null) {
+        alternatives.clear(); // remove those of an earlier choice that could not be created
+        for (P each : providers) {
+          String other = name.apply(each);
+          if (!other.equals(candidate)) {
+            String rejection = rejection(other, answers);
+            String beaten = asked == null ? "slower than " + candidate : "not asked for";
+            alternatives.put(other, rejection == null ? USABLE + ", but " + beaten : rejection);
+          }
+        }
+        return provider;
+      }
+      boolean rejectedBefore = rejected.put(candidate, cause) != null; // by an earlier choice
+      List<Integer> able = ranksThatCanUse(candidate, answers);
+      // A rank that can use it logs: rank 0 may not have it on its class path and not get here.
+      if (asked == null
+          && !rejectedBefore
+          && !able.isEmpty()
+          && able.get(0) == communicator.rank()) {
+        log.warn(
+            "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
+      }
+    }
+    if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
+      throw new UnavailableException(
+          "no such "
+              + what
+              + ": "
+              + what
+              + "="
+              + asked
+              + ", rank="
+              + communicator.rank()
+              + Providers.whereIs(what, asked)
+              + "; known here: "
+              + String.join(", ", own.keySet()));
+    }
+    StringBuilder causes = new StringBuilder();
+    rejected.forEach((k, v) -> causes.append("\n  ").append(k).append(": ").append(v));
+    throw new UnavailableException(
+        (asked != null ? what + " " + asked + " is not available" : "no " + what + " is available")
+            + ", rank="
+            + communicator.rank()
+            + ":"
+            + causes);
+  }
+
+  /** The reason of the first rank that cannot use a candidate, or null if all ranks can. */
+  static String rejection(String candidate, List<String[]> answers) {
+    for (int rank = 0; rank < answers.size(); rank++) {
+      String verdict = verdict(candidate, answers.get(rank));
+      if (!verdict.equals(USABLE)) {
+        return verdict + " (rank " + rank + ")";
+      }
+    }
+    return null;
+  }
+
+  private static List<Integer> ranksThatCanUse(String candidate, List<String[]> answers) {
+    return IntStream.range(0, answers.size())
+        .filter(rank -> verdict(candidate, answers.get(rank)).equals(USABLE))
+        .boxed()
+        .toList();
+  }
+
+  private static String verdict(String candidate, String[] answer) {
+    String verdict = "not on the class path";
+    for (int i = 1; i + 1 < answer.length; i += 2) {
+      if (answer[i].equals(candidate)) {
+        verdict = answer[i + 1];
+      }
+    }
+    return verdict;
+  }
+
+  /**
+   * Returns every rank's answer: the name that its user asked for, then pairs of name and verdict.
+   */
+  private static List<String[]> exchange(
+      GroupCommunicator communicator, String asked, Map<String, String> own) {
+    StringBuilder text = new StringBuilder(asked == null ? "" : asked);
+    own.forEach((k, v) -> text.append('\0').append(k).append('\0').append(v));
+    return Answers.exchange(communicator, text.toString());
+  }
+}

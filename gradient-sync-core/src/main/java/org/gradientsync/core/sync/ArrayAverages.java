@@ -1,0 +1,62 @@
+package org.gradientsync.core.sync;
+
+import java.util.Arrays;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
+
+/**
+ * Averages the program's arrays through buffers on the device. A buffer is kept for each size in
+ * use: a number of elements of which only the first three bits may be set, so that it is at most a
+ * quarter more than the length of an array, and all buffers of a type together have at most 6.5
+ * times the elements of the longest array.
+ */
+final class ArrayAverages implements AutoCloseable {
+  private static final int SIZES = 4 * Integer.SIZE;
+
+  private final GradientSync sync;
+  private final DeviceBuffer[] floats = new DeviceBuffer[SIZES];
+  private final DeviceBuffer[] doubles = new DeviceBuffer[SIZES];
+
+  ArrayAverages(GradientSync sync) {
+    this.sync = sync;
+  }
+
+  synchronized void average(float[] array) {
+    DeviceBuffer buffer = buffer(floats, DataType.FLOAT32, array.length);
+    buffer.copyFrom(array);
+    sync.average(buffer);
+    buffer.copyTo(array);
+  }
+
+  synchronized void average(double[] array) {
+    DeviceBuffer buffer = buffer(doubles, DataType.FLOAT64, array.length);
+    buffer.copyFrom(array);
+    sync.average(buffer);
+    buffer.copyTo(array);
+  }
+
+  private DeviceBuffer buffer(DeviceBuffer[] buffers, DataType type, int length) {
+    int below = Integer.highestOneBit(Math.max(0, length - 1)); // a power of two below the length
+    int step = Math.max(1, below / 4);
+    int steps = (int) ((length + step - 1L) / step);
+    int size = below < 4 ? length : 4 * Integer.numberOfTrailingZeros(below) + steps - 4;
+    if (buffers[size] == null) {
+      buffers[size] = Unclosed.exempt(sync.allocate(type, (long) steps * step));
+    }
+    ((AbstractDeviceBuffer) buffers[size]).use(length);
+    return buffers[size];
+  }
+
+  @Override
+  public synchronized void close() {
+    Resources.closeAll(
+        () -> Resources.closeAll(Arrays.asList(floats)),
+        () -> Resources.closeAll(Arrays.asList(doubles)));
+    Arrays.fill(floats, null);
+    Arrays.fill(doubles, null);
+  }
+}

@@ -1,0 +1,2 @@
+/** The implementation of the sync. */
+package org.gradientsync.core.sync;

@@ -1,2 +1,0 @@
-/** Buckets of gradients, and the thread that averages them during the backward pass. */
-package org.gradientsync.internal.buckets;

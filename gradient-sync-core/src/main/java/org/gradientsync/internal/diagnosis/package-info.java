@@ -1,2 +1,0 @@
-/** Why a job is stuck: the deadlock detector, and the reports after a time-out. */
-package org.gradientsync.internal.diagnosis;

@@ -1,5 +1,0 @@
-/**
- * A group of ranks in operation: rendezvous for calls, waiting with a deadline, failure, and
- * splitting.
- */
-package org.gradientsync.internal.group;

@@ -1,2 +1,0 @@
-/** Host memory as a device, and arithmetic on it with the promised bits. */
-package org.gradientsync.internal.host;

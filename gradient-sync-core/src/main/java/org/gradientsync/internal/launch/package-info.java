@@ -1,2 +1,0 @@
-/** The environment variables that launchers set for the processes they start. */
-package org.gradientsync.internal.launch;

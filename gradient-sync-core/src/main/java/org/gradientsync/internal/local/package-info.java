@@ -1,2 +1,0 @@
-/** The embedded backend: messages between ranks that are threads of one JVM. */
-package org.gradientsync.internal.local;

@@ -1,2 +1,0 @@
-/** The times of reductions, for listeners and JDK Flight Recorder. */
-package org.gradientsync.internal.observation;

@@ -1,2 +1,0 @@
-/** Selects the launcher, the device and the reducer that all ranks can use. */
-package org.gradientsync.internal.selection;

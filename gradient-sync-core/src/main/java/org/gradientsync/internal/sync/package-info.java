@@ -1,2 +1,0 @@
-/** The implementation of the sync. */
-package org.gradientsync.internal.sync;

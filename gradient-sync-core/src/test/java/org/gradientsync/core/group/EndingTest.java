@@ -1,0 +1,121 @@
+package org.gradientsync.core.group;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What happens to calls when the process of one rank ends. */
+@Timeout(60)
+class EndingTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Timeouts TIMEOUTS = new Timeouts(LONG, LONG, Optional.empty());
+
+  private interface Ending {
+    void end(ProcessGroup group, GroupCommunicator communicator) throws Exception;
+  }
+
+  /**
+   * Ends rank 1. Rank 0 is notified in its next call, or after a call that rank 1 had reached.
+   *
+   * @param messages whether notices travel by messages, as between processes
+   */
+  private static void run(boolean messages, Ending ending) {
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        own -> {
+          ProcessGroup world =
+              messages ? ProcessGroup.world(new OtherWorld()) : LocalWorld.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
+            GroupCommunicator communicator = new GroupCommunicator(group);
+            if (group.rank() == 1) {
+              ending.end(group, communicator);
+              over.countDown();
+              return;
+            }
+            over.await();
+            Executable calls =
+                () -> {
+                  communicator.barrier();
+                  communicator.barrier();
+                };
+            String message = assertThrows(RankLostException.class, calls).getMessage();
+            String rank = messages ? "rank 1" : "rank 1 (thread=rank-1)";
+            assertTrue(message.startsWith(rank + " has left: it closed"), message);
+          }
+        });
+  }
+
+  private static void assertEnding(GroupCommunicator communicator) {
+    GradientSyncException e = assertThrows(GradientSyncException.class, communicator::barrier);
+    assertEquals(GradientSyncException.class, e.getClass());
+    assertTrue(e.getMessage().startsWith("this process is ending: rank=1, in="), e.getMessage());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void laterCallsThrow(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          assertTrue(group.leaveAll(Departure.CLOSED, ""));
+          assertEnding(communicator);
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void waitingCallsThrow(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          Thread hook =
+              new Thread(
+                  () -> {
+                    while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
+                      LockSupport.parkNanos(1_000_000);
+                    }
+                    group.leaveAll(Departure.CLOSED, "");
+                  });
+          hook.setDaemon(true);
+          hook.start();
+          assertEnding(communicator);
+          hook.join();
+        });
+  }
+
+  /** The process's shutdown hook may be slow, and the others must still be notified. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void groupsClosedWhileTheProcessEndsSendDepartureNotices(boolean messages) {
+    run(
+        messages,
+        (group, communicator) -> {
+          Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
+          synchronized (group.job().deadlockDetector()) { // leaving must close it
+            hook.start();
+            while (!group.isEnding()) {
+              Thread.onSpinWait();
+            }
+            group.close();
+          }
+          hook.join();
+        });
+  }
+}

@@ -1,0 +1,77 @@
+package org.gradientsync.core.group;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.gradientsync.DeviceException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** With which code ranks end after a call that has failed on one of them. */
+@Timeout(60)
+class GivenUpTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Timeouts TIMEOUTS = new Timeouts(LONG, LONG, Optional.empty());
+  private static final int FAILED = 1;
+
+  static Stream<Arguments> failures() {
+    return Stream.of(true, false)
+        .flatMap(
+            messages ->
+                Stream.of(
+                    Arguments.of(messages, new OutOfMemoryError("heap"), FAILED),
+                    Arguments.of(messages, new IllegalStateException("a bug"), FAILED),
+                    Arguments.of(messages, new UnavailableException("no denormals"), FAILED),
+                    Arguments.of(
+                        messages, new InternalError("a file is gone"), RankLostException.EXIT_CODE),
+                    Arguments.of(
+                        messages, new DeviceException("ECC", 214), RankLostException.EXIT_CODE),
+                    Arguments.of(messages, null, RankLostException.EXIT_CODE)));
+  }
+
+  /**
+   * Only a failure that may not come again is worth a restart.
+   *
+   * @param messages whether notices travel by messages, as between processes
+   */
+  @ParameterizedTest
+  @MethodSource("failures")
+  void allRanksEndWithTheSameCode(boolean messages, Throwable cause, int code) {
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        own -> {
+          ProcessGroup world =
+              messages ? ProcessGroup.world(new OtherWorld()) : LocalWorld.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
+            GroupCommunicator communicator = new GroupCommunicator(group);
+            communicator.barrier();
+            if (group.rank() == 1) {
+              synchronized (group) {
+                assertEquals(code, group.lost("the call failed", cause).exitCode());
+              }
+              over.countDown();
+            }
+            over.await();
+            RankLostException e =
+                assertThrows(RankLostException.class, communicator::barrier, "" + group.rank());
+            assertEquals(code, e.exitCode(), e.getMessage());
+            String how = group.rank() == 1 ? "is broken by an earlier" : " gave up in the middle ";
+            assertTrue(e.getMessage().contains(how), e.getMessage());
+          }
+        });
+  }
+}

@@ -1,0 +1,69 @@
+package org.gradientsync.core.matching;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.code_intelligence.jazzer.api.FuzzedDataProvider;
+import com.code_intelligence.jazzer.junit.FuzzTest;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.host.HostDevice;
+
+/** Calls as another rank may send them: any bytes. */
+class CallFuzzTest {
+  private static final int LONGEST = 190;
+
+  private static ByteBuffer call(FuzzedDataProvider data) {
+    ByteBuffer call = ByteBuffer.allocateDirect(Call.BYTES).order(ByteOrder.nativeOrder());
+    for (int at = 0; at < Call.BYTES; at += Long.BYTES) {
+      if (data.consumeBoolean()) { // often almost valid
+        call.putInt(at, data.consumeInt(-2, 110));
+        call.putInt(at + Integer.BYTES, data.consumeInt(-2, 110));
+      } else {
+        call.putLong(at, data.consumeLong());
+      }
+    }
+    return call;
+  }
+
+  @FuzzTest
+  void anyBytesAreDescribed(FuzzedDataProvider data) {
+    ByteBuffer call = call(data);
+    String text = Call.describe(call);
+    assertTrue(text.length() < LONGEST, text);
+    assertEquals(!Call.isValid(call), text.startsWith("an unknown call"), text);
+  }
+
+  @FuzzTest
+  void anyBytesAreCompared(FuzzedDataProvider data) {
+    ByteBuffer a = call(data);
+    ByteBuffer b = call(data);
+    assertTrue(Call.same(a, a));
+    assertTrue(Call.samePair(a, a));
+    assertEquals(Call.same(a, b), Call.same(b, a));
+    assertEquals(Call.samePair(a, b), Call.samePair(b, a));
+    Call.writeVerdict(a, false);
+    assertFalse(Call.verdict(a));
+    assertEquals(Call.BYTES, a.remaining(), "a position was moved");
+  }
+
+  /** The place of another rank's buffer lies in the mapped memory, or is refused. */
+  @FuzzTest
+  void aClaimedPlaceIsInTheMemoryOrRefused(FuzzedDataProvider data) {
+    ByteBuffer call = call(data);
+    int own = data.consumeInt(0, 200);
+    try (HostDevice device = new HostDevice();
+        DeviceBuffer mapped = device.allocate(DataType.INT32, 100)) {
+      long first = Call.memoryOffset(call);
+      try (DeviceBuffer part = mapped.slice(first, own)) {
+        assertTrue(first >= 0 && first + own <= 100, () -> "first=" + first + ", count=" + own);
+        assertEquals(own, part.count());
+      } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
+        assertTrue(first < 0 || first > 100 - own, () -> "first=" + first + ", count=" + own);
+      }
+    }
+  }
+}

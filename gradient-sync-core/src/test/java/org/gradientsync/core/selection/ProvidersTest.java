@@ -1,0 +1,96 @@
+package org.gradientsync.core.selection;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.gradientsync.GradientSync;
+import org.gradientsync.Logged;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests which class loaders providers are looked for with. */
+class ProvidersTest {
+  /** A provider that only one class loader's service file names. */
+  public static final class Elsewhere implements Launcher {
+    @Override
+    public String name() {
+      return "elsewhere";
+    }
+
+    @Override
+    public boolean launched() {
+      return false;
+    }
+
+    @Override
+    public Transport connect(Settings settings) {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  private static void withContext(ClassLoader loader, Runnable work) {
+    Thread thread = Thread.currentThread();
+    ClassLoader before = thread.getContextClassLoader();
+    thread.setContextClassLoader(loader);
+    try {
+      work.run();
+    } finally {
+      thread.setContextClassLoader(before);
+    }
+  }
+
+  @Test
+  void aContextClassLoaderThatSeesNothingOfTheLibrary() {
+    for (ClassLoader loader : new ClassLoader[] {ClassLoader.getPlatformClassLoader(), null}) {
+      withContext(
+          loader,
+          () -> {
+            List<String> lines =
+                Logged.lines(
+                    () -> {
+                      LocalRanks.run(2, sync -> sync.average(new float[1]));
+                      GradientSync.create().close();
+                    });
+            assertEquals(
+                List.of(), lines.stream().filter(line -> line.contains(" WARN ")).toList());
+          });
+    }
+  }
+
+  @Test
+  void aContextClassLoaderThatSeesMore(@TempDir Path folder) throws Exception {
+    Path services = Files.createDirectories(folder.resolve("META-INF/services"));
+    Files.writeString(services.resolve(Launcher.class.getName()), Elsewhere.class.getName());
+    URL[] more = {folder.toUri().toURL()};
+    List<ReducerProvider> own = Providers.of(ReducerProvider.class);
+    try (URLClassLoader plugin = new URLClassLoader(more, getClass().getClassLoader())) {
+      withContext(
+          plugin,
+          () -> {
+            assertEquals(
+                List.of("elsewhere"),
+                Providers.of(Launcher.class).stream().map(Launcher::name).toList());
+            assertEquals(own.size(), Providers.of(ReducerProvider.class).size()); // each once
+          });
+    }
+    assertEquals(List.of(), Providers.of(Launcher.class));
+  }
+
+  @Test
+  void aContextClassLoaderWithACopyOfTheLibrary() throws Exception {
+    URL[] copy = {Providers.class.getProtectionDomain().getCodeSource().getLocation()};
+    try (URLClassLoader other = new URLClassLoader(copy, ClassLoader.getPlatformClassLoader())) {
+      withContext(other, () -> assertTrue(Providers.of(ReducerProvider.class).size() > 1));
+    }
+  }
+}
