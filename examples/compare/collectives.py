@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the fastest collectives that Python has on one node, for script/compare to put beside this library's.
+"""Times the fastest collectives that Python has on one node, for script/measure/compare to put beside this library's.
 
   python3 collectives.py --ranks 4 --json FILE [--collective all-reduce] [--max-bytes 1G] [--rounds 5] [--plain]
 

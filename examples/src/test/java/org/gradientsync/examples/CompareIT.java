@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests the parts of script/compare that need neither GPUs nor PyTorch. */
+/** Tests the parts of script/measure/compare that need neither GPUs nor PyTorch. */
 class CompareIT {
   private static final Path COMPARE = Script.BIN.resolveSibling("compare");
   private static final Path SAMPLE = COMPARE.resolve("sample");
@@ -108,7 +108,7 @@ class CompareIT {
       Files.createSymbolicLink(
           tools.resolve(tool), Files.exists(found) ? found : Path.of("/bin", tool));
     }
-    Path script = COMPARE.getParent().resolveSibling("script").resolve("compare");
+    Path script = COMPARE.getParent().resolveSibling("script").resolve("measure/compare");
     Script.alone(script)
         .set("PATH", tools.toString())
         .run(folder)

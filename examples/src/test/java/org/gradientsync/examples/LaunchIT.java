@@ -81,13 +81,14 @@ class LaunchIT {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "compare",
-        "compare-mpi",
-        "compare-training",
         "demo",
         "fuzz",
         "gpu-bundle",
         "gpu-test",
+        "measure/compare",
+        "measure/compare-mpi",
+        "measure/compare-training",
+        "release/check-release",
         "test"
       })
   void scriptsHaveHelp(String script) throws Exception {

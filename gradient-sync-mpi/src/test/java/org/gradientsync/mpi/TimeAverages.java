@@ -8,7 +8,8 @@ import org.gradientsync.GradientSync;
 
 /**
  * Times small averages over MPI messages, to compare runs with different {@code mpi.binding}. This
- * is not a test, because times depend on the machine. Run it with {@code script/compare-bindings}.
+ * is not a test, because times depend on the machine. Run it with {@code
+ * script/measure/compare-bindings}.
  */
 final class TimeAverages {
   private static final int WARM_UPS = 30_000;

@@ -10,7 +10,7 @@ import org.gradientsync.SumOrder;
 
 /**
  * Prints modelled times of all-reduces on up to 512 nodes, and draws them. Nothing here is
- * measured. Run it with {@code script/model}.
+ * measured. Run it with {@code script/measure/model}.
  */
 final class ScalingModel {
   private static final ModelledMachine MACHINE = ModelledMachine.CLUSTER;

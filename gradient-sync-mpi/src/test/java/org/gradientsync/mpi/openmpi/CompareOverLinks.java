@@ -19,7 +19,7 @@ import org.gradientsync.SumOrder;
 /**
  * Times averages between nodes against Open MPI's {@code allReduce}, by turns in one run, and
  * counts the bytes that cross the nodes' links. This is not a test, because times depend on the
- * machine. Run it with {@code script/compare-nodes}.
+ * machine. Run it with {@code script/measure/compare-nodes}.
  *
  * <p>Prints medians, and the least that any all-reduce in the order of sums needs: the buffer once
  * for each node on two nodes, twice on more in rank order, 2(M-1)/M times on M nodes in any order.

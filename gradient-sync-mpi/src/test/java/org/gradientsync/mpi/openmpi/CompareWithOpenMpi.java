@@ -17,7 +17,7 @@ import org.gradientsync.ReduceOp;
 /**
  * Times this library's calls on host memory against Open MPI's own, called from Java on direct
  * buffers, alternately in one run. This is not a test, because times depend on the machine. Run it
- * with {@code script/compare-mpi}.
+ * with {@code script/measure/compare-mpi}.
  *
  * <p>Prints medians in microseconds. For {@code average}, the {@code allreduce} column is only the
  * sum; {@code +divide} includes the division for an average, as a loop over a {@code FloatBuffer}.

@@ -142,8 +142,8 @@ abstract class PerfProgram extends RankedProgram {
       paramLabel = "FILE",
       arity = "1..*",
       description =
-          "Add what script/compare measured of others, in these files, to --json and --plot: what"
-              + " was measured with as many ranks.")
+          "Add what script/measure/compare measured of others, in these files, to --json and"
+              + " --plot: what was measured with as many ranks.")
   private List<Path> rivalFiles = List.of();
 
   /** Returns what to measure, in this order. */
