@@ -1,6 +1,6 @@
 /**
- * Test support for programs that use org.gradientsync: fault injection, and contract tests for
- * backends.
+ * Test support for programs that use org.gradientsync: fault injection, contract tests for
+ * backends, and a small backend as an example.
  */
 module org.gradientsync.test {
   requires transitive org.gradientsync.core;
@@ -10,6 +10,7 @@ module org.gradientsync.test {
   requires jdk.management;
 
   exports org.gradientsync.test.contract;
+  exports org.gradientsync.test.example;
   exports org.gradientsync.test.faults;
 
   opens org.gradientsync.test.contract to

@@ -9,8 +9,9 @@ package org.gradientsync.spi;
  */
 public interface Message extends AutoCloseable {
   /**
-   * Starts the transfer and returns at once. The caller must not use the memory until the transfer
-   * is complete.
+   * Starts the transfer and returns at once. The transfer must not depend on {@link #test} of this
+   * message alone: a rank that has started several waits for one after the other. The caller must
+   * not use the memory until the transfer is complete.
    */
   void start();
 
