@@ -1,2 +1,15 @@
-/** The embedded backend: messages between ranks that are threads of one JVM. */
+/**
+ * The transport between ranks that are threads, behind {@link org.gradientsync.local}.
+ *
+ * <p>A {@link org.gradientsync.core.local.LocalGroup} is what the ranks of one run share: a {@link
+ * org.gradientsync.core.local.Mailbox} from each to each, and the first failure. A {@link
+ * org.gradientsync.core.local.LocalTransport} is one rank's view of it. A message waits in its
+ * mailbox until the other side starts; the side that comes second copies, so there is no thread and
+ * no buffer in between.
+ *
+ * <p>{@link org.gradientsync.core.local.LocalWorld} is the group of a thread that no launcher has
+ * started: the run that it belongs to, or itself alone. {@link
+ * org.gradientsync.core.local.LocalReducerProvider} provides {@code local}, the reference for all
+ * other reducers.
+ */
 package org.gradientsync.core.local;

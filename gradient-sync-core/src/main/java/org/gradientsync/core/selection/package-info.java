@@ -1,2 +1,18 @@
-/** Selects the launcher, the device and the reducer that all ranks can use. */
+/**
+ * Finds the launcher, the device and the reducer, and lets all ranks agree on them.
+ *
+ * <p>{@link org.gradientsync.core.selection.Selection} asks each launcher whether it has started
+ * this process, splits the sync's group from all ranks, and then lets the ranks exchange what each
+ * can use: first devices, then reducers, the highest priority first. So all ranks choose the same,
+ * or all throw with the same reasons. A setting names one instead.
+ *
+ * <p>{@link org.gradientsync.core.selection.Providers} looks for launchers, devices and reducers
+ * with {@link java.util.ServiceLoader} in every place where a program may have them, and names the
+ * module that is missing. {@link org.gradientsync.core.selection.UnknownSettings} warns of settings
+ * that nobody reads.
+ *
+ * <p>{@link org.gradientsync.core.selection.RailReducerProvider} makes the reducer for GPUs of
+ * several nodes out of two selections: the node's ranks, and those with the same local rank on all
+ * nodes.
+ */
 package org.gradientsync.core.selection;

@@ -1,2 +1,17 @@
-/** A job's use of MPI, and the functions of MPI that it calls. */
+/**
+ * A job of MPI, however Java calls it.
+ *
+ * <p>{@link org.gradientsync.mpi.binding.MpiCalls}, {@link org.gradientsync.mpi.binding.MpiComm}
+ * and {@link org.gradientsync.mpi.binding.MpiRequest} are the few functions of MPI that a job
+ * needs. {@code openmpi} and {@code direct} implement them, with {@link
+ * org.gradientsync.mpi.binding.MpiFailure} for error codes.
+ *
+ * <p>{@link org.gradientsync.mpi.binding.MpiStart} starts MPI on a thread of its own, so that a
+ * rank that never comes ends in an exception, and lets the ranks exchange their {@link
+ * org.gradientsync.mpi.binding.RankPlace}s. {@link org.gradientsync.mpi.binding.JobProcesses} finds
+ * this job's processes on the node if some are missing. The result is an {@link
+ * org.gradientsync.mpi.binding.MpiJob}: the ranks, their nodes, and {@link
+ * org.gradientsync.mpi.binding.MpiMessage}s between them. Each call holds one lock, so MPI needs no
+ * more than thread level SERIALIZED.
+ */
 package org.gradientsync.mpi.binding;

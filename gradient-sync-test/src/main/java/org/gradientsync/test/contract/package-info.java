@@ -1,5 +1,24 @@
 /**
- * Contract tests for backends: extend a contract and give it a {@link
- * org.gradientsync.test.contract.RankRunner}.
+ * What every backend must do, as tests. A backend extends the classes and gives a {@link
+ * org.gradientsync.test.contract.RankRunner} that starts its ranks; {@link
+ * org.gradientsync.test.contract.LocalRunner} is the one for threads.
+ *
+ * <p>{@link org.gradientsync.test.contract.ReducerContract} tests a reducer, above all its bits,
+ * and {@link org.gradientsync.test.contract.AveragesContract} averages of arrays. {@link
+ * org.gradientsync.test.contract.CollectivesContract}, {@link
+ * org.gradientsync.test.contract.GroupedCallsContract} and {@link
+ * org.gradientsync.test.contract.GroupsContract} test other collectives, calls in groups and parts
+ * of a sync; {@link org.gradientsync.test.contract.CompressionContract} the wire types. {@link
+ * org.gradientsync.test.contract.CommunicatorContract} tests the control plane, {@link
+ * org.gradientsync.test.contract.DeviceBufferContract} a device's memory, {@link
+ * org.gradientsync.test.contract.DeadlockContract} that ranks that wait for each other are found.
+ *
+ * <p>{@link org.gradientsync.test.contract.BucketsContract} and {@link
+ * org.gradientsync.test.contract.ShardedContract} test buckets on a backend. {@link
+ * org.gradientsync.test.contract.SoakContract} makes random calls for some time, with a {@link
+ * org.gradientsync.test.contract.Soak} on each rank.
+ *
+ * <p>{@link org.gradientsync.test.contract.Numbers} has data that differ by rank and index, and the
+ * expected results; {@link org.gradientsync.test.contract.Doubles} reads elements of any type.
  */
 package org.gradientsync.test.contract;

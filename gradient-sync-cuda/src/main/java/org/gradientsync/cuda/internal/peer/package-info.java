@@ -1,2 +1,34 @@
-/** The reducer {@code peer}: kernels that exchange gradients over NVLink. */
+/**
+ * The reducer {@code peer}: one kernel on each GPU, which writes into the others' memory over
+ * NVLink.
+ *
+ * <p>{@link org.gradientsync.cuda.internal.peer.PeerReducer} gets the calls. {@link
+ * org.gradientsync.cuda.internal.peer.PeerRegistrar} registers a call's buffers on all ranks once:
+ * {@link org.gradientsync.cuda.internal.peer.PeerMemory} maps the others', a {@link
+ * org.gradientsync.cuda.internal.peer.PeerRegistration} keeps them, and a {@link
+ * org.gradientsync.cuda.internal.peer.PeerTag} names them in the kernels' flags. {@link
+ * org.gradientsync.cuda.internal.peer.PeerPlanner} then chooses a {@link
+ * org.gradientsync.cuda.internal.peer.PeerAlgorithm} by size and prepares a {@link
+ * org.gradientsync.cuda.internal.peer.PeerPlan}, whose {@link
+ * org.gradientsync.cuda.internal.peer.PeerLaunch}es are enqueued at each call. {@link
+ * org.gradientsync.cuda.internal.peer.PeerOrder} keeps the kernels of one rank in the order of its
+ * calls, and {@link org.gradientsync.cuda.internal.peer.PeerMessages} moves messages of two ranks.
+ *
+ * <p>A {@link org.gradientsync.cuda.internal.peer.PeerMailbox} is where other ranks write: flags,
+ * and small buffers; {@link org.gradientsync.cuda.internal.peer.PeerLayout} is its layout, as in
+ * {@code peer.cuh}. {@link org.gradientsync.cuda.internal.peer.PeerKernels} loads the kernels.
+ * {@link org.gradientsync.cuda.internal.peer.PeerTuning} has the sizes up to which each algorithm
+ * is the fastest, which {@link org.gradientsync.cuda.internal.peer.PeerAutotune} measures and
+ * {@link org.gradientsync.cuda.internal.peer.PeerTuningCache} keeps. {@link
+ * org.gradientsync.cuda.internal.peer.PeerBudget} and {@link
+ * org.gradientsync.cuda.internal.peer.PeerSharing} divide a GPU among syncs and ranks.
+ *
+ * <p>No kernel waits for ever: it polls a deadline, and leaves a {@link
+ * org.gradientsync.cuda.internal.peer.PeerReport}, which {@link
+ * org.gradientsync.cuda.internal.peer.PeerFailure} puts into words. {@link
+ * org.gradientsync.cuda.internal.peer.PeerProgress} tells the hosts how far each rank is, {@link
+ * org.gradientsync.cuda.internal.peer.PeerWatchdog} looks for ranks that cannot come any more, and
+ * {@link org.gradientsync.cuda.internal.peer.PeerFinite} collects what was not finite. {@link
+ * org.gradientsync.cuda.internal.peer.PeerUnmapFlags} say when mapped memory may be freed.
+ */
 package org.gradientsync.cuda.internal.peer;
