@@ -79,8 +79,13 @@ final class QueueReducer implements Reducer {
   }
 
   /** A queue of one element; the receiver's wait for it. */
-  private static final class Slot extends AtomicReference<DeviceBuffer> implements Message {
+  private static final class Slot implements Message {
+    private final AtomicReference<DeviceBuffer> element = new AtomicReference<>();
     private DeviceBuffer got; // the receiver's
+
+    void put(DeviceBuffer newElement) {
+      element.set(newElement);
+    }
 
     @Override
     public void start() {
@@ -89,7 +94,7 @@ final class QueueReducer implements Reducer {
 
     @Override
     public boolean test() {
-      got = got == null ? getAndSet(null) : got;
+      got = got == null ? element.getAndSet(null) : got;
       return got != null;
     }
 
@@ -155,7 +160,7 @@ final class QueueReducer implements Reducer {
       offer(message.in(), peer);
     } else if (!message.sends() && step == 1) {
       device.copy(take(board.parts, peer), message.out());
-      board.read[group.rank()][peer].set(message.out());
+      board.read[group.rank()][peer].put(message.out());
     } else if (message.sends() && step == 2) {
       take(board.read, peer);
     }
@@ -187,7 +192,7 @@ final class QueueReducer implements Reducer {
     }
     for (int peer = 0; peer < group.size(); peer++) {
       if (plan.got[peer] != null) {
-        board.read[group.rank()][peer].set(plan.got[peer]);
+        board.read[group.rank()][peer].put(plan.got[peer]);
       }
     }
     for (int peer = 0; peer < group.size(); peer++) {
@@ -242,7 +247,7 @@ final class QueueReducer implements Reducer {
 
   private void offer(DeviceBuffer part, int peer) {
     if (part != null) {
-      board.parts[group.rank()][peer].set(part);
+      board.parts[group.rank()][peer].put(part);
     }
   }
 
