@@ -68,16 +68,6 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Whether the library's own threads may send and receive at any time. After a time-out, such a
-   * thread requests the reports of ranks on other nodes.
-   *
-   * @return false if only threads that make the program's calls may send and receive
-   */
-  default boolean takesOtherThreads() {
-    return true;
-  }
-
-  /**
    * A map that all ranks share if they are threads of this JVM. Ranks exchange objects through it,
    * under keys that they agree on, instead of messages.
    *

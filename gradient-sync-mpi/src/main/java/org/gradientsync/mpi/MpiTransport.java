@@ -45,12 +45,6 @@ final class MpiTransport implements Transport {
     return mpi.isAlive(rank);
   }
 
-  /** A program that has initialized MPI may call it at any time, and finalize it. */
-  @Override
-  public boolean takesOtherThreads() {
-    return mpi.isOwner();
-  }
-
   @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
     return mpi.sender(memory, peer, tag);

@@ -1,6 +1,5 @@
 package org.gradientsync.core.group;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,12 +12,8 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.core.diagnosis.LocalReports;
 import org.gradientsync.core.diagnosis.RankReport;
-import org.gradientsync.core.diagnosis.RemoteReportRequest;
-import org.gradientsync.core.diagnosis.ReportFolder;
 import org.gradientsync.core.diagnosis.Reports;
-import org.gradientsync.core.diagnosis.Watch;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.Arrivals;
 import org.gradientsync.core.matching.Call.Origin;
@@ -100,16 +95,13 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
             peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     liveness = new Liveness(ranks, job.liveness(), departures);
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
-    Path folder = timeouts.reports().orElse(null);
     reports =
-        size() == 1 || folder == null
+        size() == 1
             ? null
-            : new Reports(
-                new ReportFolder(folder, LocalReports.of(id, nodeOf(rank())), id, rank()),
-                job.bells().of(folder),
-                reportRequest(generation),
-                watched,
-                this::report);
+            : timeouts
+                .reports()
+                .map(folder -> new Reports(folder, job.number(), watched, this::report))
+                .orElse(null);
     state = new GroupState(watched, departures, reports, job::isEnding);
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
@@ -119,16 +111,8 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     if (isWorld()) {
       job.liveness().watchWorld(departures);
     } else if (reports != null) {
-      Watch.add(reports, reports.asksByMessages());
+      reports.watch();
     }
-  }
-
-  /** For other nodes. Null if there are none, or if the watch thread cannot use the transport. */
-  private RemoteReportRequest reportRequest(long generation) {
-    boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
-    return oneNode || !transport.takesOtherThreads()
-        ? null
-        : new RemoteReportRequest(messages, liveness, generation);
   }
 
   /** Casts: the library has no other implementation. */
@@ -204,8 +188,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     if (isWorld()) {
       wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
-    GroupSplit split =
-        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), origin);
+    GroupSplit split = new GroupSplit(watched, matcher, exchange(), job, origin);
     GroupSplit.Part part = split.agree(color, key);
     if (part == null) {
       return null;
@@ -512,7 +495,7 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
 
   private void stopWatching() {
     if (reports != null) {
-      Watch.remove(reports);
+      reports.stopWatching();
     }
   }
 
@@ -532,9 +515,6 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
   @Override
   public boolean leave(Departure departure, String reason) {
     stopWatching();
-    if (reports != null) {
-      reports.silence();
-    }
     boolean sound = !state.isBroken();
     departures.send(departure, reason, liveness::isGone);
     return sound;

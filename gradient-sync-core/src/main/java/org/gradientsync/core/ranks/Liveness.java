@@ -31,16 +31,6 @@ public final class Liveness {
     return complete;
   }
 
-  /** Records the death of a rank that ranks of its own node have observed. */
-  public void noteDeath(int peer) {
-    job.noteDeath(ranks.worldRank(peer));
-  }
-
-  /** Receives departure notices, and passes them on. */
-  public void readNotices() {
-    departures.read();
-  }
-
   /** Whether another rank is known to have died without a departure notice. */
   public boolean hasDiedSilently(int peer) {
     return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
