@@ -72,7 +72,7 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   public DeadlockDetector(Transport transport, Groups groups) {
-    this.probes = ProbeChannel.of(transport);
+    this.probes = new ProbeChannel(transport);
     this.groups = groups;
     this.rank = transport.rank();
     this.ranks = transport.size();

@@ -87,12 +87,8 @@ public final class ProcessGroup implements RankGroup, Job.Member, AutoCloseable 
     calls = new Calls(job.callerThreads(), ranks.size());
     arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
     departures =
-        DepartureNotices.of(
-            messages,
-            key,
-            transport.common(),
-            generation,
-            peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
+        new DepartureNotices(
+            messages, generation, peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     liveness = new Liveness(ranks, job.liveness(), departures);
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     reports =
