@@ -2,11 +2,13 @@ package org.gradientsync.core.group;
 
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.CallTable;
@@ -95,11 +97,29 @@ final class GroupState {
   boolean test(Message message, int peer) {
     try {
       return message.test();
-    } catch (RankLostException e) {
-      throw lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
     } catch (GradientSyncException e) {
-      throw lost(e.getMessage(), e);
+      throw failed(peer, e);
     }
+  }
+
+  /** Whether a wait has ended. Breaks the group if it never will. */
+  boolean isOver(LongWait wait) {
+    return test(wait.message(), wait.peer());
+  }
+
+  /** Asks something about a rank for which messages are received. */
+  boolean ask(int peer, IntPredicate question) {
+    try {
+      return question.test(peer);
+    } catch (GradientSyncException e) {
+      throw failed(peer, e);
+    }
+  }
+
+  private RankLostException failed(int peer, GradientSyncException e) {
+    return e instanceof RankLostException
+        ? lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
+        : lost(e.getMessage(), e);
   }
 
   /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
