@@ -1,5 +1,6 @@
 package org.gradientsync.core.group;
 
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntPredicate;
@@ -29,17 +30,20 @@ final class GroupState {
 
   private final WatchedGroup group;
   private final DepartureNotices departures;
-  private final Reports reports; // or null
+  private final Optional<Reports> reports;
   private final BooleanSupplier ending;
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
   /**
-   * @param reports for time-outs, or null
+   * @param reports for time-outs
    * @param ending whether this process is ending
    */
   GroupState(
-      WatchedGroup group, DepartureNotices departures, Reports reports, BooleanSupplier ending) {
+      WatchedGroup group,
+      DepartureNotices departures,
+      Optional<Reports> reports,
+      BooleanSupplier ending) {
     this.group = group;
     this.departures = departures;
     this.reports = reports;
@@ -125,10 +129,8 @@ final class GroupState {
   /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
   RankLostException timedOut(String message) {
     String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
-    if (reports != null && broken == null) {
-      text += reports.collect(text);
-    }
-    return fail(new RankLostException(text));
+    String where = broken != null ? "" : reports.map(all -> all.collect(text)).orElse("");
+    return fail(new RankLostException(text + where));
   }
 
   /** See {@link org.gradientsync.core.group.ProcessGroup#mismatched}. */

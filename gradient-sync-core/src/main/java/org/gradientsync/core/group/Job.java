@@ -100,10 +100,10 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** A range with pending messages is never used again. */
-  synchronized void closed(Member group, int context, boolean reusable) {
+  synchronized void closed(Member group, boolean reusable) {
     open.remove(group);
     if (reusable) {
-      contexts.release(context);
+      contexts.release((int) group.watched().key().context());
     } else {
       everBroken = true;
     }
@@ -133,10 +133,10 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** The lines about this rank's other groups in a group's report. */
-  List<Supplier<List<String>>> statesOfOthers(Member group) {
+  List<Supplier<List<String>>> statesOfOthers(WatchedGroup group) {
     List<Supplier<List<String>>> states = new ArrayList<>();
     for (Member other : open()) {
-      if (other != group) {
+      if (other.watched() != group) {
         states.add(other::lines);
       }
     }
